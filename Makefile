@@ -1,0 +1,53 @@
+# The commands of the README (run, test) and of CI (check). Everything is installed into .venv, nothing elsewhere.
+PYTHON ?= python3
+BIN := .venv/bin
+BIN41 := .venv41/bin
+
+.PHONY: run test check lint types layers unit spark smoke41 lock clean-venv
+
+run: .venv/ready
+	$(BIN)/sqlstream run --select cloudtrail --available-now
+
+test: .venv/ready
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: lint types layers test smoke41
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/ready
+	$(BIN)/mypy
+
+layers: .venv/ready
+	$(BIN)/lint-imports --no-cache
+
+smoke41: .venv41/ready
+	$(BIN41)/python -m pytest -m smoke tests/spark
+
+.venv/ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("sqlstream needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Install one and run: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv41/ready: requirements-spark41.lock pyproject.toml
+	$(PYTHON) -m venv .venv41
+	$(BIN41)/pip install --quiet --disable-pip-version-check --requirement requirements-spark41.lock
+	$(BIN41)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Renews both locks from pyproject.toml: a fresh environment each, frozen.
+lock:
+	$(call freeze,pyspark==4.3.*,dev,requirements.lock)
+	$(call freeze,pyspark==4.1.*,test,requirements-spark41.lock)
+
+define freeze
+	rm -rf .venv-lock
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/pip install --quiet hatchling editables '$(1)' '.[$(2)]'
+	.venv-lock/bin/pip freeze --exclude sqlstream --exclude setuptools > $(3)
+	rm -rf .venv-lock
+endef

@@ -1,0 +1,1 @@
+{{ flatten_cloudtrail(source('aws', 'cloudtrail_logs_in_order')) }}

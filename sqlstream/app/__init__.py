@@ -1,0 +1,1 @@
+"""One use case per file; each imports what it needs when it needs it."""

@@ -1,0 +1,32 @@
+"""`sqlstream clean`: removes target/, which every command makes anew. Checkpoints and data are never touched."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from sqlstream.errors import UsageError
+from sqlstream.project.files import find_project_root
+from sqlstream.state.layout import LEDGER_NAME
+
+STORED = (LEDGER_NAME, "_spark_metadata")
+"""What lies beside a query's checkpoint and in a file sink's output."""
+
+
+def clean_project(folder: Path) -> Path | None:
+    """Removes the project's target/ folder and returns its path, or None where there was none.
+
+    Raises: UsageError when target/ is a link or holds a target's storage: following it could delete data.
+    """
+    target = find_project_root(folder) / "target"
+    if target.is_symlink():
+        raise UsageError(f"{target} is a symbolic link; remove it by hand")
+    if not target.exists():
+        return None
+    if not target.is_dir():
+        raise UsageError(f"{target} is not a folder; remove it by hand")
+    kept = next((path for name in STORED for path in target.rglob(name)), None)
+    if kept is not None:
+        raise UsageError(f"{target} holds data or checkpoints ({kept}); move the target's storage elsewhere first")
+    shutil.rmtree(target)
+    return target

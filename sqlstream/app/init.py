@@ -1,0 +1,109 @@
+"""`sqlstream init`: a new project's folder that compiles and runs as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from sqlstream.errors import UsageError
+from sqlstream.project.jsonschema import json_schemas
+from sqlstream.project.wording import quoted
+
+PLACEHOLDER = "__PROJECT__"
+"""What stands for the project's name in the templates; plain text, since they hold Jinja of their own."""
+
+DOT = "dot_"
+"""How the template of a file or folder that begins with a dot is named: Git and editors would obey the real ones."""
+
+SCHEMAS = "schemas"
+"""The folder of the JSON Schemas, to which the first line of each YAML template points."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
+
+
+@dataclass(frozen=True)
+class InitResult:
+    """The new project's folder, and its files: posix paths relative to it, sorted."""
+
+    root: Path
+    files: tuple[str, ...]
+
+
+def init_project(name: str, parent: Path) -> InitResult:
+    """Makes the project `name` in the folder `parent` / `name` and returns what was written.
+
+    The JSON Schemas are those of the installed version. In project.yml, `-` in the name becomes `_`, since the
+    project's name also stands in names of Spark's. Nothing is ever overwritten.
+    Raises: UsageError for a name that no project can have, and for a folder that is not empty or cannot be written.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(_bad_name(name))
+    root = parent / name
+    texts = {**_scaffold(name.replace("-", "_")), **_schemas()}
+    try:
+        _make_folder(root)
+        _write(root, texts)
+    except OSError as error:
+        raise UsageError(
+            f"the project cannot be written to {quoted(root)}: {(error.strerror or str(error)).lower()}; "
+            "give a folder in which you may write with --project-dir"
+        ) from error
+    return InitResult(root, tuple(sorted(texts)))
+
+
+def _scaffold(project: str) -> Mapping[str, str]:
+    folder = files("sqlstream.app") / "scaffold"
+    return {path: text.replace(PLACEHOLDER, project) for path, text in _templates(folder, "")}
+
+
+def _templates(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
+    for entry in folder.iterdir():
+        name = entry.name
+        path = prefix + (f".{name.removeprefix(DOT)}" if name.startswith(DOT) else name)
+        if entry.is_dir():
+            yield from _templates(entry, f"{path}/")
+        else:
+            yield path, entry.read_text(encoding="utf-8")
+
+
+def _schemas() -> Mapping[str, str]:
+    return {f"{SCHEMAS}/{name}": json.dumps(schema, indent=2) + "\n" for name, schema in json_schemas().items()}
+
+
+def _make_folder(root: Path) -> None:
+    if not root.parent.is_dir():
+        raise UsageError(f"there is no folder {quoted(root.parent)} to make the project in; make it first")
+    if root.exists() and not (root.is_dir() and next(root.iterdir(), None) is None):
+        raise UsageError(
+            f"{quoted(root)} exists and is not an empty folder, and init overwrites nothing; "
+            "give another name, or another folder with --project-dir"
+        )
+    root.mkdir(exist_ok=True)
+
+
+def _write(root: Path, texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # "x" fails rather than overwrite a file that has appeared since the folder was seen to be empty.
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+
+
+def _bad_name(name: str) -> str:
+    if "/" in name:
+        return (
+            f"a project cannot be named {quoted(name)}; give the folder it goes into apart from its name: "
+            f"sqlstream init NAME --project-dir FOLDER"
+        )
+    better = _NOT_IN_NAMES.sub("_", name).strip("_").lstrip("0123456789_")
+    return (
+        f"a project cannot be named {quoted(name)}; use letters, digits, _ and -, with a letter or _ first, "
+        f"for example {quoted(better or 'my_project')}"
+    )

@@ -1,0 +1,74 @@
+"""The pure part that every command shares: files to a compiled project."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlstream.app.logs import open_log
+from sqlstream.app.request import ProjectRequest
+from sqlstream.compiler.compile import compile_project
+from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.render.values import RenderOptions
+from sqlstream.compiler.render.yaml import make_yaml_renderer
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.files import find_project_root
+from sqlstream.project.loading import load_project
+
+logger = logging.getLogger("sqlstream")
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """One call of one command: its id and the time it began (UTC)."""
+
+    id: str
+    started_at: datetime
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A compiled project, the warnings found on the way, and the call that compiled it."""
+
+    compiled: CompiledProject
+    warnings: tuple[Finding, ...]
+    invocation: Invocation
+
+    @property
+    def target_folder(self) -> Path:
+        """Where artifacts are written."""
+        return self.compiled.project.root / "target"
+
+
+def load(request: ProjectRequest) -> Loaded:
+    """Returns the compiled project. Raises: FindingsError with every finding of the first stage that has errors."""
+    root = find_project_root(request.folder)
+    open_log(root, request.env)
+    invocation = Invocation(str(uuid.uuid4()), datetime.now(UTC))
+    loaded = load_project(
+        root, make_render=make_yaml_renderer(request.env), target=request.target, cli_vars=request.variables
+    )
+    if loaded.project is None or any(finding.is_error for finding in loaded.findings):
+        raise FindingsError(loaded.findings)
+    project = loaded.project
+    options = RenderOptions(
+        variables=project.vars,
+        env=request.env,
+        target=project.target,
+        project_name=project.name,
+        run_started_at=invocation.started_at,
+        invocation_id=invocation.id,
+        log=_log,
+    )
+    result = compile_project(project, options)
+    findings = (*loaded.findings, *result.findings)
+    if result.compiled is None:
+        raise FindingsError(findings)
+    return Loaded(result.compiled, findings, invocation)
+
+
+def _log(message: str, info: bool) -> None:
+    logger.log(logging.INFO if info else logging.DEBUG, message)

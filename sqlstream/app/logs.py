@@ -1,0 +1,49 @@
+"""The log file of a project, `logs/sqlstream.log`, with every secret struck out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from sqlstream.spark.secrets import Secrets
+
+MAX_BYTES = 10_000_000
+BACKUPS = 5
+"""Size of one log file, and how many older ones are kept."""
+
+
+class RedactingFormatter(logging.Formatter):
+    """Formats a record and then strikes out every secret, whatever part of the record it stood in."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+        self._secrets = secrets
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Returns the line of `record`."""
+        return self._secrets.redact(super().format(record))
+
+
+def open_log(root: Path, env: Mapping[str, str]) -> None:
+    """Sends what the `sqlstream` loggers say to the project's log file.
+
+    A folder that cannot be written is no error here, since `sqlstream debug` reports it.
+    """
+    logger = logging.getLogger("sqlstream")
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    for handler in list(logger.handlers):
+        logger.removeHandler(handler)
+        handler.close()
+    try:
+        (root / "logs").mkdir(exist_ok=True)
+        handler = RotatingFileHandler(
+            root / "logs" / "sqlstream.log", maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8"
+        )
+    except OSError:
+        logger.addHandler(logging.NullHandler())
+        return
+    handler.setFormatter(RedactingFormatter(Secrets(env)))
+    logger.addHandler(handler)

@@ -1,0 +1,49 @@
+"""What a caller asks for, as frozen values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class ProjectRequest:
+    """Which project, for which target. `folder` is the project's folder or one below it; `variables` beat those of
+    project.yml; `env` is the environment that env_var() reads, this process's own unless another is given.
+    """
+
+    folder: Path
+    target: str | None = None
+    variables: Mapping[str, object] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Selectors as dbt writes them; empty `select` means every node."""
+
+    select: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    resource_types: tuple[str, ...] = ()
+
+
+EVERYTHING = Selection()
+"""Every node of the project."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A run: what to start and when to stop by itself (`stop_after_seconds`; None: when all queries have ended).
+
+    `accept_state_change` and `full_refresh` are names of terminal models.
+    """
+
+    project: ProjectRequest
+    selection: Selection = EVERYTHING
+    available_now: bool = False
+    stop_after_seconds: float | None = None
+    accept_state_change: tuple[str, ...] = ()
+    full_refresh: tuple[str, ...] = ()
+    debug: bool = False

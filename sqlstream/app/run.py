@@ -1,0 +1,88 @@
+"""`sqlstream run`: starts the selected terminal models and watches them to their end."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlstream.app.artifacts import write_compiled, write_run_results
+from sqlstream.app.loading import Loaded, load
+from sqlstream.app.request import RunRequest
+from sqlstream.app.selecting import select, terminal_models
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.rules import check_models
+from sqlstream.errors import Finding, FindingsError, UsageError
+from sqlstream.project.config import Trigger
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.state.events import QueryResult, RunEvent, Status, Warned
+
+logger = logging.getLogger("sqlstream.run")
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """How a run ended: the results in the order of their start, and all warnings."""
+
+    results: tuple[QueryResult, ...]
+    warnings: tuple[Finding, ...]
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether every query ended well."""
+        return all(result.status in (Status.SUCCESS, Status.INTERRUPTED) for result in self.results)
+
+
+def run_models(request: RunRequest, tell: Callable[[RunEvent], None]) -> RunOutcome:
+    """Runs the selected terminal models until all have ended, `tell`ing every event, and writes the artifacts.
+
+    No query starts unless all of them have been checked. Ctrl-C and SIGTERM stop each query after its running batch.
+    Raises: FindingsError, UsageError; nothing has been started then.
+    """
+    began = time.monotonic()
+    loaded = load(request.project)
+    chosen, unmatched = select(loaded.compiled, request.selection)
+    models = terminal_models(loaded.compiled, chosen)
+    _check_names(request, models)
+    loaded, models = _with_trigger(loaded, models, request)
+    write_compiled(loaded, tuple(loaded.compiled.models.values()))
+    from sqlstream.app.session_run import run_queries  # pyspark is loaded here and not before
+
+    warnings = (*loaded.warnings, *unmatched)
+    for warning in warnings:
+        tell(Warned(warning))
+    results = run_queries(loaded, models, request, tell)
+    write_run_results(loaded, results, time.monotonic() - began)
+    return RunOutcome(results, warnings)
+
+
+def _check_names(request: RunRequest, models: tuple[CompiledModel, ...]) -> None:
+    names = [model.name for model in models]
+    for flag, given in (
+        ("--accept-state-change", request.accept_state_change),
+        ("--full-refresh", request.full_refresh),
+    ):
+        for name in given:
+            if name not in names:
+                problem = f"{flag} {name}: `{name}` is not one of the terminal models in this run"
+                raise UsageError(f"{problem}; {did_you_mean(name, names)}")
+
+
+def _with_trigger(
+    loaded: Loaded, models: tuple[CompiledModel, ...], request: RunRequest
+) -> tuple[Loaded, tuple[CompiledModel, ...]]:
+    """The project with the trigger that the command line gives to every selected model, checked again."""
+    if not request.available_now:
+        return loaded, models
+    trigger = Trigger(kind="available_now")
+    changed = {model.unique_id: _triggered(model, trigger) for model in models}
+    compiled: CompiledProject = replace(loaded.compiled, models={**loaded.compiled.models, **changed})
+    errors = [finding for finding in check_models(compiled) if finding.is_error]
+    if errors:
+        raise FindingsError(errors)
+    return replace(loaded, compiled=compiled), tuple(changed.values())
+
+
+def _triggered(model: CompiledModel, trigger: Trigger) -> CompiledModel:
+    return replace(model, config=model.config.model_copy(update={"trigger": trigger}))

@@ -1,0 +1,1 @@
+"""The command line: parse arguments, make one call, print, exit code."""

@@ -1,0 +1,89 @@
+"""A compiled project as frozen values: what every later stage holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sqlstream.compiler.graph import Graph
+from sqlstream.errors import Finding
+from sqlstream.location import Location, Place
+from sqlstream.project.config import ModelConfig
+from sqlstream.project.values import ModelFile, OptionValue, Project
+
+
+@dataclass(frozen=True)
+class Read:
+    """One relation of a model's SQL: the temp view it reads (`view`, unquoted) and the node behind it."""
+
+    view: str
+    node_id: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """What one terminal model writes: its sink with the model's own name and options filled in.
+
+    `path` is as written (relative to the target's storage, absolute, or a URI), None for sinks without one.
+    """
+
+    sink: str
+    format: str
+    path: str | None
+    partition_by: tuple[str, ...]
+    options: Mapping[str, OptionValue]
+    location: Location
+
+
+@dataclass(frozen=True)
+class CompiledModel:
+    """One model: the SQL that Spark runs, and all that is known of it without Spark.
+
+    `reads` are in the order of first appearance in `sql`; `config_places` is the location of each configured key;
+    `streaming` says whether any source upstream is a stream; `output` is None for a view.
+    """
+
+    unique_id: str
+    file: ModelFile
+    config: ModelConfig
+    config_places: Mapping[str, Location]
+    sql: str
+    reads: tuple[Read, ...]
+    streaming: bool
+    output: Output | None
+    compiled_path: str
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.file.name
+
+    @property
+    def query_id(self) -> str:
+        """The name under which the query's checkpoint is kept: the model's, or the one it had before."""
+        return self.config.previous_name or self.file.name
+
+    def place_of(self, key: str) -> Location:
+        """Returns where configuration `key` was said, or the model's first line where it was not."""
+        return self.config_places.get(key, self.file.location)
+
+
+@dataclass(frozen=True)
+class CompiledProject:
+    """All models of a project by unique id, their graph, and the way back from compiled SQL to the model's lines.
+
+    `locate(unique_id, offset)` gives the place of a character (0-based) of that model's compiled SQL.
+    """
+
+    project: Project
+    graph: Graph
+    models: Mapping[str, CompiledModel]
+    locate: Callable[[str, int], Place] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class CompileResult:
+    """What compiling gave: `compiled` is None when any finding is an error."""
+
+    compiled: CompiledProject | None
+    findings: tuple[Finding, ...]

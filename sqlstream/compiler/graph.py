@@ -1,0 +1,139 @@
+"""The graph of sources, seeds and models, from what ref() and source() name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+
+from sqlstream.compiler.render.values import Reference, RenderedModel
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.values import Project
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes are unique ids as dbt writes them (`model.<project>.<name>`, `source.<project>.<source>.<table>`,
+    `seed.<project>.<name>`). `parents` and `children` have an entry for every node; `order` has parents first.
+    """
+
+    parents: Mapping[str, tuple[str, ...]]
+    children: Mapping[str, tuple[str, ...]]
+    order: tuple[str, ...]
+
+    def ancestors(self, node_id: str) -> frozenset[str]:
+        """Returns every node that `node_id` reads, directly or not."""
+        return self._closure(node_id, self.parents)
+
+    def descendants(self, node_id: str) -> frozenset[str]:
+        """Returns every node that reads `node_id`, directly or not."""
+        return self._closure(node_id, self.children)
+
+    def _closure(self, node_id: str, edges: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+        found: set[str] = set()
+        waiting = list(edges[node_id])
+        while waiting:
+            node = waiting.pop()
+            if node not in found:
+                found.add(node)
+                waiting.extend(edges[node])
+        return frozenset(found)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a reference may name: node ids by model or seed name, by (source, table), and the disabled models' names."""
+
+    nodes: Mapping[str, str]
+    sources: Mapping[tuple[str, ...], str]
+    disabled: frozenset[str]
+
+
+def project_names(project: Project, enabled: Iterable[str]) -> Names:
+    """Returns the names that ref() and source() may use; `enabled` are the names of the enabled models."""
+    nodes = {seed.name: f"seed.{project.name}.{seed.name}" for seed in project.seeds}
+    enabled = set(enabled)
+    nodes |= {name: f"model.{project.name}.{name}" for name in enabled}
+    sources: dict[tuple[str, ...], str] = {
+        (table.source, table.name): f"source.{project.name}.{table.source}.{table.name}" for table in project.sources
+    }
+    disabled = frozenset(model.name for model in project.models if model.name not in enabled)
+    return Names(nodes, sources, disabled)
+
+
+def resolve_reference(reference: Reference, names: Names) -> str | Finding:
+    """Returns the unique id of the node that `reference` names, or the finding that says why there is none."""
+    if reference.kind == "source":
+        return names.sources.get(reference.parts) or _unknown_source(reference, names)
+    name = reference.parts[-1]
+    if name in names.nodes:
+        return names.nodes[name]
+    if name in names.disabled:
+        return Finding(
+            "disabled-ref",
+            f"`{name}` is disabled",
+            "a disabled model is no view, so nothing can read it",
+            f"enable `{name}` (enabled: true), or disable this model too",
+            reference.location,
+            calls=reference.calls,
+        )
+    return Finding(
+        "unknown-ref",
+        f"`{name}` is not a model or a seed of this project",
+        "ref() takes the name of a file in models/ or seeds/, without its extension",
+        did_you_mean(name, names.nodes),
+        reference.location,
+        calls=reference.calls,
+    )
+
+
+def _unknown_source(reference: Reference, names: Names) -> Finding:
+    given = ".".join(reference.parts)
+    return Finding(
+        "unknown-source",
+        f"`{given}` is not a declared source table",
+        "source() takes a source's name and one of its tables, as sources.yml declares them",
+        did_you_mean(given, [".".join(parts) for parts in names.sources]),
+        reference.location,
+        calls=reference.calls,
+    )
+
+
+def build_graph(
+    names: Names, models: Mapping[str, RenderedModel], parents: Mapping[str, Sequence[str]]
+) -> Graph | Finding:
+    """Returns the graph of all nodes, or the finding of a circle. `parents` are each model's resolved references."""
+    all_nodes = sorted({*names.nodes.values(), *names.sources.values()})
+    unique = {node: tuple(dict.fromkeys(parents.get(node, ()))) for node in all_nodes}
+    try:
+        order = tuple(TopologicalSorter(unique).static_order())
+    except CycleError as error:
+        return _cycle_finding(error.args[1], models)
+    children: dict[str, list[str]] = {node: [] for node in all_nodes}
+    for node in all_nodes:
+        for parent in unique[node]:
+            children[parent].append(node)
+    return Graph(unique, {node: tuple(found) for node, found in children.items()}, order)
+
+
+def _cycle_finding(circle: Sequence[str], models: Mapping[str, RenderedModel]) -> Finding:
+    """The finding for `circle`, which graphlib gives with each node before the one that reads it, first = last."""
+    path = list(reversed(circle))
+    names = [node.rsplit(".", 1)[-1] for node in path]
+    first = min(range(len(names) - 1), key=lambda index: names[index])
+    ring = [*names[first:-1], *names[: first + 1]]
+    model = models[path[first]]
+    return Finding(
+        "cycle",
+        "models depend on each other in a circle: " + " -> ".join(ring),
+        "a stream cannot read its own output: each model must be computable from those before it",
+        f"remove one of these references, for example `{ring[1]}` from `{ring[0]}`",
+        _reference_to(model, ring[1]),
+    )
+
+
+def _reference_to(model: RenderedModel, name: str) -> Location:
+    found = [reference.location for reference in model.references if reference.parts[-1] == name]
+    return found[0] if found else model.file.location

@@ -1,0 +1,86 @@
+"""Delays as people write them, `1 hour 30 minutes`, as Spark's interval literals."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+_PLURALS = {
+    "YEAR": "YEARS",
+    "MONTH": "MONTHS",
+    "WEEK": "WEEKS",
+    "DAY": "DAYS",
+    "HOUR": "HOURS",
+    "MINUTE": "MINUTES",
+    "SECOND": "SECONDS",
+    "MILLISECOND": "MILLISECONDS",
+    "MICROSECOND": "MICROSECONDS",
+}
+"""The units of Spark's interval literals; nanoseconds are in its grammar, but its parser of values refuses them."""
+
+NEGATIVE = "a watermark's delay cannot be negative"
+NO_DELAY = "write '0 seconds' for no delay at all"
+
+_YEAR_MONTH = frozenset({"YEAR", "YEARS", "MONTH", "MONTHS"})
+_UNITS = frozenset((*_PLURALS, *_PLURALS.values()))
+_UNIT = re.compile(r"\s*([+-]?)\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s+([A-Za-z]+)(?=\s|$)")
+_PREFIX = re.compile(r"\s*interval\s+", re.IGNORECASE)
+
+
+class IntervalError(ValueError):
+    """A delay that Spark would not take; the message says why, `fix` what to write."""
+
+    def __init__(self, why: str, fix: str = "write it as '10 minutes' or '1 hour 30 minutes'") -> None:
+        super().__init__(why)
+        self.why = why
+        self.fix = fix
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A span of time of zero or more: `units` are pairs such as `("10", "MINUTES")`, in the order written."""
+
+    units: tuple[tuple[str, str], ...]
+
+    @property
+    def clause(self) -> str:
+        """The interval as Spark's grammar takes it: `INTERVAL 1 HOUR 30 MINUTES`."""
+        return " ".join(["INTERVAL", *(f"{value} {unit}" for value, unit in self.units)])
+
+
+def parse_interval(text: str) -> Interval:
+    """Returns the interval that `text` says, such as `1 hour 30 minutes` or `interval 10 MINUTES`.
+
+    Units are those of Spark's interval literals, years and months too (a watermark counts 31 days for a month).
+
+    Raises:
+        IntervalError: the text is no such interval, is negative, or mixes months with days.
+    """
+    prefix = _PREFIX.match(text)
+    position = prefix.end() if prefix else 0
+    units: list[tuple[str, str]] = []
+    while text[position:].strip():
+        match = _UNIT.match(text, position)
+        if match is None:
+            raise IntervalError(f"`{text.strip()}` is not a list of numbers, each with a unit of time")
+        units.append(_checked_unit(*match.groups()))
+        position = match.end()
+    if not units:
+        raise IntervalError("the delay is empty")
+    if 0 < sum(unit in _YEAR_MONTH for _, unit in units) < len(units):
+        raise IntervalError("Spark does not mix years or months with shorter units", "say it in days, as in '31 days'")
+    return Interval(tuple(units))
+
+
+def _checked_unit(sign: str, value: str, written: str) -> tuple[str, str]:
+    unit = written.upper()
+    if unit not in _UNITS:
+        near = get_close_matches(unit, sorted(_UNITS), n=1)
+        fix = f"did you mean `{near[0].lower()}`?" if near else "use seconds, minutes, hours, days or weeks"
+        raise IntervalError(f"`{written}` is not a unit of Spark's intervals", fix)
+    if sign == "-":
+        raise IntervalError(NEGATIVE, NO_DELAY)
+    if "." in value and not unit.startswith("SECOND"):
+        raise IntervalError("Spark takes a fraction only of seconds", f"write {value} {written} in a smaller unit")
+    return value, unit

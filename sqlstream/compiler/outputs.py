@@ -1,0 +1,63 @@
+"""What a terminal model writes: its sink, with the model's own name and options filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlstream.compiler.compiled import Output
+from sqlstream.compiler.render.values import RenderOptions
+from sqlstream.compiler.render.yaml import render_sink_value
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.project.config import ModelConfig
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.values import Located, ModelFile, OptionValue, Project, SecretText, Sink
+
+
+def resolve_output(
+    project: Project, options: RenderOptions, file: ModelFile, config: ModelConfig, places: Mapping[str, Location]
+) -> tuple[Output | None, list[Finding]]:
+    """Returns the output of a model, None for a view, and what is wrong with it."""
+    if config.sink is None:
+        return None, []
+    found = [sink for sink in project.sinks if sink.name == config.sink]
+    if not found:
+        return None, [_unknown_sink(project, config.sink, places.get("sink", file.location))]
+    try:
+        return _fill_in(found[0], options, file, config), []
+    except FindingsError as error:
+        return None, list(error.findings)
+
+
+def _unknown_sink(project: Project, name: str, location: Location) -> Finding:
+    return Finding(
+        "unknown-sink",
+        f"`{name}` is not a declared sink",
+        "a terminal model names one of the sinks in sinks.yml",
+        did_you_mean(name, [sink.name for sink in project.sinks]),
+        location,
+    )
+
+
+def _fill_in(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelConfig) -> Output:
+    model = {"name": file.name, "path": file.path, "tags": list(config.tags), "meta": dict(config.meta)}
+
+    def render(value: Located, *, secrets: bool) -> OptionValue:
+        rendered = render_sink_value(value, model, options.variables, options.env, options.target.name, secrets=secrets)
+        return rendered if isinstance(rendered, SecretText) else option_text(rendered)
+
+    filled = {name: render(value, secrets=True) for name, value in sink.options.items()}
+    filled |= {name: option_text(value) for name, value in config.options.items()}
+    return Output(
+        sink=sink.name,
+        format=sink.format,
+        path=None if sink.path is None else str(render(sink.path, secrets=False)),
+        partition_by=config.partition_by or sink.partition_by,
+        options=filled,
+        location=sink.location,
+    )
+
+
+def option_text(value: object) -> str:
+    """Returns an option's value as Spark takes it: text, with true and false in lower case."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

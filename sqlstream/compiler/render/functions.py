@@ -1,0 +1,166 @@
+"""The functions that models and YAML share: var, env_var, fromjson, tojson, and Jinja's own safe ones."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jinja2.utils import Cycler, Joiner, Namespace
+
+from sqlstream.compiler.render.environment import TemplateEnvironment
+from sqlstream.compiler.render.json_text import from_json, to_json
+from sqlstream.compiler.render.problems import TemplateProblem
+from sqlstream.compiler.render.template_function import TemplateFunction
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.values import SECRET_PREFIX
+from sqlstream.project.wording import quoted
+
+UNSET: Any = object()
+"""Stands for an argument that is not given."""
+
+ReadSecret = Callable[[str, object], object]
+"""Gives what env_var(name, default) is to be for a secret's name."""
+
+
+def common_functions(
+    environment: TemplateEnvironment,
+    variables: Mapping[str, object],
+    env: Mapping[str, str],
+    read_secret: ReadSecret,
+) -> dict[str, TemplateFunction]:
+    """Returns the shared functions by name; `default` is `UNSET` for `read_secret` where the template gives none."""
+    shared = CommonFunctions(environment, variables, env, read_secret)
+    functions: dict[str, Callable[..., object]] = {
+        "var": shared.var,
+        "env_var": shared.env_var,
+        "tojson": shared.to_json,
+        "fromjson": shared.from_json,
+        "range": shared.range_,
+        "cycler": shared.cycler,
+        "joiner": shared.joiner,
+    }
+    keeping: dict[str, Callable[..., object]] = {"dict": shared.dict_, "namespace": shared.namespace}
+    return {name: TemplateFunction(name, function) for name, function in functions.items()} | {
+        name: TemplateFunction(name, function, passes_marks=True) for name, function in keeping.items()
+    }
+
+
+class CommonFunctions:
+    """Their implementation. What a template gets is its own: changing it changes nothing outside of the template."""
+
+    def __init__(
+        self,
+        environment: TemplateEnvironment,
+        variables: Mapping[str, object],
+        env: Mapping[str, str],
+        read_secret: ReadSecret,
+    ) -> None:
+        self._environment = environment
+        self._variables = variables
+        self._env = env
+        self._read_secret = read_secret
+
+    def var(self, name: object, default: object = UNSET) -> object:
+        """Returns a variable's value, or `default`."""
+        name = text_argument("var", name)
+        if name in self._variables:
+            value = self._variables[name]
+            self._environment.budget.weigh(value)
+            return copy.deepcopy(value)
+        if default is not UNSET:
+            return default
+        raise TemplateProblem(
+            "missing-var",
+            f"the variable {quoted(name)} is not set",
+            "neither project.yml, nor the target, nor --vars sets it, and var() is given no default",
+            f"{_nearest_variable(name, self._variables)} otherwise give a default, as second argument of var()",
+        )
+
+    def env_var(self, name: object, default: object = UNSET) -> object:
+        """Returns an environment variable's text, or `default`; what a secret gives depends on where it is read."""
+        name = text_argument("env_var", name)
+        if name.upper().startswith(SECRET_PREFIX):
+            return self._read_secret(name, default)
+        if name in self._env:
+            return self._env[name]
+        if default is not UNSET:
+            return default
+        raise TemplateProblem(
+            "missing-env-var",
+            f"the environment variable {quoted(name)} is not set",
+            "the environment of this command does not have it, and env_var() is given no default",
+            "set it before the command is run, or give a default, as second argument of env_var()",
+        )
+
+    def to_json(self, value: object, default: object = None, sort_keys: bool = False) -> object:
+        """Returns `value` as JSON text, or `default` (where one is given) for what JSON cannot say."""
+        try:
+            text = to_json(self._environment.budget, value, sort_keys=sort_keys)
+        except (TypeError, ValueError):
+            if default is not None:
+                return default
+            raise
+        return self._environment.plain(text, "tojson")
+
+    def from_json(self, text: object, default: object = None) -> object:
+        """Returns the value that JSON text writes."""
+        return from_json(self._environment.budget, text_argument("fromjson", text), default)
+
+    def range_(self, *bounds: int) -> range:
+        """Returns a range of bearable length."""
+        numbers = range(*bounds)
+        try:
+            size = len(numbers)
+        except OverflowError:
+            size = self._environment.limits.value_size + 1
+        self._environment.budget.require_size(size)
+        return numbers
+
+    def dict_(self, *mappings: Any, **named: Any) -> dict[Any, Any]:
+        """Returns a new mapping."""
+        for mapping in mappings:
+            self._environment.budget.weigh(mapping)
+        return dict(*mappings, **named)
+
+    def namespace(self, *mappings: Any, **named: Any) -> Namespace:
+        """Returns an object whose attributes templates may set, inside loops too."""
+        for mapping in mappings:
+            self._environment.budget.weigh(mapping)
+        return Namespace(*mappings, **named)
+
+    def cycler(self, *items: Any) -> Cycler:
+        """Returns an object that gives its items in turn."""
+        return Cycler(*items)
+
+    def joiner(self, sep: str = ", ") -> Joiner:
+        """Returns a function that gives nothing the first time and `sep` from then on."""
+        return Joiner(text_argument("joiner", sep))
+
+
+def _nearest_variable(name: str, variables: Mapping[str, object]) -> str:
+    hint = did_you_mean(name, variables) if variables else "set it under vars: in project.yml"
+    return hint if hint.endswith("?") else f"{hint};"
+
+
+def text_argument(function: str, value: object) -> str:
+    """Returns `value`, the first argument of `function`. Raises: TemplateProblem unless it is text."""
+    if isinstance(value, str):
+        return value
+    str(value)  # something undefined raises what says so
+    raise TemplateProblem(
+        "jinja-failed",
+        f"{function}() takes text, not a value of type {type(value).__name__}",
+        f"{function}() looks its argument up by name",
+        f"put the name in quotes: {function}('...')",
+    )
+
+
+def refuse_secret(name: str, _default: object = None) -> object:
+    """Refuses to read a secret, whether it is set or not. Raises: TemplateProblem."""
+    raise TemplateProblem(
+        "secret-not-allowed",
+        f"the secret {quoted(name)} may not be read here",
+        "what a template reads becomes SQL or configuration, which is written to target/, to ledgers and to logs",
+        "read it in an option of the source, sink or target: there it stays a reference until Spark is called",
+    )

@@ -1,0 +1,44 @@
+"""Models' templates to SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlstream.compiler.render.environment import TemplateEnvironment
+from sqlstream.compiler.render.macros import load_macros
+from sqlstream.compiler.render.model_functions import model_names
+from sqlstream.compiler.render.running import render_file
+from sqlstream.compiler.render.source_mapper import SourceMapper
+from sqlstream.compiler.render.state import RenderState
+from sqlstream.compiler.render.values import RenderedModel, RenderOptions
+from sqlstream.errors import Finding
+from sqlstream.location import SourceMap
+from sqlstream.project.values import MacroFile, ModelFile
+
+
+class ModelRenderer:
+    """Renders the models of one project, one at a time; made once, since the macros are compiled only then.
+
+    `macro_findings` is what is wrong with the macro files. Not for several threads.
+    """
+
+    def __init__(self, macros: Sequence[MacroFile], options: RenderOptions) -> None:
+        self._environment = TemplateEnvironment()
+        self._environment.names.update(model_names(self._environment, options))
+        self.macro_findings: tuple[Finding, ...] = load_macros(self._environment, macros)
+        self._mapper = SourceMapper(macros, options)
+
+    def render(self, file: ModelFile) -> RenderedModel:
+        """Returns the model's SQL and what its template said. Raises: FindingsError with the first failure."""
+        state = RenderState(self._environment.limits, file)
+        sql = render_file(self._environment, file, state)
+        return RenderedModel(
+            file, sql, tuple(state.references), state.config, tuple(state.findings), tuple(state.macros_used)
+        )
+
+    def source_map(self, rendered: RenderedModel) -> SourceMap:
+        """Returns the way back from `rendered.sql` to the lines that it was written on.
+
+        The first call for a model renders its template a second time, with marks: it is meant for findings.
+        """
+        return self._mapper.source_map(rendered)

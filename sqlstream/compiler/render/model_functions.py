@@ -1,0 +1,225 @@
+"""The functions of models' templates, as dbt has them: ref, source, config, log, return and exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlstream.compiler.render.environment import TemplateEnvironment
+from sqlstream.compiler.render.functions import common_functions, refuse_secret, text_argument
+from sqlstream.compiler.render.plain_values import plain_value
+from sqlstream.compiler.render.problems import MacroReturn, TemplateProblem
+from sqlstream.compiler.render.relation import Relation, relation_of
+from sqlstream.compiler.render.template_function import TemplateFunction
+from sqlstream.compiler.render.values import Reference, RenderOptions
+from sqlstream.errors import Finding, Severity
+from sqlstream.location import Location
+from sqlstream.project.values import Located, ModelFile
+from sqlstream.project.wording import quoted
+
+EFFECT_STEPS = 10
+"""Steps that it costs to record a reference or a configured value with its location."""
+
+
+@dataclass(frozen=True)
+class TargetName:
+    """What templates know of the target: its name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ConfigFunction(TemplateFunction):
+    """config(...) together with config.get() and config.require()."""
+
+    def __init__(self, functions: ModelFunctions) -> None:
+        super().__init__("config", functions.config)
+        self.get = TemplateFunction("config.get", functions.config_get)
+        self.require = TemplateFunction("config.require", functions.config_require)
+
+
+class Exceptions:
+    """The name `exceptions` of dbt's templates."""
+
+    def __init__(self, functions: ModelFunctions) -> None:
+        self.raise_compiler_error = TemplateFunction("raise_compiler_error", functions.raise_compiler_error)
+        self.warn = TemplateFunction("warn", functions.warn)
+
+    def __repr__(self) -> str:
+        return "<exceptions>"
+
+
+def model_names(environment: TemplateEnvironment, options: RenderOptions) -> dict[str, Any]:
+    """Returns the names that are the same for all models; `this` and `model` come with each model."""
+    functions = ModelFunctions(environment, options)
+    return {
+        **common_functions(environment, options.variables, options.env, refuse_secret),
+        "ref": TemplateFunction("ref", functions.ref),
+        "source": TemplateFunction("source", functions.source),
+        "log": TemplateFunction("log", functions.log),
+        "return": TemplateFunction("return", functions.return_, passes_marks=True),
+        "config": ConfigFunction(functions),
+        "exceptions": Exceptions(functions),
+        "target": TargetName(options.target.name),
+        "execute": False,
+        "run_started_at": options.run_started_at,
+        "invocation_id": options.invocation_id,
+        "project_name": options.project_name,
+    }
+
+
+def names_of_model(model: ModelFile) -> dict[str, Any]:
+    """Returns the names that stand for the model being rendered."""
+    facts = {
+        "name": model.name,
+        "path": model.path,
+        "folders": list(model.folders),
+        "description": model.description,
+    }
+    return {"this": Relation(model.name), "model": facts}
+
+
+class ModelFunctions:
+    """Their implementation; the effects go to the environment's state."""
+
+    def __init__(self, environment: TemplateEnvironment, options: RenderOptions) -> None:
+        self._environment = environment
+        self._options = options
+
+    def ref(self, *args: object, **named: object) -> Relation:
+        """Returns the view of a model or seed, and records the reference."""
+        if named:
+            raise TemplateProblem(
+                "jinja-failed",
+                f"ref() takes no `{next(iter(named))}`",
+                "a model of a stream has one version: its name",
+                "leave the argument out; for a second version, write a second model",
+            )
+        names = _names("ref", args, (1, 2), "ref('model')")
+        if len(names) == 2 and names[0] != self._options.project_name:
+            raise TemplateProblem(
+                "unknown-ref",
+                f"{quoted(names[0])} is not this project",
+                f"ref() with two names takes the project first, and this project is `{self._options.project_name}`",
+                f"write ref() with {quoted(names[1])} alone; models of other projects are declared as sources",
+            )
+        return self._record(Reference("ref", names[-1:], *self._here()))
+
+    def source(self, *args: object, **named: object) -> Relation:
+        """Returns the view of a source's table, and records the reference."""
+        if named:
+            args = (*args, *named.values())
+        return self._record(
+            Reference("source", _names("source", args, (2,), "source('source', 'table')"), *self._here())
+        )
+
+    def _here(self) -> tuple[Location, tuple[Location, ...]]:
+        self._environment.budget.spend(EFFECT_STEPS)
+        *calls, location = self._environment.places()
+        return location, tuple(calls)
+
+    def _record(self, reference: Reference) -> Relation:
+        self._model()
+        self._environment.state.references.append(reference)
+        return relation_of(reference.parts)
+
+    def _model(self) -> ModelFile:
+        model = self._environment.state.model
+        if model is None:
+            raise TemplateProblem(
+                "jinja-failed",
+                "a macro file calls this outside of its macros",
+                "macro files are read once, before any model",
+                "move the call into a macro",
+            )
+        return model
+
+    def config(self, *args: object, **named: object) -> str:
+        """Records configuration; gives no text."""
+        self._model()
+        given = dict(named)
+        for argument in args:
+            if not isinstance(argument, Mapping):
+                raise _config_problem(argument)
+            given = {**argument, **given}
+        places = self._environment.key_places(given)
+        for key, value in given.items():
+            self._environment.budget.spend(EFFECT_STEPS + self._environment.budget.weigh(value))
+            self._environment.state.config[str(key)] = Located(plain_value(value), places[key])
+        return ""
+
+    def config_get(self, name: object, default: object = None) -> object:
+        """Returns a configured value: what config() has set so far, or else what YAML sets."""
+        found = self._configured(text_argument("config.get", name))
+        return default if found is None else plain_value(found.value)
+
+    def config_require(self, name: object) -> object:
+        """Returns a configured value that must be there."""
+        name = text_argument("config.require", name)
+        found = self._configured(name)
+        if found is not None:
+            return plain_value(found.value)
+        raise TemplateProblem(
+            "missing-key",
+            f"the configuration {quoted(name)} is required and not set",
+            "the template asks for it by config.require()",
+            "set it by config() above this line, or in the model's properties",
+        )
+
+    def _configured(self, name: str) -> Located | None:
+        patches = [self._environment.state.config, *reversed(self._model().configs)]
+        return next((patch[name] for patch in patches if name in patch), None)
+
+    def log(self, message: object, info: bool = False) -> str:
+        """Logs a message, for the user at once with `info`; gives no text."""
+        text = self._environment.text(message)
+        self._environment.budget.spend_text(len(text))
+        if not self._environment.state.quiet:
+            self._options.log(text, bool(info))
+        return ""
+
+    def return_(self, value: object = "") -> None:
+        """Ends the macro, whose call gives `value`."""
+        raise MacroReturn(value)
+
+    def raise_compiler_error(self, message: object, _node: object = None) -> None:
+        """Ends the rendering with the project's own message."""
+        raise TemplateProblem("compiler-error", *_said(self._environment.text(message)))
+
+    def warn(self, message: object, _node: object = None) -> str:
+        """Records a warning with the project's own message; gives no text."""
+        text, why, fix = _said(self._environment.text(message))
+        location, calls = self._here()
+        finding = Finding("compiler-warning", text, why, fix, location, Severity.WARNING, calls)
+        self._environment.state.findings.append(finding)
+        return ""
+
+
+def _said(message: str) -> tuple[str, str, str]:
+    """Message, why and fix of what the project itself says, which is its author's to explain."""
+    text = " ".join(message.split()).rstrip(".") or "the project says nothing"
+    return text, "the project's own template says so, by a call of `exceptions` at this place", "do as the message says"
+
+
+def _names(function: str, args: tuple[object, ...], counts: tuple[int, ...], example: str) -> tuple[str, ...]:
+    if len(args) in counts:
+        return tuple(text_argument(function, argument) for argument in args)
+    wanted = " or ".join("one name" if count == 1 else "two names" for count in counts)
+    raise TemplateProblem(
+        "jinja-failed",
+        f"{function}() takes {wanted}, and is given {len(args) or 'none'}",
+        f"{function}() says what the model reads",
+        f"write {example}",
+    )
+
+
+def _config_problem(argument: object) -> TemplateProblem:
+    return TemplateProblem(
+        "jinja-failed",
+        f"config() takes keys with values, not a value of type {type(argument).__name__}",
+        "each configuration has a name",
+        "write config(key=value) or config({'key': value})",
+    )

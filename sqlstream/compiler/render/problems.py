@@ -1,0 +1,65 @@
+"""What rendering raises inside itself, before a place is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jinja2.runtime import StrictUndefined
+from jinja2.utils import missing
+
+
+class TemplateProblem(Exception):  # noqa: N818 - a signal inside this package: users see the finding made from it
+    """A finding without its location, raised while a template is read or runs.
+
+    `offset` (0-based, in characters of the template) is given where the place is not that of the running call.
+    """
+
+    def __init__(self, code: str, message: str, why: str, fix: str, offset: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.why = why
+        self.fix = fix
+        self.offset = offset
+
+
+class UndefinedUse(Exception):  # noqa: N818 - as above
+    """Something undefined was used: `name` of `owner`, or a bare `name` where `owner` is None."""
+
+    def __init__(self, message: str, name: object, owner: object | None) -> None:
+        super().__init__(message)
+        self.name = name
+        self.owner = owner
+
+
+class LocatedUndefined(StrictUndefined):
+    """An undefined value that says, when it is used, which name it was looked for under and in what."""
+
+    __slots__ = ()
+
+    def __init__(self, hint: str | None = None, obj: Any = missing, name: str | None = None, _exc: Any = None) -> None:
+        super().__init__(hint, obj, name)
+        owner = None if obj is missing else obj
+
+        def use(message: str) -> UndefinedUse:
+            return UndefinedUse(message, name, owner)
+
+        self._undefined_exception = use  # type: ignore[assignment] # Jinja calls it to make what it raises
+
+
+class MacroReturn(Exception):  # noqa: N818 - as above
+    """Carries the value of return() out of a macro's body, whatever blocks it stands in."""
+
+    def __init__(self, value: object) -> None:
+        super().__init__("return() outside of a macro")
+        self.value = value
+
+
+def unsafe_use(what: str) -> TemplateProblem:
+    """Returns the problem of a template that reaches for `what`, which lies outside of templates."""
+    return TemplateProblem(
+        "jinja-unsafe",
+        f"{what} is out of reach of templates",
+        "a template may use its own values, their ordinary methods and sqlstream's functions, never Python's insides",
+        "take it out; for logic that SQL and Jinja cannot express, write a Python model",
+    )

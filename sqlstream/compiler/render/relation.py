@@ -1,0 +1,32 @@
+"""The value of ref(), source() and this: a temp view's name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlstream.compiler.names import quote_identifier, view_name
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A temp view. In a template's text it is the view's name, quoted where Spark needs it; `identifier` is the bare
+    name, and so is `name`, as in dbt.
+    """
+
+    identifier: str
+
+    @property
+    def name(self) -> str:
+        """The view's name, unquoted."""
+        return self.identifier
+
+    def __str__(self) -> str:
+        return quote_identifier(self.identifier)
+
+    __repr__ = __str__
+
+
+def relation_of(parts: Sequence[str]) -> Relation:
+    """Returns the relation of the view that `parts` name."""
+    return Relation(view_name(parts))

@@ -1,0 +1,30 @@
+"""A function that templates may call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class TemplateFunction:
+    """Wraps a Python function so that templates can call it and reach nothing else of it.
+
+    `passes_marks` is for functions that only pass their arguments on, so that marked text stays marked.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], *, passes_marks: bool = False) -> None:
+        self.name = name
+        self._passes_marks = passes_marks
+        self._function = function
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Returns what the function gives."""
+        return self._function(*args, **named)
+
+    def __repr__(self) -> str:
+        return f"<function {self.name}>"
+
+
+def passes_marks(function: TemplateFunction) -> bool:
+    """Returns whether a function only passes its arguments on; not an attribute, which templates would see."""
+    return function._passes_marks  # noqa: SLF001 - see above

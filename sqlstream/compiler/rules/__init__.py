@@ -1,0 +1,32 @@
+"""Rules on compiled models, one pure function each, one file per theme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.rules.outputs import batch_outputs, missing_sink_paths, output_modes, shared_outputs
+from sqlstream.compiler.rules.sources import missing_schemas, socket_sources
+from sqlstream.compiler.rules.storage import relative_storage
+from sqlstream.compiler.rules.triggers import unsupported_triggers
+from sqlstream.errors import Finding
+
+RULES: tuple[Callable[[CompiledProject], list[Finding]], ...] = (
+    missing_schemas,
+    socket_sources,
+    unsupported_triggers,
+    missing_sink_paths,
+    output_modes,
+    batch_outputs,
+    shared_outputs,
+    relative_storage,
+)
+"""Every rule, in the order of its findings."""
+
+
+def check_models(compiled: CompiledProject) -> list[Finding]:
+    """Returns what the rules find."""
+    return [finding for rule in RULES for finding in rule(compiled)]
+
+
+__all__ = ["RULES", "check_models"]

@@ -1,0 +1,90 @@
+"""Rules about what terminal models write."""
+
+from __future__ import annotations
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.errors import Finding
+
+FILE_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})
+"""Spark's file sinks: they take append mode only, and need a path
+(https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html#output-sinks)."""
+
+
+def missing_sink_paths(compiled: CompiledProject) -> list[Finding]:
+    """A file sink without a path has nowhere to write."""
+    return [
+        Finding(
+            "missing-path",
+            f"sink `{output.sink}` has no path",
+            f"`{model.name}` writes {output.format} files into it",
+            'add a path, for example path: "{{ model.name }}"',
+            output.location,
+        )
+        for model, output in terminal_models(compiled)
+        if output.format in FILE_FORMATS and not output.path and "path" not in output.options
+    ]
+
+
+def output_modes(compiled: CompiledProject) -> list[Finding]:
+    """File sinks refuse update and complete mode at start."""
+    return [
+        Finding(
+            "output-mode",
+            f"`{model.name}` streams in {model.config.output_mode} mode, which sink `{output.sink}` cannot take",
+            f"files are only ever added to: a {output.format} sink takes append mode",
+            "use output_mode='append' (an aggregation then needs a watermark), or a sink that takes updates",
+            model.place_of("output_mode"),
+        )
+        for model, output in terminal_models(compiled)
+        if output.format in FILE_FORMATS and model.config.output_mode != "append"
+    ]
+
+
+def batch_outputs(compiled: CompiledProject) -> list[Finding]:
+    """A terminal model that reads no stream would be a batch write."""
+    return [
+        Finding(
+            "no-stream",
+            f"`{model.name}` names sink `{output.sink}` but reads no stream",
+            "all of its inputs are static, and this version starts streaming queries only",
+            "read a stream (a source without mode: batch), or leave out the sink so that it is a view",
+            model.place_of("sink"),
+        )
+        for model, output in terminal_models(compiled)
+        if not model.streaming
+    ]
+
+
+def shared_outputs(compiled: CompiledProject) -> list[Finding]:
+    """Two queries must not share a checkpoint or an output folder."""
+    findings: list[Finding] = []
+    paths: dict[str, str] = {}
+    checkpoints: dict[str, str] = {}
+    for model, output in terminal_models(compiled):
+        path = (output.path or "").rstrip("/")
+        if output.format in FILE_FORMATS and path:
+            findings += _shared(model, paths.setdefault(path, model.name), "output path", path, "sink")
+        checkpoint = (model.config.checkpoint or model.query_id).rstrip("/")
+        findings += _shared(
+            model, checkpoints.setdefault(checkpoint, model.name), "checkpoint", checkpoint, "checkpoint"
+        )
+    return findings
+
+
+def _shared(model: CompiledModel, first: str, what: str, value: str, key: str) -> list[Finding]:
+    if first == model.name:
+        return []
+    return [
+        Finding(
+            "shared-output",
+            f"`{model.name}` and `{first}` have the same {what} `{value}`",
+            "Spark keeps one log per checkpoint and per output folder: two queries would lose each other's data",
+            'give each its own, for example path: "{{ model.name }}" in the sink',
+            model.place_of(key),
+        )
+    ]
+
+
+def terminal_models(compiled: CompiledProject) -> list[tuple[CompiledModel, Output]]:
+    """Returns each terminal model with its output."""
+    return [(model, model.output) for model in compiled.models.values() if model.output is not None]

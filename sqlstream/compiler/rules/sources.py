@@ -1,0 +1,70 @@
+"""Rules about declared sources."""
+
+from __future__ import annotations
+
+from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.errors import Finding
+from sqlstream.project.values import SourceTable
+
+SCHEMA_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "xml"})
+"""File streams that Spark does not start without a schema
+(https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html#schema-inference-and-partition-of-streaming-dataframesdatasets)."""
+
+PATH_FORMATS = SCHEMA_FORMATS | {"text", "binaryFile"}
+INFERENCE = "spark.sql.streaming.schemaInference"
+
+
+def missing_schemas(compiled: CompiledProject) -> list[Finding]:
+    """A stream of files needs a path, and a declared schema unless the target has Spark infer it."""
+    inferred = str(compiled.project.target.spark.get(INFERENCE, "false")).lower() == "true"
+    findings: list[Finding] = []
+    for table in used_sources(compiled):
+        if table.mode == "stream" and table.format in SCHEMA_FORMATS and table.schema is None and not inferred:
+            findings.append(_missing_schema(table))
+        if table.format in PATH_FORMATS and not table.path and "path" not in table.options:
+            findings.append(_missing_path(table))
+    return findings
+
+
+def _missing_schema(table: SourceTable) -> Finding:
+    return Finding(
+        "missing-schema",
+        f"source `{table.full_name}` has no schema",
+        f"Spark starts a stream of {table.format} files only with a declared schema",
+        'declare its columns: or schema:, for example schema: "id bigint, ts timestamp"',
+        table.location,
+    )
+
+
+def _missing_path(table: SourceTable) -> Finding:
+    return Finding(
+        "missing-path",
+        f"source `{table.full_name}` has no path",
+        f"a source of {table.format} files reads a folder",
+        "add path: with a folder or a pattern of files",
+        table.location,
+    )
+
+
+def socket_sources(compiled: CompiledProject) -> list[Finding]:
+    """Under `available_now` a socket source reads 0 rows: it keeps nothing that could be available."""
+    prefix = f"source.{compiled.project.name}."
+    sockets = {prefix + table.full_name: table for table in used_sources(compiled) if table.format == "socket"}
+    return [
+        Finding(
+            "socket-available-now",
+            f"`{model.name}` reads socket `{sockets[node].full_name}`, which available_now cannot read",
+            "a socket keeps nothing that is already there, so Spark would end with 0 rows",
+            "use an interval trigger such as '10 seconds', and stop the run with Ctrl-C or --for 60s",
+            model.place_of("trigger"),
+        )
+        for model in compiled.models.values()
+        if model.output is not None and model.config.trigger.kind == "available_now"
+        for node in sorted(compiled.graph.ancestors(model.unique_id) & sockets.keys())
+    ]
+
+
+def used_sources(compiled: CompiledProject) -> list[SourceTable]:
+    """Returns the source tables that some model reads."""
+    prefix = f"source.{compiled.project.name}."
+    return [table for table in compiled.project.sources if compiled.graph.children[prefix + table.full_name]]

@@ -1,0 +1,72 @@
+"""A name of its own for every further reference to a streaming view within one text.
+
+Spark's source evolution needs one reader per reference (a second one under the same name fails with
+DUPLICATE_SOURCE_NAMES), so the second `x` is read through a view `x__2`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlstream.compiler.edits import Edit, spaced
+from sqlstream.compiler.relations import Relation, find_relations
+from sqlstream.compiler.tokens import Tokens
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """One reference to `view`, which the edited text reads under `name_in_text` (without backquotes)."""
+
+    view: str
+    name_in_text: str
+
+
+def name_second_references(
+    sql: str, tokens: Tokens, repeated: Collection[str], taken: Collection[str] = ()
+) -> tuple[tuple[Edit, ...], tuple[Occurrence, ...]]:
+    """Returns the edits that rename second references, and all references to `repeated` in the order of the text.
+
+    `tokens` are those of `sql`; `repeated` are the names of the views to watch, `taken` those that no new name may be.
+    Names are compared as Spark does, without regard to case. The first reference keeps the view's own name. A renamed
+    relation without an alias gets its old name as one, so that its columns can be qualified as before. A CTE is defined
+    once however often it is used, so what it reads counts once; its name hides a view of the same name.
+    """
+    views = {view.lower(): view for view in repeated}
+    used = {name.lower() for name in (*taken, *repeated)}
+    used |= {token.name.lower() for token in tokens if token.is_name}
+    count: Counter[str] = Counter()
+    edits: list[Edit] = []
+    occurrences: list[Occurrence] = []
+    for relation in find_relations(tokens):
+        view = views.get((relation.name or "").lower())
+        if view is None or relation.is_cte or relation.is_qualified:
+            continue
+        count[view] += 1
+        name = view if count[view] == 1 else _fresh_name(view, count[view], used)
+        occurrences.append(Occurrence(view, name))
+        if count[view] > 1:
+            edits += _rename(sql, relation, name)
+    return tuple(edits), tuple(occurrences)
+
+
+def _fresh_name(view: str, number: int, used: set[str]) -> str:
+    """Returns `view__number`, or the same with the next number that is free, and notes it in `used`."""
+    while f"{view}__{number}".lower() in used:
+        number += 1
+    used.add(f"{view}__{number}".lower())
+    return f"{view}__{number}"
+
+
+def _rename(sql: str, relation: Relation, name: str) -> list[Edit]:
+    written = sql[relation.name_start : relation.name_end]
+    is_plain = not written.startswith("`") and _PLAIN.fullmatch(name)
+    text = name if is_plain else "`" + name.replace("`", "``") + "`"
+    renamed = Edit(relation.name_start, relation.name_end, text)
+    if relation.alias is not None or not relation.takes_clauses:
+        return [renamed]
+    return [renamed, Edit(relation.alias_at, relation.alias_at, spaced(sql, relation.alias_at, f" AS {written}"))]

@@ -1,0 +1,167 @@
+"""SQL text as tokens, by the rules of Spark's own lexer.
+
+The rules are those of `SqlBaseLexer.g4` of Spark 4.3. sqlglot's tokenizer is not used here because it reads some text
+differently (a `--` comment that a backslash continues on the next line, a hint that holds `*/` in a string, `{#` and
+`{%`, `1.5BD`), and because its errors do not say where an unterminated string starts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a token is. `WORD` is a keyword or an unquoted identifier: Spark's lexer cannot tell them apart either."""
+
+    WORD = "word"
+    QUOTED = "quoted"
+    STRING = "string"
+    NUMBER = "number"
+    SYMBOL = "symbol"
+    HINT = "hint"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token: `text` is what stands in the SQL from `start` up to, not including, `end` (offsets in characters).
+
+    `key` is what keywords and symbols are compared with: the upper-case text of a word, the text of a symbol, and empty
+    for all others, so that a quoted identifier or a string is never taken for a keyword. `inside` holds the tokens
+    between `/*+` and `*/` of a hint.
+    """
+
+    kind: Kind
+    text: str
+    start: int
+    end: int
+    key: str = ""
+    inside: tuple[Token, ...] = ()
+
+    @property
+    def is_quoted(self) -> bool:
+        """Whether this is an identifier in backquotes."""
+        return self.kind is Kind.QUOTED
+
+    @property
+    def is_name(self) -> bool:
+        """Whether this can be an identifier."""
+        return self.kind in (Kind.WORD, Kind.QUOTED)
+
+    @property
+    def name(self) -> str:
+        """The identifier without its backquotes, or the text of any other token."""
+        return self.text[1:-1].replace("``", "`") if self.is_quoted else self.text
+
+
+class SqlTokenError(ValueError):
+    """The SQL cannot be read because something that opens at `offset` (a string, a comment) never ends."""
+
+    def __init__(self, offset: int, message: str) -> None:
+        super().__init__(message)
+        self.offset = offset
+        self.message = message
+
+
+Tokens = tuple[Token, ...]
+
+_RULES = re.compile(
+    r"""
+    (?P<space>[ \t\n\f\r\v\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+)
+    | (?P<line_comment>--(?:\\\n|[^\r\n])*)
+    | (?P<hint>/\*\+)
+    | (?P<comment>/\*)
+    | (?P<hint_end>\*/)
+    | (?P<dollars>\$[a-z]*\$)
+    | (?P<string>r'[^']*'|r"[^"]*"|'(?:[^'\\]|\\.|'')*+'|"(?:[^"\\]|\\.|"")*+")
+    | (?P<quoted>`(?:[^`]|``)*+`)
+    | (?P<opening>['"`])
+    | (?P<number>
+          (?:[0-9]+\.[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?(?:f|d|bd)?(?![a-z0-9_])
+        | [0-9]+e[+-][0-9]+(?:f|d|bd)?
+        | [0-9]+(?:e[0-9]+)?(?:l|s|y|f|d|bd)?(?![a-z0-9_]) )
+    | (?P<word>[^\W\d_]+://[\w/\-.?=&\#%]+|\w+)
+    | (?P<symbol><=>|<>|<=|>=|!=|==|!>|!<|\|\||\|>|::|->|=>|<<|@v|.)
+    """,
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+_COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
+_OPENINGS = {"'": "string", '"': "string", "`": "quoted identifier"}
+_DROPPED = ("space", "line_comment", "comment")
+_KINDS = {
+    "word": Kind.WORD,
+    "quoted": Kind.QUOTED,
+    "string": Kind.STRING,
+    "dollars": Kind.STRING,
+    "number": Kind.NUMBER,
+}
+
+
+def tokenize(sql: str) -> Tokens:
+    """Returns the tokens of `sql` without its comments.
+
+    A hint is one token wherever it stands; Spark's grammar takes one only directly after SELECT. Double-quoted text is
+    a string, as it is for Spark unless `spark.sql.ansi.doubleQuotedIdentifiers` is set.
+
+    Raises:
+        SqlTokenError: a string, quoted identifier, comment or hint never ends.
+    """
+    done: list[Token] = []
+    outer: list[Token] = []
+    hint: int | None = None
+    for token in _flat_tokens(sql):
+        if token.text == "/*+" and hint is None:
+            hint, outer, done = token.start, done, []
+        elif token.text == "*/" and hint is not None:
+            text = sql[hint : token.end]
+            outer.append(Token(Kind.HINT, text, hint, token.end, inside=tuple(done)))
+            hint, done = None, outer
+        else:
+            done.append(token)
+    if hint is not None:
+        raise SqlTokenError(hint, "a hint starts here and never ends")
+    return tuple(done)
+
+
+def _flat_tokens(sql: str) -> Iterator[Token]:
+    """Gives the tokens in order, the edges of hints among them as symbols of their own."""
+    position = 0
+    while position < len(sql):
+        match = _RULES.match(sql, position)
+        group = (match and match.lastgroup) or "symbol"
+        end = match.end() if match else position + 1
+        if group == "comment":
+            end = _comment_end(sql, position)
+        elif group == "dollars":
+            end = _dollar_string_end(sql, position, end)
+        if group not in _DROPPED:
+            yield _token(group, sql[position:end], position, end)
+        position = end
+
+
+def _token(group: str, text: str, start: int, end: int) -> Token:
+    if group == "opening":
+        raise SqlTokenError(start, f"a {_OPENINGS[text]} starts here and never ends")
+    kind = _KINDS.get(group, Kind.SYMBOL)
+    key = text.upper() if kind in (Kind.WORD, Kind.SYMBOL) else ""
+    return Token(kind, text, start, end, key)
+
+
+def _comment_end(sql: str, start: int) -> int:
+    """Returns the offset after the bracketed comment at `start`; such comments nest, hints within them do not."""
+    depth = 0
+    for edge in _COMMENT_EDGE.finditer(sql, start):
+        depth += -1 if edge.group() == "*/" else 1
+        if depth == 0:
+            return edge.end()
+    raise SqlTokenError(start, "a comment starts here and never ends")
+
+
+def _dollar_string_end(sql: str, start: int, body: int) -> int:
+    tag = sql[start:body]
+    closing = sql.find(tag, body)
+    if closing < 0:
+        raise SqlTokenError(start, "a string starts here and never ends")
+    return closing + len(tag)

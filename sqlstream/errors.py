@@ -1,0 +1,138 @@
+"""Everything sqlstream can say is wrong.
+
+SqlstreamError
+├── FindingsError      the user's project or queries are wrong: located findings, exit code 1
+└── UsageError         the command cannot be carried out as it was given, exit code 2
+
+A `Finding` is a value, not an exception: a stage collects all of its findings and reports them together. Its `code` is
+one of `CODES`, which is also the table of contents of the documentation of errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlstream.location import Location
+
+
+class Severity(StrEnum):
+    """How bad a finding is. Only an `ERROR` stops a stage."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One located problem, printed as three lines: where and what, why, and how to fix it.
+
+    `calls` are the model's lines that led to `location` where that lies in a macro, outermost first.
+    """
+
+    code: str
+    message: str
+    why: str
+    fix: str
+    location: Location | None = None
+    severity: Severity = Severity.ERROR
+    calls: tuple[Location, ...] = ()
+
+    @property
+    def head(self) -> str:
+        """Its first line: where it is, that it is only a warning where it is one, its code and its message."""
+        where = f"{self.location}: " if self.location else ""
+        kind = "" if self.is_error else f"{self.severity}: "
+        return f"{where}{kind}[{self.code}] {self.message}"
+
+    @property
+    def is_error(self) -> bool:
+        """Whether this finding stops the stage that found it."""
+        return self.severity is Severity.ERROR
+
+
+class SqlstreamError(Exception):
+    """The root of the tree."""
+
+
+class FindingsError(SqlstreamError):
+    """The user's project is wrong; `findings` has at least one entry."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__("; ".join(finding.head for finding in self.findings))
+
+
+class UsageError(SqlstreamError):
+    """The command line asks for something that cannot be done; the message says what to do instead."""
+
+
+CODES: dict[str, str] = {
+    # project files
+    "project-not-found": "There is no project.yml in the folder or above it.",
+    "file-not-found": "A file that the project names does not exist.",
+    "file-outside-project": "A project file lies outside the project, perhaps behind a symbolic link.",
+    "file-not-utf8": "A project file is not UTF-8 text.",
+    "file-unreadable": "A project file is no ordinary file, or may not be read.",
+    "file-too-large": "A project file is larger than a project file can sensibly be.",
+    # YAML
+    "yaml-syntax": "A YAML file cannot be read.",
+    "yaml-duplicate-key": "A YAML mapping has the same key twice.",
+    "yaml-too-large": "A YAML file's aliases or nesting expand beyond all measure.",
+    "unknown-key": "A key is not one that sqlstream knows at this place.",
+    "missing-key": "A required key is missing.",
+    "invalid-value": "A value is not of the form its key takes.",
+    "duplicate-name": "Two things of one kind have the same name.",
+    "unknown-target": "The target is not one of project.yml's targets.",
+    "unsupported-model": "A file under models/ is of a kind that this version does not run.",
+    "unsupported-version": "The project asks for another version of sqlstream.",
+    "unused-config": "A folder configuration or model properties apply to nothing.",
+    # rendering
+    "jinja-syntax": "A template cannot be read.",
+    "jinja-undefined": "A template uses a name that is not defined.",
+    "jinja-failed": "A template's expression failed.",
+    "jinja-limit": "A template does more work, or makes more text, than a template may.",
+    "jinja-unsafe": "A template reaches for something that templates may not use.",
+    "missing-var": "var() names a variable that is not set and has no default.",
+    "missing-env-var": "env_var() names an environment variable that is not set and has no default.",
+    "secret-not-allowed": "A secret is read outside the option values of sources, sinks and targets.",
+    "compiler-error": "The project itself raised an error.",
+    "compiler-warning": "The project itself gave a warning.",
+    # graph
+    "unknown-ref": "ref() names no model or seed.",
+    "unknown-source": "source(), or a target's override, names no declared source table.",
+    "unknown-sink": "A model, or a target's override, names a sink that is not declared.",
+    "disabled-ref": "ref() names a model that is disabled.",
+    "cycle": "Models depend on each other in a circle.",
+    # selection
+    "empty-selection": "A selector matches nothing.",
+    "unknown-selector": "A selector uses a method that does not exist.",
+    "no-terminal-model": "The selection holds views only, so there is no query to start.",
+    # watermarks
+    "misplaced-watermark": "A WATERMARK hint that cannot be placed on a relation.",
+    "unknown-hint": "A hint that Spark would ignore in silence.",
+    # rules
+    "missing-schema": "A stream of files has no declared schema.",
+    "missing-path": "A file source or sink has no path.",
+    "output-mode": "A query cannot stream in its output mode, or its sink cannot take it.",
+    "no-stream": "A model names a sink but reads no stream.",
+    "shared-output": "Two queries share a checkpoint or an output path.",
+    "relative-storage": "A target on other machines stores into a relative folder.",
+    "socket-available-now": "A socket source cannot be read under available_now.",
+    "unsupported-trigger": "A trigger that this version does not run.",
+    # Spark
+    "java-missing": "No working Java was found.",
+    "java-too-old": "The Java found is older than Spark needs.",
+    "spark-start": "Spark does not start.",
+    "source-unreadable": "Spark cannot open a source or seed.",
+    "sql-syntax": "Spark cannot read a model's SQL.",
+    "sql-analysis": "Spark refuses a model's SQL.",
+    "sink-schema": "A sink cannot take a model's columns.",
+    "partition-column": "A sink partitions by a column that the model does not have.",
+    "query-failed": "A query failed while it ran.",
+    # checkpoints
+    "state-change": "A stateful query is not the one that made its checkpoint.",
+    "sink-change": "A query would write files to another place than its checkpoint has written to so far.",
+    "ledger-unreadable": "A checkpoint's ledger is missing or cannot be read.",
+}

@@ -1,0 +1,1 @@
+"""Files to a validated `Project`: YAML with positions, every error collected."""

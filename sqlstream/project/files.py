@@ -1,0 +1,205 @@
+"""The only place that reads project files: text from inside the project, or a finding that says why not."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location, location_at
+from sqlstream.project.wording import quoted
+
+PROJECT_FILE = "project.yml"
+
+LARGEST_FILE_BYTES = 5 * 1024 * 1024
+"""No SQL, YAML or seed that a person keeps in a repository is larger; data belongs in a source."""
+
+ARTIFACTS_FOLDER = "target"
+"""What sqlstream writes itself at the project's root; it is never read back as the project."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files below one folder: posix paths relative to the root, sorted, and what was wrong with links."""
+
+    paths: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class ProjectFiles:
+    """The files of the project at `root`; every path is posix and relative to it."""
+
+    root: Path
+
+    def exists(self, relative: str) -> bool:
+        """Returns whether there is a file at `relative`, wherever it may lead."""
+        return os.path.lexists(self.root / relative)
+
+    def read_text(self, relative: str, named_at: Location | None = None) -> str:
+        """Returns the file's text, without a byte order mark and with Unix line ends.
+
+        `named_at` is where the project names the file, if a person wrote the path. Raises: FindingsError for a file
+        that is missing, outside the project, not readable, too large or not UTF-8.
+        """
+        at = named_at or Location(relative)
+        path = self.root / relative
+        if not is_inside(path, self.root):
+            raise FindingsError([_outside(relative, at)])
+        text = _decode(_read_bytes(path, relative, at), relative)
+        return text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+    def list_files(self, folder: str, *suffixes: str) -> Listing:
+        """Returns the files below `folder` that end in one of `suffixes`; none if there is no such folder.
+
+        Hidden files and folders are left out. A link to a place inside the project is followed, once; a link out of it
+        is a finding.
+        """
+        walk = _Walk(self.root)
+        walk.run(self.root / folder)
+        relatives = (path.relative_to(self.root).as_posix() for path in walk.files if path.name.endswith(suffixes))
+        return Listing(tuple(sorted(relatives)), tuple(walk.findings))
+
+
+def find_project_root(start: Path) -> Path:
+    """Returns the nearest folder with a project.yml: `start` or one of its parents.
+
+    Raises: FindingsError with `project-not-found`.
+    """
+    folder = start.absolute()
+    for candidate in (folder, *folder.parents):
+        if (candidate / PROJECT_FILE).is_file():
+            return candidate
+    raise FindingsError([project_not_found(folder)])
+
+
+def project_not_found(folder: Path) -> Finding:
+    """Returns the finding for a folder that is in no project."""
+    return Finding(
+        "project-not-found",
+        f"there is no {PROJECT_FILE} in {quoted(folder)} or above it",
+        f"a project is a folder with a {PROJECT_FILE}",
+        "change to the project's folder, give --project-dir, or make a project with `sqlstream init NAME`",
+    )
+
+
+def is_inside(path: Path, root: Path) -> bool:
+    """Returns whether `path`, with all links followed, is `root` or lies below it."""
+    # realpath, unlike Path.resolve in Python 3.11, does not raise on a circle of links.
+    real, real_root = os.path.realpath(path), os.path.realpath(root)
+    return PurePath(real).is_relative_to(real_root)
+
+
+class _Walk:
+    """One walk below a folder: collects the visible files, and enters every real folder once."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.files: list[Path] = []
+        self.findings: list[Finding] = []
+        self._folders: list[Path] = []
+        self._links: list[Path] = []
+        self._seen = {os.path.realpath(root / ARTIFACTS_FOLDER)}
+
+    def run(self, folder: Path) -> None:
+        self._add(folder)
+        while self._folders or self._links:
+            # Links wait until all real folders are known, so that a file keeps its own path rather than a link's.
+            current = self._folders.pop() if self._folders else self._links.pop()
+            real = os.path.realpath(current)
+            if real not in self._seen:
+                self._seen.add(real)
+                self._enter(current)
+
+    def _enter(self, folder: Path) -> None:
+        try:
+            entries = sorted(folder.iterdir(), reverse=True)
+        except OSError as error:
+            relative = folder.relative_to(self.root).as_posix()
+            self.findings.append(_unreadable(relative, str(error.strerror).lower(), Location(relative)))
+            return
+        for entry in entries:
+            if not entry.name.startswith("."):
+                self._add(entry)
+
+    def _add(self, entry: Path) -> None:
+        linked = entry.is_symlink()
+        if linked and not is_inside(entry, self.root):
+            relative = entry.relative_to(self.root).as_posix()
+            self.findings.append(_outside(relative, Location(relative)))
+        elif os.path.isdir(entry):  # noqa: PTH112, Path.is_dir raises on a circle of links in Python 3.11
+            (self._links if linked else self._folders).append(entry)
+        elif linked or entry.exists():
+            self.files.append(entry)
+
+
+def _read_bytes(path: Path, relative: str, at: Location) -> bytes:
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise FindingsError([_unreadable(relative, "it is not a regular file", at)])
+        if status.st_size > LARGEST_FILE_BYTES:
+            raise FindingsError([_too_large(relative, status.st_size, at)])
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise FindingsError([_not_found(relative, at)]) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise FindingsError([_unreadable(relative, reason.lower(), at)]) from error
+
+
+def _decode(data: bytes, relative: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        finding = Finding(
+            "file-not-utf8",
+            f"{quoted(relative)} is not UTF-8 text",
+            f"the byte 0x{data[error.start]:02x} here is not part of any UTF-8 character",
+            "save the file with the encoding UTF-8",
+            location_at(relative, before, len(before)),
+        )
+        raise FindingsError([finding]) from error
+
+
+def _outside(relative: str, at: Location) -> Finding:
+    return Finding(
+        "file-outside-project",
+        f"{quoted(relative)} lies outside the project",
+        "its path, with links followed, leads out of the project's folder",
+        "copy the file into the project, or name one that lies in it",
+        at,
+    )
+
+
+def _not_found(relative: str, at: Location) -> Finding:
+    return Finding(
+        "file-not-found",
+        f"there is no file {quoted(relative)}",
+        "paths of project files are relative to the folder of project.yml",
+        "correct the path or add the file",
+        at,
+    )
+
+
+def _unreadable(relative: str, reason: str, at: Location) -> Finding:
+    return Finding(
+        "file-unreadable",
+        f"{quoted(relative)} cannot be read",
+        f"the operating system says: {reason}",
+        "make it an ordinary file that you may read, or take it out of the project",
+        at,
+    )
+
+
+def _too_large(relative: str, size_bytes: int, at: Location) -> Finding:
+    return Finding(
+        "file-too-large",
+        f"{quoted(relative)} is too large for a project file",
+        f"it has {size_bytes:,} bytes; a project file may have {LARGEST_FILE_BYTES:,}",
+        "keep data outside the project and declare it as a source",
+        at,
+    )

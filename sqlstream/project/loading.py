@@ -1,0 +1,149 @@
+"""Loading a project: all files to one `Project`, with every error of every file collected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlstream.errors import Finding
+from sqlstream.project.config import ModelConfig, SeedConfig
+from sqlstream.project.files import ProjectFiles
+from sqlstream.project.folders import FolderConfig, Folders, read_folder_config, unused_folders
+from sqlstream.project.models import (
+    MODELS,
+    SEEDS,
+    check_names,
+    file_name,
+    find_files,
+    folders_of,
+    load_macros,
+    load_models,
+    load_seeds,
+    refuse_python_models,
+)
+from sqlstream.project.overrides import wrong_overrides
+from sqlstream.project.properties import collect_properties, unused_properties
+from sqlstream.project.resources import Resources, load_resources, overrides_of
+from sqlstream.project.settings import Settings, load_settings
+from sqlstream.project.sinks import build_sinks
+from sqlstream.project.sources import build_sources
+from sqlstream.project.values import MacroFile, MakeRenderYaml, ModelFile, Project, Seed, Sink, SourceTable
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """What loading gave: `project` is None when any finding is an error. Findings are in the order of their places."""
+
+    project: Project | None
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What the files beside project.yml give."""
+
+    sources: tuple[SourceTable, ...]
+    sinks: tuple[Sink, ...]
+    seeds: tuple[Seed, ...]
+    models: tuple[ModelFile, ...]
+    macros: tuple[MacroFile, ...]
+
+
+def load_project(
+    root: Path, *, make_render: MakeRenderYaml, target: str | None, cli_vars: Mapping[str, object]
+) -> LoadResult:
+    """Returns the project in the folder `root`, or the findings that say why there is none.
+
+    `target` is the name of the target to use, None for the project's default; `cli_vars` go before all variables of the
+    files. Where project.yml is wrong, the other files are still checked as far as they can be without its variables.
+    """
+    findings: list[Finding] = []
+    files = ProjectFiles(root.resolve())
+    settings = load_settings(files, make_render, target, cli_vars, findings)
+    if settings is None and any(finding.code == "project-not-found" for finding in findings):
+        return LoadResult(None, tuple(findings))
+    parts = _load_parts(files, settings, findings)
+    ordered = tuple(sorted(findings, key=_by_place))
+    if settings is None or any(finding.is_error for finding in ordered):
+        return LoadResult(None, ordered)
+    return LoadResult(_build_project(files.root, settings, parts), ordered)
+
+
+def _build_project(root: Path, settings: Settings, parts: _Parts) -> Project:
+    return Project(
+        root=root,
+        name=settings.document.name,
+        version=settings.document.version,
+        target=settings.target,
+        target_names=settings.target_names,
+        vars=settings.vars,
+        sources=parts.sources,
+        sinks=parts.sinks,
+        seeds=parts.seeds,
+        models=parts.models,
+        macros=parts.macros,
+    )
+
+
+def _load_parts(files: ProjectFiles, settings: Settings | None, findings: list[Finding]) -> _Parts:
+    resources = load_resources(files, settings, findings)
+    model_paths = find_files(files, MODELS, ".sql", findings)
+    seed_paths = find_files(files, SEEDS, ".csv", findings)
+    refuse_python_models(files, findings)
+    check_names(model_paths, seed_paths, findings)
+    sources = build_sources(resources, files, findings)
+    sinks = build_sinks(resources, findings)
+    if settings is not None and resources.complete:
+        pairs = [(table.source, table.name) for table in sources]
+        findings.extend(wrong_overrides(overrides_of(settings), pairs, [sink.name for sink in sinks]))
+    return _Parts(
+        sources=sources,
+        sinks=sinks,
+        seeds=_load_seeds(files, settings, resources, seed_paths, findings),
+        models=_load_models(files, settings, resources, model_paths, findings),
+        macros=load_macros(files, findings),
+    )
+
+
+def _load_models(
+    files: ProjectFiles,
+    settings: Settings | None,
+    resources: Resources,
+    paths: tuple[str, ...],
+    findings: list[Finding],
+) -> tuple[ModelFile, ...]:
+    folders = _folder_config(settings, MODELS, paths, findings)
+    properties = collect_properties(resources, MODELS, findings)
+    findings.extend(unused_properties(properties.values(), [file_name(path) for path in paths], MODELS))
+    return load_models(files, paths, folders, properties, findings)
+
+
+def _load_seeds(
+    files: ProjectFiles,
+    settings: Settings | None,
+    resources: Resources,
+    paths: tuple[str, ...],
+    findings: list[Finding],
+) -> tuple[Seed, ...]:
+    folders = _folder_config(settings, SEEDS, paths, findings)
+    properties = collect_properties(resources, SEEDS, findings)
+    findings.extend(unused_properties(properties.values(), [file_name(path) for path in paths], SEEDS))
+    return load_seeds(files, paths, folders, properties, findings)
+
+
+def _folder_config(
+    settings: Settings | None, kind: str, paths: tuple[str, ...], findings: list[Finding]
+) -> FolderConfig:
+    if settings is None:
+        return FolderConfig({}, {})
+    known: list[Folders] = [(*folders_of(path), file_name(path)) for path in paths]
+    model = ModelConfig if kind == MODELS else SeedConfig
+    config = read_folder_config(settings.section(kind), settings.document.name, known, model, findings)
+    findings.extend(unused_folders(config, known, kind))
+    return config
+
+
+def _by_place(finding: Finding) -> tuple[str, int, int]:
+    location = finding.location
+    return (location.path, location.line, location.column) if location else ("", 0, 0)

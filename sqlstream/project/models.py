@@ -1,0 +1,167 @@
+"""The files under models/, seeds/ and macros/, each with what YAML says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.project.config import combine_patches
+from sqlstream.project.fields import is_name
+from sqlstream.project.files import ProjectFiles
+from sqlstream.project.folders import FolderConfig, Folders
+from sqlstream.project.properties import Properties
+from sqlstream.project.resources import Names
+from sqlstream.project.values import ConfigPatch, MacroFile, ModelFile, Seed
+from sqlstream.project.wording import quoted
+
+MODELS, SEEDS, MACROS = "models", "seeds", "macros"
+"""The project's folders."""
+
+
+def find_files(files: ProjectFiles, folder: str, suffix: str, findings: list[Finding]) -> tuple[str, ...]:
+    """Returns the paths of the files below a folder; a link that leads out of the project is a finding, once."""
+    listing = files.list_files(folder, suffix)
+    findings.extend(finding for finding in listing.findings if finding not in findings)
+    return listing.paths
+
+
+def file_name(path: str) -> str:
+    """Returns the name of the model or seed in a file: the file's name without its ending."""
+    return PurePosixPath(path).stem
+
+
+def folders_of(path: str) -> Folders:
+    """Returns the folders of a file below models/ or seeds/, outermost first."""
+    return PurePosixPath(path).parts[1:-1]
+
+
+def refuse_python_models(files: ProjectFiles, findings: list[Finding]) -> None:
+    """Adds a finding for each Python file below models/."""
+    findings.extend(_python_model(path) for path in files.list_files(MODELS, ".py").paths)
+
+
+def load_models(
+    files: ProjectFiles,
+    paths: tuple[str, ...],
+    folders: FolderConfig,
+    properties: Mapping[str, Properties],
+    findings: list[Finding],
+) -> tuple[ModelFile, ...]:
+    """Returns the models that can be read, in the order of their names."""
+    models = []
+    for path in paths:
+        text = _read(files, path, findings)
+        if text is not None:
+            models.append(_build_model(path, text, folders, properties.get(file_name(path))))
+    return tuple(sorted(models, key=lambda model: model.name))
+
+
+def load_seeds(
+    files: ProjectFiles,
+    paths: tuple[str, ...],
+    folders: FolderConfig,
+    properties: Mapping[str, Properties],
+    findings: list[Finding],
+) -> tuple[Seed, ...]:
+    """Returns the seeds that are enabled and can be read, in the order of their names."""
+    seeds = []
+    for path in paths:
+        text = _read(files, path, findings)
+        if text is not None and not text.strip():
+            findings.append(_no_header(path))
+        seed = _build_seed(path, folders, properties.get(file_name(path)))
+        enabled = seed.config.get("enabled")
+        if enabled is None or enabled.value is not False:
+            seeds.append(seed)
+    return tuple(sorted(seeds, key=lambda seed: seed.name))
+
+
+def load_macros(files: ProjectFiles, findings: list[Finding]) -> tuple[MacroFile, ...]:
+    """Returns the macro files that can be read, in the order of their paths."""
+    macros = []
+    for path in find_files(files, MACROS, ".sql", findings):
+        text = _read(files, path, findings)
+        if text is not None:
+            macros.append(MacroFile(path, text))
+    return tuple(macros)
+
+
+def check_names(models: tuple[str, ...], seeds: tuple[str, ...], findings: list[Finding]) -> None:
+    """Adds a finding for each file whose name cannot be a view's, or is another model's or seed's."""
+    names = Names("models or seeds")
+    for path in (*models, *seeds):
+        name = file_name(path)
+        names.add(name, Location(path), findings)
+        if not is_name(name):
+            findings.append(_not_a_name(name, path))
+
+
+def _build_model(path: str, text: str, folders: FolderConfig, properties: Properties | None) -> ModelFile:
+    below, name = folders_of(path), file_name(path)
+    configs: tuple[ConfigPatch, ...] = folders.patches_for(below, name)
+    if properties is not None and properties.config:
+        configs = (*configs, properties.config)
+    return ModelFile(
+        name=name,
+        path=path,
+        text=text,
+        folders=below,
+        description=properties.description if properties else "",
+        columns=properties.columns if properties else (),
+        configs=configs,
+        properties_location=properties.location if properties else None,
+    )
+
+
+def _build_seed(path: str, folders: FolderConfig, properties: Properties | None) -> Seed:
+    patches = [*folders.patches_for(folders_of(path), file_name(path)), properties.config if properties else {}]
+    columns = properties.columns if properties else ()
+    return Seed(
+        name=file_name(path),
+        path=path,
+        description=properties.description if properties else "",
+        columns=tuple(column for column in columns if column.data_type is not None),
+        config=combine_patches(patches),
+        location=Location(path),
+        properties_location=properties.location if properties else None,
+    )
+
+
+def _read(files: ProjectFiles, path: str, findings: list[Finding]) -> str | None:
+    try:
+        return files.read_text(path)
+    except FindingsError as error:
+        findings.extend(error.findings)
+        return None
+
+
+def _python_model(path: str) -> Finding:
+    return Finding(
+        "unsupported-model",
+        f"{quoted(path)} is a Python model, and those are not supported yet",
+        "this version of sqlstream runs models that are SQL files",
+        "write the model as SQL, or move the file out of models/",
+        Location(path),
+    )
+
+
+def _not_a_name(name: str, path: str) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"a file here cannot be named {quoted(name)}",
+        "its name is also the name of a view in Spark",
+        "rename the file with letters, digits and `_` only",
+        Location(path),
+    )
+
+
+def _no_header(path: str) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"the seed {quoted(path)} is empty",
+        "a seed is a CSV file whose first line names its columns",
+        "add the header line, or delete the file",
+        Location(path),
+    )

@@ -1,0 +1,33 @@
+"""The names nearest to one that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from sqlstream.project.wording import quoted, quoted_list
+
+__all__ = ["did_you_mean", "nearest", "quoted_list"]
+
+LONGEST_COMPARED = 200
+"""Characters of a name that are compared: difflib takes quadratic time, and no name worth a hint is longer."""
+
+
+def nearest(name: str, candidates: Iterable[str], count: int = 3) -> tuple[str, ...]:
+    """Returns at most `count` candidates that resemble `name` whatever their case, the most similar first."""
+    by_folded: dict[str, list[str]] = {}
+    for candidate in dict.fromkeys(candidates):
+        by_folded.setdefault(candidate.casefold(), []).append(candidate)
+    close = get_close_matches(name[:LONGEST_COMPARED].casefold(), by_folded, n=count)
+    return tuple(candidate for folded in close for candidate in by_folded[folded])[:count]
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """Returns the phrase for a finding's `fix`: the nearest candidates, or else what there is, shortened."""
+    known = list(dict.fromkeys(candidates))
+    close = nearest(name, known)
+    if close:
+        return f"did you mean {' or '.join(quoted(candidate) for candidate in close)}?"
+    if known:
+        return f"use one of {quoted_list(sorted(known))}"
+    return f"declare {quoted(name)} first: so far there is none"

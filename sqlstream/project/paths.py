@@ -1,0 +1,17 @@
+"""Data paths as text: any of them may be a URI."""
+
+from __future__ import annotations
+
+import re
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def is_absolute(path: str) -> bool:
+    """Returns whether `path` is a URI or an absolute path, and so is not under the project or the storage."""
+    return path.startswith("/") or _SCHEME.match(path) is not None
+
+
+def join(base: str, path: str) -> str:
+    """Returns `path` under `base` (either may be a URI); an absolute `path` or URI stays as it is."""
+    return path if is_absolute(path) else f"{base.rstrip('/')}/{path.removeprefix('./')}"

@@ -1,0 +1,84 @@
+"""Properties of models and seeds: what YAML files say of them, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlstream.errors import Finding, Severity
+from sqlstream.location import Location
+from sqlstream.project.config import ModelConfig, combine_patches
+from sqlstream.project.documents import ModelProperties, SeedProperties
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.resources import Names, Resources
+from sqlstream.project.schema import build_columns
+from sqlstream.project.validate import Path, allowed_keys
+from sqlstream.project.values import Column, ConfigPatch, Located
+from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import YamlMapping, follow, locate, plain
+
+
+@dataclass(frozen=True)
+class Properties:
+    """What YAML says of one model or seed."""
+
+    name: str
+    description: str
+    columns: tuple[Column, ...]
+    config: ConfigPatch
+    location: Location
+
+
+def collect_properties(resources: Resources, kind: str, findings: list[Finding]) -> Mapping[str, Properties]:
+    """Returns the properties of all models or seeds (`kind`, a key of the files) by name.
+
+    A second entry for one name is a finding, as dbt refuses it.
+    """
+    names = Names(f"entries of properties for {kind}")
+    collected: dict[str, Properties] = {}
+    for document, node in resources.documents.values():
+        entries: Sequence[ModelProperties | SeedProperties] = document.models if kind == "models" else document.seeds
+        for index, entry in enumerate(entries):
+            properties = _read(entry, node, (kind, index), findings)
+            if names.add(entry.name, properties.location, findings):
+                collected[entry.name] = properties
+    return collected
+
+
+def unused_properties(properties: Iterable[Properties], names: Collection[str], kind: str) -> list[Finding]:
+    """Returns a warning for each entry whose model or seed does not exist."""
+    return [_unused(entry, names, kind) for entry in properties if entry.name not in names]
+
+
+_TOP_LEVEL = ("tags", "meta")
+"""Keys of an entry that count as its configuration, as in dbt."""
+
+
+def _read(
+    entry: ModelProperties | SeedProperties, node: YamlMapping, path: Path, findings: list[Finding]
+) -> Properties:
+    return Properties(
+        name=entry.name,
+        description=entry.description,
+        columns=build_columns(entry.columns, node, path, findings),
+        config=combine_patches([_patch(node, path, _TOP_LEVEL), _patch(node, (*path, "config"))]),
+        location=locate(node, (*path, "name")),
+    )
+
+
+def _patch(node: YamlMapping, path: Path, keys: Collection[str] = allowed_keys(ModelConfig)) -> ConfigPatch:
+    """Returns those of `keys` that the mapping at `path` sets."""
+    mapping = follow(node, path)
+    entries = [entry for entry in mapping.entries if entry.key in keys] if isinstance(mapping, YamlMapping) else []
+    return {entry.key: Located(plain(entry.value), locate(node, (*path, entry.key))) for entry in entries}
+
+
+def _unused(entry: Properties, names: Collection[str], kind: str) -> Finding:
+    return Finding(
+        "unused-config",
+        f"there is no {kind.removesuffix('s')} {quoted(entry.name)} for these properties",
+        f"a {kind.removesuffix('s')} is named as its file below {kind}/, without the ending",
+        did_you_mean(entry.name, names),
+        entry.location,
+        Severity.WARNING,
+    )

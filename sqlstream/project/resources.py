@@ -1,0 +1,118 @@
+"""The YAML files beside project.yml: found, rendered, overridden by the target and validated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.project.documents import ResourceDocument
+from sqlstream.project.files import ProjectFiles
+from sqlstream.project.overrides import Overrides, apply_overrides
+from sqlstream.project.settings import Settings
+from sqlstream.project.templates import RESOURCE_RULES, render_mapping
+from sqlstream.project.validate import Path, is_template, validate_node
+from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import YamlMapping, follow, locate, parse_yaml
+
+YAML_SUFFIXES = (".yml", ".yaml")
+
+RESOURCE_FILES = tuple(name + suffix for name in ("sources", "sinks") for suffix in YAML_SUFFIXES)
+"""The files at the project's root that declare sources and sinks."""
+
+RESOURCE_FOLDERS = ("sources", "sinks", "models", "seeds")
+"""The folders whose YAML files, at any depth, declare sources and sinks and give properties."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The validated files with their nodes, by the path of the file; `complete` says that none was left out."""
+
+    documents: Mapping[str, tuple[ResourceDocument, YamlMapping]]
+    complete: bool
+
+
+def load_resources(files: ProjectFiles, settings: Settings | None, findings: list[Finding]) -> Resources:
+    """Returns all files that are in order, after adding to `findings` what is wrong with the others.
+
+    Without settings the Jinja in them stays unrendered, and values that hold Jinja are not judged.
+    """
+    documents: dict[str, tuple[ResourceDocument, YamlMapping]] = {}
+    paths = _resource_paths(files, findings)
+    for path in paths:
+        loaded = _load(files, path, settings, findings)
+        if loaded is not None:
+            documents[path] = loaded
+    return Resources(documents, complete=len(documents) == len(paths))
+
+
+def overrides_of(settings: Settings) -> Overrides:
+    """Returns what the target in use lays over sources and sinks."""
+    name = settings.target.name
+    return Overrides(settings.section("targets", name, "sources"), settings.section("targets", name, "sinks"))
+
+
+class Names:
+    """The names of one kind seen so far, so that the second of two equal ones is a finding.
+
+    Names that differ only in case are equal, because Spark ignores case in the names of views and columns.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._seen: dict[str, tuple[str, Location]] = {}
+
+    def add(self, name: str, location: Location, findings: list[Finding]) -> bool:
+        """Returns whether the name is new; adds a finding that names both places if not."""
+        first = self._seen.setdefault(name.casefold(), (name, location))
+        if first[1] is location:
+            return True
+        also = "" if first[0] == name else f" as {quoted(first[0])}, and Spark ignores case in names"
+        findings.append(
+            Finding(
+                "duplicate-name",
+                f"there are two {self._kind} named {quoted(name)}",
+                f"{first[1].path}:{first[1].line} has the other{also}",
+                "rename or delete one of the two",
+                location,
+            )
+        )
+        return False
+
+
+def places_of(node: YamlMapping, path: Path) -> dict[str, Location]:
+    """Returns the place of each key of the mapping at `path`, and of its options as `options.x`."""
+    mapping = follow(node, path)
+    keys = [entry.key for entry in mapping.entries] if isinstance(mapping, YamlMapping) else []
+    options = follow(node, (*path, "options"))
+    names = [entry.key for entry in options.entries] if isinstance(options, YamlMapping) else []
+    places = {key: locate(node, (*path, key)) for key in keys}
+    return places | {f"options.{name}": locate(node, (*path, "options", name)) for name in names}
+
+
+def _resource_paths(files: ProjectFiles, findings: list[Finding]) -> list[str]:
+    paths = [path for path in RESOURCE_FILES if files.exists(path)]
+    for folder in RESOURCE_FOLDERS:
+        listing = files.list_files(folder, *YAML_SUFFIXES)
+        findings.extend(finding for finding in listing.findings if finding not in findings)
+        paths.extend(listing.paths)
+    return paths
+
+
+def _load(
+    files: ProjectFiles, path: str, settings: Settings | None, findings: list[Finding]
+) -> tuple[ResourceDocument, YamlMapping] | None:
+    try:
+        text = files.read_text(path)
+        node = parse_yaml(text, path)
+    except FindingsError as error:
+        findings.extend(error.findings)
+        return None
+    if settings is not None:
+        node = apply_overrides(node, overrides_of(settings))
+    # A file without Jinja is the common case, and rendering it would walk all of its nodes for nothing.
+    render = settings.render if settings and is_template(text) else None
+    node = render_mapping(node, render, RESOURCE_RULES, findings)
+    document = validate_node(ResourceDocument, node, findings)
+    return (document, node) if document is not None else None

@@ -1,0 +1,38 @@
+"""Sinks as values, from the files that declare them; what may hold Jinja over `model` stays as it is written."""
+
+from __future__ import annotations
+
+from sqlstream.errors import Finding
+from sqlstream.project.documents import SinkDocument
+from sqlstream.project.resources import Names, Resources, places_of
+from sqlstream.project.validate import Path
+from sqlstream.project.values import Located, Sink
+from sqlstream.project.yaml import YamlMapping, locate
+
+
+def build_sinks(resources: Resources, findings: list[Finding]) -> tuple[Sink, ...]:
+    """Returns all sinks in the order of their names."""
+    names = Names("sinks")
+    sinks: list[Sink] = []
+    for document, node in resources.documents.values():
+        for index, sink in enumerate(document.sinks):
+            built = _build_sink(sink, node, ("sinks", index))
+            if names.add(built.name, built.location, findings):
+                sinks.append(built)
+    return tuple(sorted(sinks, key=lambda sink: sink.name))
+
+
+def _build_sink(sink: SinkDocument, node: YamlMapping, path: Path) -> Sink:
+    options = {key: Located(value, locate(node, (*path, "options", key))) for key, value in sink.options.items()}
+    return Sink(
+        name=sink.name,
+        format=sink.format,
+        path=Located(sink.path, locate(node, (*path, "path"))) if sink.path is not None else None,
+        partition_by=sink.partition_by,
+        options=options,
+        description=sink.description,
+        tags=sink.tags,
+        meta=sink.meta,
+        location=locate(node, (*path, "name")),
+        places=places_of(node, path),
+    )

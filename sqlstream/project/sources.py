@@ -1,0 +1,89 @@
+"""Source tables as values, from the files that declare them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.documents import SourceDocument, TableDocument
+from sqlstream.project.files import ProjectFiles
+from sqlstream.project.resources import Names, Resources, places_of
+from sqlstream.project.schema import build_columns, build_schema
+from sqlstream.project.validate import Path
+from sqlstream.project.values import SourceTable, Watermark
+from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import YamlMapping, locate
+
+
+def build_sources(resources: Resources, files: ProjectFiles, findings: list[Finding]) -> tuple[SourceTable, ...]:
+    """Returns all source tables in the order of their names; a source may be spread over files, as in dbt."""
+    names = Names("source tables")
+    tables: list[SourceTable] = []
+    for document, node in resources.documents.values():
+        for index, source in enumerate(document.sources):
+            for table_index, table in enumerate(source.tables):
+                path: Path = ("sources", index, "tables", table_index)
+                built = _build_table(source, table, node, path, files, findings)
+                if built is not None and names.add(built.full_name, built.location, findings):
+                    tables.append(built)
+    return tuple(sorted(tables, key=lambda table: (table.source, table.name)))
+
+
+def _build_table(
+    source: SourceDocument,
+    table: TableDocument,
+    node: YamlMapping,
+    path: Path,
+    files: ProjectFiles,
+    findings: list[Finding],
+) -> SourceTable | None:
+    location = locate(node, (*path, "name"))
+    chosen_format = table.format or source.format
+    schema = build_schema(table, node, path, files, findings)
+    columns = build_columns(table.columns, node, path, findings)
+    if chosen_format is None:
+        findings.append(_no_format(f"{source.name}.{table.name}", location))
+        return None
+    return SourceTable(
+        source=source.name,
+        name=table.name,
+        format=chosen_format,
+        path=table.path,
+        schema=schema,
+        mode=table.mode,
+        options={**source.options, **table.options},
+        watermark=_watermark(table, node, path),
+        columns=columns,
+        description=table.description,
+        tags=tuple(dict.fromkeys((*source.tags, *table.tags))),
+        meta={**source.meta, **table.meta},
+        location=location,
+        places=_places(node, path),
+    )
+
+
+def _places(node: YamlMapping, path: Path) -> Mapping[str, Location]:
+    """Returns the places of the table's keys, and of those that it takes from its source."""
+    inherited = places_of(node, path[:2])
+    taken = {key: place for key, place in inherited.items() if key in _INHERITED or key.startswith("options.")}
+    return {**taken, **places_of(node, path)}
+
+
+_INHERITED = ("format", "options", "tags", "meta")
+
+
+def _watermark(table: TableDocument, node: YamlMapping, path: Path) -> Watermark | None:
+    if table.watermark is None:
+        return None
+    return Watermark(table.watermark.column, table.watermark.delay, locate(node, (*path, "watermark")))
+
+
+def _no_format(name: str, location: Location) -> Finding:
+    return Finding(
+        "missing-key",
+        f"the source table {quoted(name)} needs the key `format`",
+        "neither the table nor its source says how Spark reads it",
+        "add for example `format: json` to the table or to the source",
+        location,
+    )

@@ -1,0 +1,91 @@
+"""Triggers and intervals: when a query runs its batches, checked as Spark would read it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic_core import PydanticCustomError
+
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.wording import given, quoted
+
+TriggerKind = Literal["default", "interval", "available_now", "once", "continuous", "real_time"]
+
+_UNITS = "microsecond|millisecond|second|minute|hour|day|week"
+_PAIR = re.compile(rf"(\d+(?:\.\d+)?)\s+({_UNITS})s?", re.IGNORECASE | re.ASCII)
+_INTERVAL = re.compile(rf"\s*(?:interval\s+)?({_PAIR.pattern}(?:\s+{_PAIR.pattern})*)\s*", re.IGNORECASE | re.ASCII)
+
+LONGEST_INTERVAL = 200
+"""Characters of an interval that are looked at."""
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """When a query runs a batch; `interval` is a Spark interval for the kinds that have one, else None.
+
+    The kind `default` starts the next batch as soon as the last one has ended.
+    """
+
+    kind: TriggerKind = "default"
+    interval: str | None = None
+
+    def __str__(self) -> str:
+        """Returns the trigger as a user writes it, such as `available_now`, `10 seconds` or `continuous 1 second`."""
+        words = {"interval": self.interval or "", "default": "default"}
+        return words.get(self.kind) or " ".join(word for word in (self.kind, self.interval) if word)
+
+
+def invalid(problem: str, fix: str) -> PydanticCustomError:
+    """Returns the error of a value: `problem` goes on from "`key` ...", `fix` says what to write instead."""
+    return PydanticCustomError("sqlstream", "{problem}", {"problem": problem, "fix": fix})
+
+
+def parse_interval(value: object, *, zero: bool = False) -> str:
+    """Returns a Spark interval with single spaces and in lower case, such as `1 minute 30 seconds`.
+
+    Raises: PydanticCustomError for what is no interval, and for one of length 0 unless `zero` allows it.
+    """
+    match = _INTERVAL.fullmatch(value) if isinstance(value, str) and len(value) <= LONGEST_INTERVAL else None
+    if match is None:
+        raise invalid(f"cannot be {given(value)}", "write a number and a unit, for example `10 seconds` or `5 minutes`")
+    pairs = _PAIR.findall(match[1])
+    if not zero and all(float(number) == 0 for number, _ in pairs):
+        raise invalid(f"cannot be {given(value)}", "write an interval longer than nothing, for example `10 seconds`")
+    fraction = next((number for number, unit in pairs if "." in number and unit.lower() != "second"), None)
+    if fraction is not None:
+        raise invalid(f"cannot be {given(value)}", "write whole numbers in smaller units; only seconds take a fraction")
+    return " ".join(match[1].lower().split())
+
+
+def parse_trigger(value: object) -> Trigger:
+    """Returns the trigger that YAML or config() gave.
+
+    Raises: PydanticCustomError with an example of what can be written.
+    """
+    if isinstance(value, Trigger):
+        return value
+    if isinstance(value, dict):
+        return _parse_mapping(value)
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if word in ("available_now", "once", "default"):
+        return Trigger(word)  # type: ignore[arg-type]
+    if isinstance(value, str) and not any(letter.isdigit() for letter in value):
+        raise invalid(f"cannot be {given(value)}", _fix_word(word))
+    return Trigger("interval", parse_interval(value))
+
+
+def _parse_mapping(value: dict[object, object]) -> Trigger:
+    kind, interval = next(iter(value.items()), (None, None))
+    if len(value) != 1 or kind not in ("continuous", "real_time"):
+        keys = ", ".join(quoted(key) for key in value) or "nothing"
+        raise invalid(
+            f"cannot be a mapping of {keys}", "write `{continuous: 1 second}`, `{real_time: 5 minutes}` or `10 seconds`"
+        )
+    return Trigger("continuous" if kind == "continuous" else "real_time", parse_interval(interval))
+
+
+def _fix_word(word: str) -> str:
+    close = did_you_mean(word, ["available_now", "once"])
+    return close if close.startswith("did") else "write for example `10 seconds`, `available_now` or `once`"

@@ -1,0 +1,220 @@
+"""The project as frozen values: what the files of a project say, validated, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from sqlstream.location import Location
+
+SECRET_PREFIX = "SQLSTREAM_SECRET_"  # noqa: S105 - the prefix of names, no secret
+"""Environment variables with this prefix may be read only in option values; they stay references."""
+
+
+@dataclass(frozen=True)
+class SecretText:
+    """An option value that holds secrets: literal text and names of environment variables, in order.
+
+    Its `str()` shows the names, never the values; `spark/` alone resolves it, when a reader or writer is built.
+    """
+
+    parts: tuple[str | SecretName, ...]
+
+    def __str__(self) -> str:
+        return "".join(str(part) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class SecretName:
+    """The name of an environment variable that holds a secret."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return "{{ env_var('" + self.name + "') }}"
+
+
+OptionValue = str | SecretText
+"""A reader's or writer's option: Spark's options are text."""
+
+
+@dataclass(frozen=True)
+class Located:
+    """A value as YAML or config() gave it (str, int, float, bool, None, list, dict), and where."""
+
+    value: object
+    location: Location
+
+
+ConfigPatch = Mapping[str, Located]
+"""The configuration keys that one place (a folder in project.yml, a properties file, config()) sets."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A declared column: `data_type` is Spark DDL, or None where only a description is given."""
+
+    name: str
+    data_type: str | None
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A declared schema, as exactly one of Spark DDL text or the JSON of a Spark `StructType`."""
+
+    location: Location
+    ddl: str | None = None
+    json: str | None = None
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """An event-time column and how late its rows may be (`delay` is a Spark interval such as `10 minutes`)."""
+
+    column: str
+    delay: str
+    location: Location
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where Spark runs and where data and checkpoints live."""
+
+    name: str
+    master: str
+    storage: str
+    spark: Mapping[str, OptionValue]
+    packages: tuple[str, ...]
+    location: Location
+    remote: str | None = None
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """One table of a source, a stream (`mode` "stream") or static (`mode` "batch").
+
+    `places` gives the location of each key that the YAML sets (`format`, `path`, `schema`, `options`, `options.x`).
+    """
+
+    source: str
+    name: str
+    format: str
+    path: str | None
+    schema: Schema | None
+    mode: str
+    options: Mapping[str, OptionValue]
+    watermark: Watermark | None
+    columns: tuple[Column, ...]
+    description: str
+    tags: tuple[str, ...]
+    meta: Mapping[str, object]
+    location: Location
+    places: Mapping[str, Location] = field(default_factory=dict)
+
+    @property
+    def full_name(self) -> str:
+        """The name as messages show it: `aws.cloudtrail_logs`."""
+        return f"{self.source}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Sink:
+    """A declared output. `path` and `options` may hold Jinja over `model`, so they are rendered per model later;
+    `places` as in `SourceTable`.
+    """
+
+    name: str
+    format: str
+    path: Located | None
+    partition_by: tuple[str, ...]
+    options: Mapping[str, Located]
+    description: str
+    tags: tuple[str, ...]
+    meta: Mapping[str, object]
+    location: Location
+    places: Mapping[str, Location] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A CSV file in seeds/ with a header line; `columns` are those whose type the properties declare."""
+
+    name: str
+    path: str
+    description: str
+    columns: tuple[Column, ...]
+    config: ConfigPatch
+    location: Location
+    properties_location: Location | None = None
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A file under models/: its text, and what YAML says of it.
+
+    `folders` are the folders below models/, outermost first. `configs` are the patches from YAML in ascending
+    precedence: project.yml's folders from the outermost inwards, then the properties file.
+    """
+
+    name: str
+    path: str
+    text: str
+    folders: tuple[str, ...]
+    description: str
+    columns: tuple[Column, ...]
+    configs: tuple[ConfigPatch, ...]
+    properties_location: Location | None = None
+
+    @property
+    def location(self) -> Location:
+        """The file's first character."""
+        return Location(self.path)
+
+
+@dataclass(frozen=True)
+class MacroFile:
+    """A `.sql` file under macros/."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Project:
+    """A whole project, as its files say it. Tuples are in the order of their names (macros: of their paths).
+
+    `vars` are the effective ones: project.yml's, then the target's, then the command line's.
+    """
+
+    root: Path
+    name: str
+    version: str
+    target: Target
+    target_names: tuple[str, ...]
+    vars: Mapping[str, object]
+    sources: tuple[SourceTable, ...]
+    sinks: tuple[Sink, ...]
+    seeds: tuple[Seed, ...]
+    models: tuple[ModelFile, ...]
+    macros: tuple[MacroFile, ...]
+
+
+class RenderYaml(Protocol):
+    """Renders one YAML string that holds Jinja; given to the loader because jinja2 lives in compiler/render."""
+
+    def __call__(self, text: str, location: Location, *, secrets: bool) -> object:
+        """Returns the text rendered, or the expression's own value where the whole text is one `{{ }}`.
+
+        With `secrets` an environment variable whose name starts with `SECRET_PREFIX` gives a `SecretText`; without, it
+        is a finding. Raises: FindingsError.
+        """
+
+
+class MakeRenderYaml(Protocol):
+    """Makes a `RenderYaml` once the variables are known."""
+
+    def __call__(self, variables: Mapping[str, object], target: str | None) -> RenderYaml:
+        """Returns a renderer whose var() reads `variables` and whose `target.name` is `target`."""

@@ -1,0 +1,45 @@
+"""How findings name things: any name or value of the user's as one short piece of a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlstream.project.values import SecretText
+
+LONGEST_NAME = 80
+"""Characters of a name or value that a message shows; a longer one would hide the message."""
+
+
+def quoted(name: object) -> str:
+    """Returns `name` in back-quotes on one line, shortened to `LONGEST_NAME` characters."""
+    return f"`{_shortened(str(name))}`"
+
+
+def quoted_list(names: Sequence[str], most: int = 8) -> str:
+    """Returns the names in back-quotes with commas between, at most `most` of them, and how many more there are."""
+    shown = ", ".join(quoted(name) for name in names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def alternatives(names: Sequence[str]) -> str:
+    """Returns names as "`a`, `b` or `c`"."""
+    shown = [quoted(name) for name in names]
+    return " or ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+
+
+def given(value: object) -> str:
+    """Returns what a value is in plain words: `the number 5`, `a list`, `nothing`, or the text itself."""
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"the number {_shortened(str(value))}"
+    if isinstance(value, str | SecretText):
+        return quoted(value)
+    return "a mapping" if isinstance(value, dict) else "a list"
+
+
+def _shortened(text: str) -> str:
+    cut = text if len(text) <= LONGEST_NAME else text[:LONGEST_NAME] + "…"
+    return "".join(letter if letter.isprintable() else " " for letter in cut)

@@ -1,0 +1,124 @@
+"""YAML as frozen nodes that know their places, and what can be asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlstream.location import Location
+
+
+@dataclass(frozen=True, slots=True)
+class YamlScalar:
+    """A single value: `value` as YAML reads it (None, bool, int, float, str), `text` as it stands in the file.
+
+    After rendering, `value` may also be a `SecretText`.
+    """
+
+    value: object
+    text: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class YamlSequence:
+    """A list."""
+
+    items: tuple[YamlNode, ...]
+    location: Location
+
+
+class YamlEntry(NamedTuple):
+    """One key of a mapping, where the key stands, and its value."""
+
+    key: str
+    key_location: Location
+    value: YamlNode
+
+
+@dataclass(frozen=True, slots=True)
+class YamlMapping:
+    """A mapping with its entries in the order of the file; no key is there twice."""
+
+    entries: tuple[YamlEntry, ...]
+    location: Location
+
+    def entry(self, key: object) -> YamlEntry | None:
+        """Returns the entry of `key`, or None."""
+        for entry in self.entries:
+            if entry.key == key:
+                return entry
+        return None
+
+    def get(self, key: object) -> YamlNode | None:
+        """Returns the value of `key`, or None where there is no such key."""
+        entry = self.entry(key)
+        return entry.value if entry else None
+
+
+YamlNode = YamlScalar | YamlSequence | YamlMapping
+
+
+def plain(node: YamlNode) -> object:
+    """Returns the node as plain Python values: dict, list, and what `YamlScalar.value` may be."""
+    if isinstance(node, YamlScalar):
+        return node.value
+    if isinstance(node, YamlSequence):
+        return [plain(item) for item in node.items]
+    return {entry.key: plain(entry.value) for entry in node.entries}
+
+
+def from_plain(value: object, location: Location) -> YamlNode:
+    """Returns plain Python values as a node, all of it at `location`; the text of a scalar is its `str()`."""
+    if isinstance(value, dict):
+        entries = (YamlEntry(str(key), location, from_plain(item, location)) for key, item in value.items())
+        return YamlMapping(tuple(entries), location)
+    if isinstance(value, list | tuple):
+        return YamlSequence(tuple(from_plain(item, location) for item in value), location)
+    return YamlScalar(value, str(value).lower() if isinstance(value, bool) else str(value), location)
+
+
+def follow(node: YamlNode, path: Sequence[str | int]) -> YamlNode | None:
+    """Returns the node at a path of keys and indexes, or None where there is none."""
+    current: YamlNode | None = node
+    for part in path:
+        if current is None:
+            return None
+        current = _child(current, part)
+    return current
+
+
+def locate(node: YamlNode, path: Sequence[str | int]) -> Location:
+    """Returns the place of the value at a path of keys and indexes, or of its nearest parent that exists.
+
+    That is a scalar's own place, and the place of the key for a mapping or list, which itself begins a line later.
+    """
+    current, location = node, node.location
+    for part in path:
+        entry = current.entry(part) if isinstance(current, YamlMapping) else None
+        child = entry.value if entry else _child(current, part)
+        if child is None:
+            return location
+        location = entry.key_location if entry and not isinstance(child, YamlScalar) else child.location
+        current = child
+    return location
+
+
+def merge_nodes(base: YamlNode, over: YamlNode) -> YamlNode:
+    """Returns `base` with the keys of `over` laid over it, mappings key by key; each value keeps its own place."""
+    if not isinstance(base, YamlMapping) or not isinstance(over, YamlMapping):
+        return over
+    merged = {entry.key: entry for entry in base.entries}
+    for entry in over.entries:
+        below = merged.get(entry.key)
+        merged[entry.key] = entry._replace(value=merge_nodes(below.value, entry.value)) if below else entry
+    return YamlMapping(tuple(merged.values()), base.location)
+
+
+def _child(node: YamlNode, part: str | int) -> YamlNode | None:
+    if isinstance(node, YamlMapping):
+        return node.get(part)
+    if isinstance(node, YamlSequence) and isinstance(part, int) and 0 <= part < len(node.items):
+        return node.items[part]
+    return None

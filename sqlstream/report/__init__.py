@@ -1,0 +1,1 @@
+"""Plain values to terminal text and JSON."""

@@ -1,0 +1,47 @@
+"""What `sqlstream compile` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.errors import Finding
+from sqlstream.report.findings import finding_json, findings_text
+from sqlstream.report.numbers import plural
+
+
+def found_line(compiled: CompiledProject) -> str:
+    """Returns dbt's line: `Found 12 models, 4 sources, 3 sinks`, seeds where there are any."""
+    project = compiled.project
+    return found_text(len(compiled.models), len(project.sources), len(project.sinks), len(project.seeds))
+
+
+def found_text(models: int, sources: int, sinks: int, seeds: int) -> str:
+    """Returns the same from the four counts."""
+    counts = [plural(models, "model"), plural(sources, "source"), plural(sinks, "sink")]
+    return f"Found {', '.join(counts + ([plural(seeds, 'seed')] if seeds else []))}"
+
+
+def compiled_text(compiled: CompiledProject, models: Sequence[CompiledModel], warnings: Sequence[Finding]) -> str:
+    """Returns what was found and where the SQL lies; a single model's SQL is shown, as dbt does."""
+    lines = [findings_text(warnings)] if warnings else []
+    lines.append(found_line(compiled))
+    if len(models) == 1:
+        lines += [f"Compiled {models[0].name} to target/{models[0].compiled_path}:", "", models[0].sql.strip("\n")]
+    else:
+        lines.append(f"Compiled {plural(len(models), 'model')} to target/compiled/{compiled.project.name}/")
+    return "\n".join(lines)
+
+
+def compiled_json(compiled: CompiledProject, models: Sequence[CompiledModel], warnings: Sequence[Finding]) -> str:
+    """Returns the same as one JSON object."""
+    content = {
+        "project": compiled.project.name,
+        "models": [
+            {"unique_id": model.unique_id, "compiled_path": f"target/{model.compiled_path}", "compiled_sql": model.sql}
+            for model in models
+        ],
+        "findings": [finding_json(finding) for finding in warnings],
+    }
+    return json.dumps(content, indent=2)

@@ -1,0 +1,47 @@
+"""Findings as three lines each, or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+
+NOWHERE = Location("")
+"""Stands for the place of findings without one where findings are put in order."""
+
+
+def finding_text(finding: Finding) -> str:
+    """Returns the three lines of a finding, and one more for each line of the model that led into a macro."""
+    calls = [f"  called from: {call}" for call in reversed(finding.calls)]
+    return "\n".join([finding.head, *calls, f"  why: {finding.why}", f"  fix: {finding.fix}"])
+
+
+def findings_text(findings: Iterable[Finding]) -> str:
+    """Returns all findings, in the order of `sort_findings`; a last line counts the errors where there are several."""
+    ordered = sort_findings(findings)
+    texts = [finding_text(finding) for finding in ordered]
+    errors = sum(finding.is_error for finding in ordered)
+    if errors > 1:
+        texts.append(f"{errors} errors")
+    return "\n".join(texts)
+
+
+def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Returns each finding once, by file, line and column, those without a place last."""
+    return sorted(dict.fromkeys(findings), key=lambda finding: (finding.location is None, finding.location or NOWHERE))
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """Returns a finding as plain data."""
+    return {
+        "code": finding.code,
+        "severity": str(finding.severity),
+        "location": None if finding.location is None else asdict(finding.location),
+        "calls": [str(call) for call in finding.calls],
+        "message": finding.message,
+        "why": finding.why,
+        "fix": finding.fix,
+    }

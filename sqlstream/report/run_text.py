@@ -1,0 +1,126 @@
+"""A run as lines of text, in dbt's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from sqlstream.report.compiled import found_text
+from sqlstream.report.findings import finding_text
+from sqlstream.report.numbers import count_text, plural, seconds_text
+from sqlstream.report.table import table_text
+from sqlstream.state.events import Notice, ProjectFound, QueryResult, QueryStarted, RunEvent, Status, TableShown, Warned
+from sqlstream.state.progress import BatchProgress
+
+LINE_WIDTH = 88
+"""Where `[RUN]` and its like stand, so that they form a column."""
+
+OUTCOMES = {
+    Status.SUCCESS: ("OK stream", "SUCCESS"),
+    Status.INTERRUPTED: ("STOPPED stream", "INTERRUPTED"),
+    Status.ERROR: ("ERROR stream", "ERROR"),
+    Status.SKIPPED: ("SKIP stream", "SKIP"),
+}
+
+
+class TextReporter:
+    """Prints each event of a run as it happens, through `write` (one call per line, no newline)."""
+
+    def __init__(self, write: Callable[[str], None], clock: Callable[[], datetime] = datetime.now) -> None:
+        self._write = write
+        self._clock = clock
+
+    def __call__(self, event: RunEvent) -> None:
+        """Prints `event`."""
+        if isinstance(event, QueryStarted):
+            what = f"START stream {event.model} -> {event.sink}, trigger {event.trigger}"
+            self._line(event.index, event.total, what, "RUN")
+        elif isinstance(event, BatchProgress):
+            self._say(batch_text(event))
+        elif isinstance(event, QueryResult):
+            self._result(event)
+        elif isinstance(event, TableShown):
+            self._write(memory_text(event))
+        elif isinstance(event, Notice):
+            self._say(event.text)
+        elif isinstance(event, Warned):
+            self._write(finding_text(event.finding))
+        elif isinstance(event, ProjectFound):
+            self._say(f"sqlstream {event.sqlstream_version} on Spark {event.spark_version}")
+            self._say(found_text(event.models, event.sources, event.sinks, event.seeds))
+
+    def _result(self, result: QueryResult) -> None:
+        words, status = OUTCOMES[result.status]
+        if result.started:
+            status += f" {plural(result.batches, 'batch', 'batches')} in {seconds_text(result.seconds)}"
+        self._line(result.index, result.total, f"{words} {result.model}", status)
+        if result.finding is not None:
+            self._write(finding_text(result.finding))
+
+    def _line(self, index: int, total: int, what: str, end: str) -> None:
+        start = f"{index} of {total} {what} "
+        self._say(f"{start.ljust(LINE_WIDTH, '.')} [{end}]" if len(start) < LINE_WIDTH else f"{start}[{end}]")
+
+    def _say(self, text: str) -> None:
+        self._write(f"{self._clock():%H:%M:%S}  {text}")
+
+
+def batch_text(batch: BatchProgress) -> str:
+    """Returns the line of one batch."""
+    parts = [
+        f"{plural(batch.rows_in, 'row')} in",
+        f"{plural(batch.rows_out, 'row')} out",
+        seconds_text(batch.duration_ms / 1000),
+    ]
+    if batch.watermark:
+        parts.append(f"watermark {batch.watermark}")
+    return f"{batch.model} batch {batch.batch_id}: {', '.join(parts)}"
+
+
+def memory_text(shown: TableShown) -> str:
+    """Returns the table of a memory sink with its name above it."""
+    part = f", the first {len(shown.rows):,} shown" if shown.count > len(shown.rows) else ""
+    head = f"{shown.model} ({plural(shown.count, 'row')}{part})"
+    return "\n".join(["", head, table_text(shown.columns, shown.rows)])
+
+
+def summary_text(results: Sequence[QueryResult], warnings: int, here: Path) -> str:
+    """Returns the closing table and dbt's closing line. Paths below `here` are shown relative to it."""
+    rows = [_summary_row(result, here) for result in results]
+    header = ("query", "status", "batches", "rows in", "rows out", "duration", "output")
+    table = table_text(header, rows, right=(2, 3, 4, 5))
+    return f"\n{table}\n\n{done_line(results, warnings)}"
+
+
+def _summary_row(result: QueryResult, here: Path) -> tuple[str, ...]:
+    if not result.started:
+        return (result.model, str(result.status), "-", "-", "-", "-", "-")
+    return (
+        result.model,
+        str(result.status),
+        count_text(result.batches),
+        count_text(result.rows_in),
+        count_text(result.rows_out),
+        seconds_text(result.seconds),
+        _shown_path(result.output, here),
+    )
+
+
+def done_line(results: Sequence[QueryResult], warnings: int) -> str:
+    """Returns `Done. PASS=.. WARN=.. ERROR=.. SKIP=.. TOTAL=..`; a query that was interrupted counts as passed."""
+    counts = {status: sum(result.status is status for result in results) for status in Status}
+    passed = counts[Status.SUCCESS] + counts[Status.INTERRUPTED]
+    return (
+        f"Done. PASS={passed} WARN={warnings} ERROR={counts[Status.ERROR]} "
+        f"SKIP={counts[Status.SKIPPED]} TOTAL={len(results)}"
+    )
+
+
+def _shown_path(path: str | None, here: Path) -> str:
+    if path is None:
+        return "-"
+    try:
+        return str(Path(path).relative_to(here))
+    except ValueError:
+        return path

@@ -1,0 +1,1 @@
+"""The only package that speaks to Spark: session, views, sources, sinks, the runner and its progress."""

@@ -1,0 +1,96 @@
+"""Finding the Java that Spark will use, without Spark."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlstream.errors import Finding
+
+MINIMUM_JAVA = 17
+"""Spark 4 runs on Java 17 and later (https://spark.apache.org/docs/latest/#downloading)."""
+
+TIMEOUT_SECONDS = 60.0
+"""A Java that does not tell its version by then does not work."""
+
+_INSTALL = (
+    f"install Java {MINIMUM_JAVA} or later, for example `apt-get install openjdk-17-jre-headless` or "
+    "`brew install openjdk@17`, and set JAVA_HOME or PATH to it"
+)
+_VERSION = re.compile(r'version "((?:1\.)?(\d+)[^"]*)"')
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java runtime: the path of its `java`, its feature release (17, 21, ...) and its full version."""
+
+    path: str
+    release: int
+    version: str
+
+
+def find_java(env: Mapping[str, str]) -> Java | Finding:
+    """Returns the Java that Spark would start (JAVA_HOME first, then PATH), or the finding that it cannot be used."""
+    path = _java_path(env)
+    if path is None:
+        return _nowhere(env.get("JAVA_HOME"))
+    return _read_version(path, env)
+
+
+def _nowhere(home: str | None) -> Finding:
+    if home:
+        why = f"JAVA_HOME is {home}, which has no bin/java that can be started"
+        fix = f"set JAVA_HOME to the folder of a Java {MINIMUM_JAVA} or later, or unset it to use the one on the PATH"
+        return Finding("java-missing", "Spark needs Java, and JAVA_HOME leads to none", why, fix)
+    why = "JAVA_HOME is not set and there is no `java` on the PATH"
+    return Finding("java-missing", "Spark needs Java, and none was found", why, _INSTALL)
+
+
+def _java_path(env: Mapping[str, str]) -> str | None:
+    home = env.get("JAVA_HOME")
+    if home:
+        candidate = Path(home) / "bin" / "java"
+        return str(candidate) if os.access(candidate, os.X_OK) else None
+    return shutil.which("java", path=env.get("PATH", ""))
+
+
+def _read_version(path: str, env: Mapping[str, str]) -> Java | Finding:
+    try:
+        said = _ask_version(path, env)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        problem = f"{path}: {error}"
+        return Finding("java-missing", "Spark needs Java, and the one found does not start", problem, _INSTALL)
+    match = _VERSION.search(said)
+    if match is None:
+        printed = _first_line(said) or "nothing"
+        problem = f"`{path} -version` printed {printed}"
+        return Finding("java-missing", "Spark needs Java, and the one found does not work", problem, _INSTALL)
+    version, release = match.group(1), int(match.group(2))
+    if release < MINIMUM_JAVA:
+        problem = f"{path} is Java {release}; Spark 4 needs {MINIMUM_JAVA} or later"
+        return Finding("java-too-old", f"Java {version} is too old for Spark", problem, _INSTALL)
+    return Java(path, release, version)
+
+
+def _ask_version(path: str, env: Mapping[str, str]) -> str:
+    done = subprocess.run(  # noqa: S603 - the user's own Java
+        [path, "-version"],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        env=dict(env),
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    return done.stderr + done.stdout
+
+
+def _first_line(said: str) -> str:
+    """The first line that is about Java itself, not the JVM's note that it has read its options from a variable."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return next((line for line in lines if not line.startswith("Picked up ")), "")

@@ -1,0 +1,17 @@
+"""The table that a memory sink filled, for people to read when the run has ended."""
+
+from __future__ import annotations
+
+from sqlstream.spark.prepare import PreparedQuery
+from sqlstream.state.events import TableShown
+
+SHOWN_ROWS = 20
+"""Rows shown of a memory sink's table, as Spark's own show() does."""
+
+
+def memory_table(query: PreparedQuery) -> TableShown:
+    """Returns the first rows of the table of `query`, as text, and how many it has."""
+    table = query.frame.sparkSession.table(query.model.name)
+    rows = table.limit(SHOWN_ROWS).collect()
+    shown = tuple(tuple("null" if value is None else str(value) for value in row) for row in rows)
+    return TableShown(query.model.name, tuple(table.columns), shown, table.count())

@@ -1,0 +1,84 @@
+"""Secrets: resolved when a reader or writer is built, and struck out of every text that leaves the process."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import quote
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.values import SECRET_PREFIX, OptionValue, SecretName, SecretText
+
+MASK = "*****"
+SHORTEST_MASKED = 4
+"""Characters. Striking out shorter values would garble every text that holds, say, a `1`."""
+
+
+class Secrets:
+    """The secrets of the environment (every variable that begins with `SECRET_PREFIX`)."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._values = {name: value for name, value in env.items() if name.startswith(SECRET_PREFIX)}
+        self._masked = frozenset(piece for value in self._values.values() for piece in _pieces(value))
+
+    def resolve(self, value: OptionValue) -> str:
+        """Returns the option's text with its secrets filled in; `missing` must have been asked first."""
+        if isinstance(value, str):
+            return value
+        return "".join(self._values[part.name] if isinstance(part, SecretName) else part for part in value.parts)
+
+    def resolve_all(self, options: Mapping[str, OptionValue]) -> dict[str, str]:
+        """Returns all `options` as plain text."""
+        return {name: self.resolve(value) for name, value in options.items()}
+
+    def missing(self, options: Mapping[str, OptionValue], location: Location) -> list[Finding]:
+        """Returns a finding for each secret that `options` name and the environment does not hold."""
+        return [self._missing(name, location) for name in secret_names(options.values()) if name not in self._values]
+
+    def redact(self, text: str) -> str:
+        """Returns `text` with every secret's value struck out, also where two of them overlap."""
+        shown: list[str] = []
+        end = 0
+        for start, stop in self._spans(text):
+            if start > end or not shown:
+                shown += [text[end:start], MASK]
+            end = max(end, stop)
+        return "".join([*shown, text[end:]])
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Where `text` holds secrets, as offsets from and up to, in order."""
+        spans = (
+            (match.start(), match.start() + len(piece))
+            for piece in self._masked
+            if piece in text
+            for match in re.finditer(f"(?={re.escape(piece)})", text)
+        )
+        return sorted(spans)
+
+    @staticmethod
+    def _missing(name: str, location: Location) -> Finding:
+        return Finding(
+            "missing-env-var",
+            f"the secret `{name}` is not set",
+            "it is read from the environment when the query starts",
+            f"set it for this command: export {name}=...",
+            location,
+        )
+
+
+def secret_names(values: Iterable[OptionValue]) -> list[str]:
+    """Returns the names of the secrets in `values`, in order, each once."""
+    texts = [value for value in values if isinstance(value, SecretText)]
+    return list(dict.fromkeys(part.name for text in texts for part in text.parts if isinstance(part, SecretName)))
+
+
+def _pieces(value: str) -> Iterator[str]:
+    """The texts that give a secret away: its value and each of its lines, as they are, in JSON and in a URL.
+
+    The lines count because logs are struck out line by line, and a key file has many.
+    """
+    for plain in (part.strip() for part in (value, *value.splitlines())):
+        escaped = quote(plain, safe="", errors="surrogateescape")
+        yield from (piece for piece in (plain, json.dumps(plain)[1:-1], escaped) if len(piece) >= SHORTEST_MASKED)

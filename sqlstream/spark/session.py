@@ -1,0 +1,143 @@
+"""The one Spark session of a run, with sqlstream's defaults, and the child session of each query."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from sqlstream.project.values import Target
+from sqlstream.spark.jvm import launch_jvm
+from sqlstream.spark.secrets import Secrets
+
+EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+TIME_ZONE = "spark.sql.session.timeZone"
+PARTITIONS = "spark.sql.shuffle.partitions"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+FROZEN_SETTINGS = (PARTITIONS, PROVIDER, POLICY)
+"""Settings that Spark keeps from a checkpoint's first batch on, so a resumed query gets the ledger's."""
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class SparkRuntime:
+    """A started Spark: the root session, its version, and whether this Spark can name its sources."""
+
+    session: SparkSession
+    version: str
+    names_sources: bool
+
+
+def is_local(master: str) -> bool:
+    """Returns whether `master` runs everything on this machine."""
+    return master == "local" or master.startswith("local[")
+
+
+def spark_settings(target: Target, app_name: str, warehouse: str) -> dict[str, str]:
+    """Returns the configuration of a run, secrets aside: sqlstream's defaults, then the target's own `spark:`.
+
+    `warehouse` is where managed tables go, so that Spark writes nothing into the working directory.
+    """
+    settings = {
+        "spark.app.name": app_name,
+        "spark.master": target.master,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.warehouse.dir": warehouse,
+        "spark.sql.streaming.stopTimeout": "60s",
+        "spark.sql.streaming.stopActiveRunOnRestart": "false",
+        # pushed into the parser, a filter hides rows from the count of rows read
+        "spark.sql.json.filterPushdown.enabled": "false",
+        "spark.sql.csv.filterPushdown.enabled": "false",
+        TIME_ZONE: "UTC",
+    }
+    settings |= _local_settings(target.master) if is_local(target.master) else {PROVIDER: ROCKSDB}
+    if target.packages:
+        settings["spark.jars.packages"] = ",".join(target.packages)
+    return settings | {name: value for name, value in target.spark.items() if isinstance(value, str)}
+
+
+def _local_settings(master: str) -> dict[str, str]:
+    return {
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.driver.host": LOOPBACK,
+        PARTITIONS: str(_local_cores(master)),
+    }
+
+
+def _local_cores(master: str) -> int:
+    inside = master.removeprefix("local").strip("[]").split(",")[0]
+    if inside == "*":
+        return os.cpu_count() or 1
+    return int(inside) if inside.isdigit() else 1
+
+
+def start_spark(
+    target: Target, secrets: Secrets, *, app_name: str, warehouse: str, on_log: Callable[[str], None]
+) -> SparkRuntime:
+    """Starts Spark and returns it; every line of the JVM's log goes to `on_log`."""
+    _prepare_environment(target)
+    silence_pyspark()
+    conf = SparkConf(loadDefaults=False)
+    conf.setAll(list(spark_settings(target, app_name, warehouse).items()))
+    # a second run in one process finds the JVM of the first still there, and Spark keeps to it
+    gateway = None if SparkContext._gateway else launch_jvm(conf, on_log)  # noqa: SLF001
+    context = SparkContext(conf=conf, gateway=gateway)
+    _set_secret_settings(
+        context, secrets.resolve_all({k: v for k, v in target.spark.items() if not isinstance(v, str)})
+    )
+    session = SparkSession(context)
+    names_sources = hasattr(session.readStream, "name") and _version_of(session.version) >= (4, 3)
+    return SparkRuntime(session, session.version, names_sources)
+
+
+def _prepare_environment(target: Target) -> None:
+    """Workers run the same Python as this command, a virtual environment that is not activated included."""
+    if is_local(target.master):
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+
+def silence_pyspark() -> None:
+    """Stops PySpark from printing every analysis error, SQL included, to stderr: they become findings."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _set_secret_settings(context: SparkContext, settings: Mapping[str, str]) -> None:
+    """Secret settings are set in the running JVM: on its command line every user of the machine could read them."""
+    java = context._jsc  # noqa: SLF001
+    for name, value in settings.items():
+        if name.startswith("spark.hadoop."):
+            java.hadoopConfiguration().set(name.removeprefix("spark.hadoop."), value)
+        java.sc().conf().set(name, value)
+
+
+def _version_of(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def child_session(runtime: SparkRuntime, settings: Mapping[str, str]) -> SparkSession:
+    """Returns a session of its own for one query: its own views and settings, on the same SparkContext."""
+    child = runtime.session.newSession()
+    for name, value in settings.items():
+        child.conf.set(name, value)
+    return child
+
+
+def installed_spark() -> str:
+    """Returns the version of the installed PySpark."""
+    return str(pyspark.__version__)

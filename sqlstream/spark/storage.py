@@ -1,0 +1,134 @@
+"""Reads and writes the small files under a target's storage: ledgers, and what tells whether a checkpoint is used."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote, urlparse
+
+from pyspark.sql import SparkSession
+
+from sqlstream.spark.jvm import hadoop_file_system, hadoop_replace
+from sqlstream.state.layout import checkpoint_path, ledger_path, version_number
+from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
+from sqlstream.state.plan import CheckpointState
+
+
+class Storage(Protocol):
+    """A folder tree; paths are absolute paths or URIs."""
+
+    def read_text(self, path: str) -> str | None:
+        """Returns the file's text, or None where there is no such file."""
+
+    def write_text(self, path: str, text: str) -> None:
+        """Writes the file whole or not at all, with the folders above it."""
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """Returns the names in `folder`, none where it does not exist."""
+
+
+class LocalStorage:
+    """Storage on this machine's own file system."""
+
+    def read_text(self, path: str) -> str | None:
+        """See `Storage`."""
+        try:
+            return _decode(Path(path).read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def write_text(self, path: str, text: str) -> None:
+        """See `Storage`: the text is on disk before the name is."""
+        final = Path(path)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        aside = final.with_name(f".{final.name}.{os.getpid()}")
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(final)
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """See `Storage`."""
+        try:
+            return tuple(sorted(path.name for path in Path(folder).iterdir()))
+        except FileNotFoundError:
+            return ()
+
+
+class HadoopStorage:
+    """Storage behind any URI that Spark can reach, through Hadoop's file systems."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def read_text(self, path: str) -> str | None:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self._session, path)
+        if not system.exists(make_path(path)):
+            return None
+        stream = system.open(make_path(path))
+        try:
+            return _decode(bytes(stream.readAllBytes()))
+        finally:
+            stream.close()
+
+    def write_text(self, path: str, text: str) -> None:
+        """See `Storage`: written under another name first. Object stores show a file only when it is complete."""
+        system, make_path = hadoop_file_system(self._session, path)
+        folder, _, name = path.rpartition("/")
+        aside = f"{folder}/.{name}.{os.getpid()}"
+        stream = system.create(make_path(aside), True)
+        stream.write(bytearray(text.encode("utf-8")))
+        stream.close()
+        hadoop_replace(self._session, aside, path)
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self._session, folder)
+        if not system.exists(make_path(folder)):
+            return ()
+        return tuple(sorted(status.getPath().getName() for status in system.listStatus(make_path(folder))))
+
+
+def storage_for(path: str, session: SparkSession) -> tuple[Storage, str]:
+    """Returns the storage that holds `path`, and `path` as that storage takes it."""
+    parsed = urlparse(path)
+    if not parsed.scheme:
+        return LocalStorage(), path
+    if parsed.scheme == "file" and not parsed.netloc:
+        return LocalStorage(), unquote(parsed.path)
+    return HadoopStorage(session), path
+
+
+def read_checkpoint(storage: Storage, root: str) -> CheckpointState:
+    """Returns what lies in storage for the query whose versions are under `root`."""
+    numbers = [version_number(name) for name in storage.names(root)]
+    version = max((number for number in numbers if number), default=0)
+    if not version:
+        return CheckpointState(0, None, False, ledger_path(root, 1))
+    path = ledger_path(root, version)
+    has_batches = bool(storage.names(f"{checkpoint_path(root, version)}/offsets"))
+    ledger, unreadable = _read(storage, path)
+    return CheckpointState(version, ledger, has_batches, path, unreadable)
+
+
+def _read(storage: Storage, path: str) -> tuple[Ledger | None, str | None]:
+    text = storage.read_text(path)
+    if text is None:
+        return None, None
+    try:
+        return read_ledger(text), None
+    except LedgerUnreadableError as error:
+        return None, str(error)
+
+
+def _decode(data: bytes) -> str:
+    """A ledger's bytes as text; torn ones are read all the same, so that the ledger itself says what is wrong."""
+    return data.decode("utf-8", errors="replace")
+
+
+def write_ledger(storage: Storage, root: str, ledger: Ledger) -> None:
+    """Writes `ledger` beside the checkpoint of its version under `root`."""
+    storage.write_text(ledger_path(root, ledger.version), ledger.to_json())

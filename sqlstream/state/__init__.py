@@ -1,0 +1,1 @@
+"""Pure decisions and records of runs: the ledger, whether a changed query may resume, what a run reports."""

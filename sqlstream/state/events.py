@@ -1,0 +1,119 @@
+"""What a run tells whoever watches it, as frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlstream.errors import Finding
+from sqlstream.state.progress import BatchProgress
+
+
+class Status(StrEnum):
+    """How a query ended.
+
+    `SUCCESS`: by itself, or stopped after its running batch. `INTERRUPTED`: stopped in the middle of a batch, which
+    runs again next time. `ERROR`: it failed. `SKIPPED`: it was not started, because another one failed to start.
+    """
+
+    SUCCESS = "success"
+    INTERRUPTED = "interrupted"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class ProjectFound:
+    """A run begins: what the project has, and the versions that run it."""
+
+    models: int
+    sources: int
+    sinks: int
+    seeds: int
+    sqlstream_version: str
+    spark_version: str
+
+
+@dataclass(frozen=True)
+class Warned:
+    """A warning about the project, told before anything starts."""
+
+    finding: Finding
+
+
+@dataclass(frozen=True)
+class QueryStarted:
+    """The query of `model`, number `index` (from 1) of `total`, is about to start."""
+
+    model: str
+    index: int
+    total: int
+    sink: str
+    trigger: str
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """How a query ended. `rows_in` and `rows_out` are None where Spark does not know them; `seconds` is wall time."""
+
+    model: str
+    unique_id: str
+    index: int
+    total: int
+    status: Status
+    batches: int
+    rows_in: int | None
+    rows_out: int | None
+    seconds: float
+    output: str | None
+    checkpoint: str | None
+    finding: Finding | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether the query was started at all."""
+        return self.status is not Status.SKIPPED
+
+    def as_json(self) -> dict[str, object]:
+        """Returns the entry of target/run_results.json."""
+        return {
+            "unique_id": self.unique_id,
+            "status": str(self.status),
+            "batches": self.batches,
+            "rows_in": self.rows_in,
+            "rows_out": self.rows_out,
+            "duration_seconds": round(self.seconds, 3),
+            "output": self.output,
+            "checkpoint": self.checkpoint,
+            "error": None if self.finding is None else _error_json(self.finding),
+        }
+
+
+def _error_json(finding: Finding) -> dict[str, object]:
+    return {
+        "code": finding.code,
+        "message": finding.message,
+        "why": finding.why,
+        "fix": finding.fix,
+        "location": None if finding.location is None else str(finding.location),
+    }
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A sentence about the run as a whole or one query, said once."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class TableShown:
+    """The table that a memory sink held when the run ended: its first rows as text, and the `count` of all of them."""
+
+    model: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    count: int
+
+
+RunEvent = ProjectFound | Warned | QueryStarted | BatchProgress | QueryResult | Notice | TableShown

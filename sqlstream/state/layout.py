@@ -1,0 +1,46 @@
+"""Where a query's checkpoint, ledger and output lie under a target's storage."""
+
+from __future__ import annotations
+
+import re
+
+from sqlstream.project.paths import join
+
+LEDGER_NAME = "ledger.json"
+_VERSION = re.compile(r"v([1-9][0-9]*)\Z")
+
+
+def query_root(storage: str, query_id: str, checkpoint: str | None) -> str:
+    """Returns the folder of a query's versions: `queries/<id>` under `storage`, or the configured `checkpoint`."""
+    return join(storage, checkpoint or f"queries/{query_id}").rstrip("/")
+
+
+def version_root(root: str, version: int) -> str:
+    """Returns the folder of version `version` (from 1) of a query."""
+    return f"{root}/v{version}"
+
+
+def checkpoint_path(root: str, version: int) -> str:
+    """Returns the folder that Spark gets as the checkpoint location."""
+    return f"{version_root(root, version)}/checkpoint"
+
+
+def ledger_path(root: str, version: int) -> str:
+    """Returns the ledger's file, beside the checkpoint."""
+    return f"{version_root(root, version)}/{LEDGER_NAME}"
+
+
+def output_path(storage: str, path: str, version: int) -> str:
+    """Returns where version `version` of a query writes: version 1 to the plain path, version n to `<path>.vn`.
+
+    A new checkpoint must never share its predecessor's output folder, because Spark's file sink then skips batches in
+    silence.
+    """
+    plain = join(storage, path).rstrip("/")
+    return plain if version == 1 else f"{plain}.v{version}"
+
+
+def version_number(folder: str) -> int | None:
+    """Returns the version that a folder's name stands for, or None for any other name."""
+    match = _VERSION.match(folder)
+    return int(match.group(1)) if match else None

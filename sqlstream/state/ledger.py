@@ -1,0 +1,102 @@
+"""The ledger: what sqlstream wrote down about the query that made a checkpoint, as JSON beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+LEDGER_VERSION = 1
+"""The format of ledger.json; a reader refuses a later one rather than guess."""
+
+
+@dataclass(frozen=True)
+class SourceUse:
+    """One reader of a query: the name Spark's checkpoint knows it by, and the source table it reads.
+
+    `watermark` is the table's declared one as `column delay`, or None.
+    """
+
+    name: str
+    table: str
+    watermark: str | None
+
+
+@dataclass(frozen=True)
+class QueryIdentity:
+    """What decides whether a checkpoint still means what it meant.
+
+    `models` maps each model that the query is made of to its compiled SQL, parents first; `fingerprints` maps the same
+    names to a digest that ignores comments, white space and letter case. `settings` are Spark settings which Spark
+    freezes in a checkpoint or which change the meaning of its state.
+    """
+
+    query: str
+    model: str
+    models: Mapping[str, str]
+    fingerprints: Mapping[str, str]
+    sources: tuple[SourceUse, ...]
+    sink_format: str
+    sink_path: str | None
+    output_mode: str
+    stateful: bool
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The identity of the query that owns a checkpoint, and who wrote it down. Times are UTC, ISO 8601.
+
+    `accepted` lists the state changes that the user accepted: when, and which models differed.
+    """
+
+    identity: QueryIdentity
+    version: int
+    written_at: str
+    sqlstream_version: str
+    spark_version: str
+    reason: str
+    output: str | None = None
+    accepted: tuple[Mapping[str, Any], ...] = field(default=())
+
+    def to_json(self) -> str:
+        """Returns the text of ledger.json."""
+        return json.dumps({"ledger_version": LEDGER_VERSION, **asdict(self)}, indent=2) + "\n"
+
+
+_LEDGER = TypeAdapter(Ledger)
+
+
+class LedgerUnreadableError(ValueError):
+    """A ledger.json that is torn, edited beyond recognition, or from a later sqlstream; the message is one line."""
+
+
+def read_ledger(text: str) -> Ledger:
+    """Returns the ledger that `text` holds; keys that this version does not know are passed over.
+
+    Raises: LedgerUnreadableError.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise LedgerUnreadableError(f"it is not JSON: {error}") from error
+    _check_version(data)
+    try:
+        return _LEDGER.validate_json(text, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise LedgerUnreadableError(f"it is not a ledger: `{where}`: {first['msg']}") from error
+
+
+def _check_version(data: object) -> None:
+    version = data.get("ledger_version") if isinstance(data, dict) else None
+    if not isinstance(version, int):
+        raise LedgerUnreadableError("it is not a ledger: it has no `ledger_version`")
+    if version > LEDGER_VERSION:
+        raise LedgerUnreadableError(
+            f"a later sqlstream wrote it, in format {version}; this one reads formats up to {LEDGER_VERSION}"
+        )

@@ -1,0 +1,166 @@
+"""Whether a query may start on the checkpoint it has: the comparison of the project with the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlstream.compiler.rules.outputs import FILE_FORMATS
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.state.ledger import Ledger, QueryIdentity
+
+
+class Action(StrEnum):
+    """What `run` does with a query's checkpoint."""
+
+    START = "start"
+    RESUME = "resume"
+    REFRESH = "refresh"
+    FRESH_EACH_RUN = "fresh each run"
+
+
+@dataclass(frozen=True)
+class CheckpointState:
+    """What lies in storage for a query: the newest `version` (0: none), its ledger, and whether a batch has begun.
+
+    `ledger` is None when there is none; `unreadable` then says why where there is a file all the same.
+    """
+
+    version: int
+    ledger: Ledger | None
+    has_batches: bool
+    ledger_path: str
+    unreadable: str | None = None
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """How a query starts: on which version, whether the ledger is written anew, what changed since, and whether it
+    resumes only because the user accepted that.
+    """
+
+    action: Action
+    version: int
+    writes_ledger: bool
+    changes: tuple[str, ...] = ()
+    accepted: bool = False
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the command line asks for one query."""
+
+    accept_state_change: bool = False
+    full_refresh: bool = False
+
+
+def plan_query(
+    identity: QueryIdentity, state: CheckpointState, wishes: Wishes, *, restartable: bool, location: Location
+) -> QueryPlan | Finding:
+    """Returns how the query starts, or the finding that refuses it. `location` is the model's."""
+    if wishes.full_refresh and state.version:
+        return QueryPlan(Action.REFRESH, state.version + 1, writes_ledger=True)
+    if not restartable:
+        return QueryPlan(Action.FRESH_EACH_RUN, state.version + 1, writes_ledger=True)
+    if not state.has_batches:
+        return QueryPlan(Action.START, max(state.version, 1), writes_ledger=True)
+    if state.ledger is None:
+        return _without_ledger(identity, state, wishes, location)
+    return _resume(identity, state, state.ledger.identity, wishes, location)
+
+
+def _resume(
+    identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, wishes: Wishes, location: Location
+) -> QueryPlan | Finding:
+    """The plan on a checkpoint that the query `old` has used."""
+    other_sink = _sink(old) != _sink(identity)
+    if other_sink and identity.sink_format in FILE_FORMATS:
+        return _other_files(identity, state, old, location)
+    changes = describe_changes(old, identity)
+    risky = bool(changes) and (identity.stateful or old.stateful)
+    if risky and not wishes.accept_state_change:
+        return _refusal(
+            "state-change",
+            f"`{identity.model}` keeps state, and it is not the query that made its checkpoint",
+            f"{'; '.join(changes)} since {state.ledger_path} was written; Spark would mix the old and the new meaning",
+            identity,
+            location,
+        )
+    return QueryPlan(
+        Action.RESUME, state.version, writes_ledger=bool(changes) or other_sink, changes=changes, accepted=risky
+    )
+
+
+def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[str, ...]:
+    """Returns what differs between two identities in a way that changes the meaning of state, in words."""
+    before, after = _renamed(old, new), new.fingerprints
+    changes = [f"the SQL of `{name}` changed" for name in after if before.get(name, after[name]) != after[name]]
+    changes += [f"`{name}` was added" for name in after if name not in before]
+    changes += [f"`{name}` was removed" for name in before if name not in after]
+    if old.output_mode != new.output_mode:
+        changes.append(f"the output mode changed from {old.output_mode} to {new.output_mode}")
+    if old.sources != new.sources:
+        changes.append(f"the sources changed from {_sources(old)} to {_sources(new)}")
+    zone = "spark.sql.session.timeZone"
+    if old.settings.get(zone) != new.settings.get(zone):
+        changes.append(f"the time zone changed from {old.settings.get(zone)} to {new.settings.get(zone)}")
+    return tuple(changes)
+
+
+def _renamed(old: QueryIdentity, new: QueryIdentity) -> dict[str, str]:
+    """The old fingerprints with the terminal model under its new name: a rename by `previous_name` is no change."""
+    return {new.model if name == old.model else name: digest for name, digest in old.fingerprints.items()}
+
+
+def _sources(identity: QueryIdentity) -> str:
+    shown = [f"{use.table} (watermark {use.watermark})" if use.watermark else use.table for use in identity.sources]
+    return ", ".join(shown) or "none"
+
+
+def _sink(identity: QueryIdentity) -> tuple[str, str | None]:
+    path = identity.sink_path
+    return identity.sink_format, None if path is None else path.removeprefix("./").rstrip("/")
+
+
+def _other_files(identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, location: Location) -> Finding:
+    """The refusal of an output whose log lacks the batches so far.
+
+    Spark does not find them when it compacts the log, after at most ten batches: the query then fails for good, and
+    nobody can read the output (tried on 4.3; the guide forbids it under "Recovery Semantics after Changes in a
+    Streaming Query").
+    """
+    before, after = (f"{fmt} `{path}`" if path else fmt for fmt, path in (_sink(old), _sink(identity)))
+    return Finding(
+        "sink-change",
+        f"`{identity.model}` has a checkpoint whose batches so far went to another sink",
+        f"the sink changed from {before} to {after} since {state.ledger_path} was written; Spark cannot go on in a "
+        "folder that lacks the first batches",
+        f"`--full-refresh {identity.model}` archives checkpoint and output and starts over; or give the sink its old "
+        "format and path again",
+        location,
+    )
+
+
+def _without_ledger(
+    identity: QueryIdentity, state: CheckpointState, wishes: Wishes, location: Location
+) -> QueryPlan | Finding:
+    problem = f"cannot be read: {state.unreadable}" if state.unreadable else "is missing"
+    if wishes.accept_state_change:
+        change = f"its ledger {problem}"
+        return QueryPlan(Action.RESUME, state.version, writes_ledger=True, changes=(change,), accepted=True)
+    return _refusal(
+        "ledger-unreadable",
+        f"`{identity.model}` has a checkpoint whose ledger {problem}",
+        f"without {state.ledger_path} nobody can tell whether the checkpoint fits this query",
+        identity,
+        location,
+    )
+
+
+def _refusal(code: str, message: str, why: str, identity: QueryIdentity, location: Location) -> Finding:
+    fix = (
+        f"`--full-refresh {identity.model}` archives checkpoint and output and starts over; "
+        f"`--accept-state-change {identity.model}` resumes on the old state as it is"
+    )
+    return Finding(code, message, why, fix, location)

@@ -1,0 +1,170 @@
+"""Real projects on disk, run by real Spark: in this process where that is enough, as a command where it is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sqlstream import ProjectRequest, RunRequest, run_models
+from sqlstream.app.request import Selection
+from sqlstream.app.run import RunOutcome
+from sqlstream.state.events import QueryResult, RunEvent
+
+LONGEST_WAIT_SECONDS = 120
+"""A run that says nothing for this long is stuck; nothing in these tests depends on speed below that."""
+
+PROJECT = "name: shop\nversion: 1.0.0\ntargets: {local: {master: 'local[2]', storage: store}}\n"
+
+
+@dataclass
+class ProjectFolder:
+    """A project on disk, and what its runs in this process told."""
+
+    root: Path
+    events: list[RunEvent] = field(default_factory=list)
+
+    def write(self, files: Mapping[str, str]) -> None:
+        """Writes project files by their relative paths."""
+        for name, text in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def rows(self, name: str, rows: list[dict[str, Any]], modified: int | None = None) -> None:
+        """Writes one JSON-lines file, with a modification time so that the order of files is known."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        if modified is not None:
+            at = time.time() - 3600 + modified
+            os.utime(path, (at, at))
+
+    def run(self, *select: str, env: Mapping[str, str] | None = None, **wishes: Any) -> RunOutcome:
+        """Runs the selection in this process with `available_now`, unless `wishes` say otherwise."""
+        self.events = []
+        request = RunRequest(
+            project=ProjectRequest(self.root, env={**os.environ, **(env or {})}),
+            selection=Selection(tuple(select)),
+            **{"available_now": True, **wishes},
+        )
+        return run_models(request, self.events.append)
+
+    def result(self, *select: str, **wishes: Any) -> QueryResult:
+        """Runs a selection of one query and returns its result."""
+        (result,) = self.run(*select, **wishes).results
+        return result
+
+    def command(self, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+        """Starts the command in a process group of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "sqlstream", *arguments],
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **(env or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def committed(self, query: str, version: int = 1) -> set[str]:
+        """The batches whose offsets and commits lie in a query's checkpoint: they must be the same."""
+        folder = self.root / "store" / "queries" / query / f"v{version}" / "checkpoint"
+        offsets, commits = (
+            {name.name for name in (folder / kind).iterdir() if name.name.isdigit()} for kind in ("offsets", "commits")
+        )
+        assert offsets == commits
+        return commits
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ProjectFolder:
+    """A project with a stream of JSON orders and a Parquet sink, but no model."""
+    project = ProjectFolder(tmp_path)
+    project.write(
+        {
+            "project.yml": PROJECT,
+            "sources.yml": "sources:\n  - name: shop\n    tables:\n      - name: orders\n        format: json\n"
+            "        path: in/orders\n        schema: id int, ts timestamp, kind string, amount int\n"
+            "        options: {maxFilesPerTrigger: 1}\n",
+            "sinks.yml": "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}'}\n"
+            "  - {name: table, format: memory}\n  - {name: nowhere, format: noop}\n",
+        }
+    )
+    return project
+
+
+@pytest.fixture
+def orders(folder: ProjectFolder) -> ProjectFolder:
+    """The same project with two files of five orders each."""
+    for number in range(2):
+        folder.rows(f"in/orders/{number}.json", order_rows(number), modified=number)
+    return folder
+
+
+def order_rows(number: int, count: int = 5) -> list[dict[str, Any]]:
+    """Orders `10 * number` and following, one minute apart, of two kinds."""
+    return [
+        {"id": 10 * number + i, "ts": f"2024-01-01T0{number}:0{i}:00Z", "kind": "ab"[i % 2], "amount": i}
+        for i in range(count)
+    ]
+
+
+@pytest.fixture
+def read_parquet() -> Callable[[Path], list[dict[str, Any]]]:
+    """Reads a file sink's folder as a reader of Spark's would: only what its log of batches names."""
+    import pyarrow.parquet as pq
+
+    def read(folder: Path) -> list[dict[str, Any]]:
+        names: list[Path] = []
+        for log in sorted((folder / "_spark_metadata").iterdir()):
+            if not log.name.startswith("."):
+                lines = log.read_text().splitlines()[1:]
+                names += [Path(json.loads(line)["path"].removeprefix("file://")) for line in lines]
+        return [row for name in names for row in pq.read_table(name, partitioning="hive").to_pylist()]
+
+    return read
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """A bare session for asking Spark; stopped at the end of the module, since runs start their own."""
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:
+    """Reads the lines of `process` until one holds `text`; a watchdog ends a process that is stuck."""
+    lines: list[str] = []
+    stuck = signal.SIGALRM
+    before = signal.signal(stuck, lambda _n, _f: os.killpg(process.pid, signal.SIGKILL))
+    signal.alarm(LONGEST_WAIT_SECONDS)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line.rstrip("\n"))
+            if text in line:
+                return lines
+    finally:
+        signal.alarm(0)
+        signal.signal(stuck, before)
+    raise AssertionError(f"{text!r} was not among the lines:\n" + "\n".join(lines))

@@ -1,0 +1,94 @@
+"""One source read several times by one query, with source evolution on: each reference path has a reader of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ProjectFolder
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+SELF_JOIN = """{{ config(sink='lake') }}
+select /*+ WATERMARK(a.ts, '1 hour'), WATERMARK(b.ts, '1 hour') */ a.id as id, b.id as next
+from {{ source('shop', 'orders') }} a join {{ source('shop', 'orders') }} b
+  on b.id = a.id + 1 and b.ts between a.ts and a.ts + interval 1 hour
+"""
+
+
+def source_names(folder: ProjectFolder, query: str) -> list[str]:
+    """The names of a query's readers, as its ledger has them."""
+    ledger = json.loads((folder.root / f"store/queries/{query}/v1/ledger.json").read_text())
+    return [use["name"] for use in ledger["identity"]["sources"]]
+
+
+@pytest.mark.smoke
+def test_a_diamond_runs_and_resumes(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """Two views over one source, united: each row comes through both arms once, over two runs."""
+    orders.write(
+        {
+            "models/small.sql": "select id, 'small' as arm from {{ source('shop', 'orders') }} where amount < 2",
+            "models/every.sql": "select id, 'every' as arm from {{ source('shop', 'orders') }}",
+            "models/both.sql": "{{ config(sink='lake') }}\nselect * from {{ ref('small') }} union all select * from {{ ref('every') }}",
+        }
+    )
+
+    orders.result()
+    orders.rows("in/orders/2.json", [{"id": 20, "amount": 0}], modified=2)
+    result = orders.result()
+
+    assert result.rows_out == 2
+    rows = sorted((row["id"], row["arm"]) for row in read_parquet(orders.root / "store/both"))
+    small = [(i, "small") for i in (0, 1, 10, 11, 20)]
+    assert rows == sorted(small + [(i, "every") for i in (0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20)])
+    assert source_names(orders, "both") == ["shop__orders", "shop__orders__2"]
+
+
+@pytest.mark.smoke
+def test_a_self_join_runs_and_resumes(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """A stream joined with itself in one text: the second reference is a view of its own, the SQL stays the user's."""
+    orders.write({"models/pairs.sql": SELF_JOIN})
+
+    orders.result()
+    orders.rows("in/orders/2.json", [{"id": 15, "ts": "2024-01-01T01:05:00Z"}], modified=2)
+    orders.result()
+
+    rows = sorted((row["id"], row["next"]) for row in read_parquet(orders.root / "store/pairs"))
+    assert rows == [(i, i + 1) for i in (0, 1, 2, 3, 10, 11, 12, 13, 14)]
+    assert source_names(orders, "pairs") == ["shop__orders", "shop__orders__2"]
+    assert "shop__orders__2" in (orders.root / "target/compiled/shop/models/pairs.sql").read_text()
+
+
+def test_a_self_join_of_a_view_without_aliases_keeps_its_qualified_columns(orders: ProjectFolder) -> None:
+    """The second branch of a union may still say `orders_view.id` after its view has been renamed."""
+    orders.write(
+        {
+            "models/view.sql": "select id from {{ source('shop', 'orders') }}",
+            "models/twice.sql": "{{ config(sink='nowhere') }}\nselect view.id from {{ ref('view') }}\n"
+            "union all select view.id + 100 from {{ ref('view') }}",
+        }
+    )
+
+    assert orders.result().rows_out == 20
+
+
+def test_a_stream_stream_join_over_one_source_runs(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """Two views of one source joined within a time bound."""
+    orders.write(
+        {
+            "models/starts.sql": "select id as start_id, ts as start_ts from {{ source('shop', 'orders') }} where kind = 'a'",
+            "models/ends.sql": "select id as end_id, ts as end_ts from {{ source('shop', 'orders') }} where kind = 'b'",
+            "models/spans.sql": "{{ config(sink='lake') }}\n"
+            "select /*+ WATERMARK(starts.start_ts, '1 hour'), WATERMARK(ends.end_ts, '1 hour') */ start_id, end_id\n"
+            "from {{ ref('starts') }} join {{ ref('ends') }}\n"
+            "  on end_id = start_id + 1 and end_ts between start_ts and start_ts + interval 5 minutes",
+        }
+    )
+
+    orders.result()
+
+    rows = sorted((row["start_id"], row["end_id"]) for row in read_parquet(orders.root / "store/spans"))
+    assert rows == [(0, 1), (2, 3), (10, 11), (12, 13)]

@@ -1,0 +1,205 @@
+"""Every source and sink format of this version, by real files and a real socket."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
+from pyspark.sql import SparkSession
+
+from sqlstream.errors import FindingsError
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+SOURCES = """sources:
+  - name: made
+    tables:
+      - {name: rows, format: FORMAT, path: in/rows, schema: SCHEMA, options: {header: true}}
+"""
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+    """The same three rows in each file format, written by Spark."""
+    root = tmp_path_factory.mktemp("written")
+    frame = spark.createDataFrame([(1, "a"), (2, "b"), (3, "c")], "id int, name string").coalesce(1)
+    for name in ("json", "csv", "parquet", "orc"):
+        frame.write.format(name).option("header", "true").save(str(root / name))
+    frame.select("name").write.text(str(root / "text"))
+    spark.stop()
+    return root
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "parquet", "orc", "text"])
+def test_file_sources_are_read(folder: ProjectFolder, written: Path, name: str, read_parquet: Rows) -> None:
+    """Three rows in each format come out as three rows."""
+    schema, column = ("value string", "value") if name == "text" else ("id int, name string", "name")
+    folder.write(
+        {
+            "models/_rows.yml": SOURCES.replace("FORMAT", name).replace("SCHEMA", f"'{schema}'"),
+            "models/out.sql": f"{{{{ config(sink='lake') }}}} select {column} as name from {{{{ source('made', 'rows') }}}}",
+        }
+    )
+    (folder.root / "in").mkdir(exist_ok=True)
+    (folder.root / "in/rows").symlink_to(written / name)
+
+    assert folder.result("out").rows_in == 3
+
+    assert sorted(row["name"] for row in read_parquet(folder.root / "store/out")) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "parquet", "orc", "text"])
+def test_file_sinks_are_written(orders: ProjectFolder, name: str) -> None:
+    """Each file sink leaves a file per batch with what the model gave, split by partition_by."""
+    columns = "kind, cast(id as string) as id" if name == "text" else "kind, id, amount"
+    orders.write(
+        {
+            "models/_sinks.yml": f"sinks:\n  - {{name: out, format: {name}, path: out, partition_by: kind}}\n",
+            "models/out.sql": f"{{{{ config(sink='out') }}}} select {columns} from {{{{ source('shop', 'orders') }}}}",
+        }
+    )
+
+    assert orders.result().rows_out == 10
+
+    folders = {path.parent.name for path in (orders.root / "store/out").rglob("part-*")}
+    assert folders == {"kind=a", "kind=b"}
+
+
+def test_writer_options_of_sink_and_model_are_passed_through(orders: ProjectFolder) -> None:
+    """The model's options are laid over the sink's."""
+    orders.write(
+        {
+            "models/_sinks.yml": "sinks:\n  - {name: out, format: csv, path: out, options: {sep: ';', header: true}}\n",
+            "models/out.sql": "{{ config(sink='out', options={'sep': '|'}) }} select id, kind from {{ source('shop', 'orders') }}",
+        }
+    )
+
+    orders.result()
+
+    texts = [path.read_text() for path in (orders.root / "store/out").glob("part-*")]
+    assert any(text.startswith("id|kind\n0|a") for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("columns", "sink", "code"),
+    [
+        ("id, struct(kind) as s", "csv", "sink-schema"),
+        ("id", "text", "sink-schema"),
+        ("id, kind", "text", "sink-schema"),
+        ("id, cast(null as void) as v", "orc", "sink-schema"),
+    ],
+)
+def test_columns_that_a_sink_cannot_take_are_refused_before_start(
+    orders: ProjectFolder, columns: str, sink: str, code: str
+) -> None:
+    """Spark would find out in the first batch."""
+    orders.write(
+        {
+            "models/_sinks.yml": f"sinks:\n  - {{name: out, format: {sink}, path: out}}\n",
+            "models/out.sql": f"{{{{ config(sink='out') }}}} select {columns} from {{{{ source('shop', 'orders') }}}}",
+        }
+    )
+
+    with pytest.raises(FindingsError) as caught:
+        orders.run()
+
+    assert [finding.code for finding in caught.value.findings] == [code]
+
+
+def test_a_partition_column_that_the_model_lacks_is_refused(orders: ProjectFolder) -> None:
+    """The finding stands where partition_by was said."""
+    orders.write(
+        {
+            "models/out.sql": "{{ config(sink='lake',\n  partition_by=['day']) }} select id from {{ source('shop', 'orders') }}"
+        }
+    )
+
+    with pytest.raises(FindingsError) as caught:
+        orders.run()
+
+    (finding,) = caught.value.findings
+    assert (finding.code, str(finding.location)) == ("partition-column", "models/out.sql:2:3")
+
+
+def test_a_rate_source_runs_in_every_output_mode(folder: ProjectFolder) -> None:
+    """Append, update and complete each start, run and stop."""
+    folder.write(
+        {
+            "models/_rate.yml": "sources:\n  - name: made\n    tables:\n      - {name: ticks, format: rate, options: {rowsPerSecond: 100}}\n",
+            "models/every.sql": "{{ config(sink='lake') }} select * from {{ source('made', 'ticks') }}",
+            "models/changed.sql": "{{ config(sink='nowhere', output_mode='update') }}\n"
+            "select value % 3 as k, count(*) as n from {{ source('made', 'ticks') }} group by 1",
+            "models/whole.sql": "{{ config(sink='table', output_mode='complete') }}\n"
+            "select count(*) as n from {{ source('made', 'ticks') }}",
+        }
+    )
+
+    outcome = folder.run(available_now=False, stop_after_seconds=5.0)
+
+    assert outcome.succeeded
+    assert all(result.batches > 0 for result in outcome.results)
+
+
+@pytest.fixture
+def line_server() -> Iterator[int]:
+    """A server on loopback that gives three lines to whoever connects, and keeps the connection; its port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    kept: list[socket.socket] = []
+
+    def serve() -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            kept.append(client)
+            client.sendall(b"one two\ntwo\nthree two\n")
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield int(listener.getsockname()[1])
+    listener.close()
+    for client in kept:
+        client.close()
+
+
+@pytest.mark.parametrize("runs", [2])
+def test_a_socket_is_counted_on_the_console(folder: ProjectFolder, line_server: int, runs: int) -> None:
+    """The classic: lines from a socket, counted, printed; each run begins with a fresh checkpoint and says so once."""
+    folder.write(
+        {
+            "models/_lines.yml": "sources:\n  - name: text\n    tables:\n      - {name: lines, format: socket, "
+            f"options: {{host: 127.0.0.1, port: {line_server}}}}}\nsinks:\n  - {{name: screen, format: console}}\n",
+            "models/counts.sql": "{{ config(sink='screen', output_mode='complete', trigger='1 second') }}\n"
+            "select word, count(*) as times from (select explode(split(value, ' ')) as word from {{ source('text', 'lines') }})\n"
+            "group by word order by times desc, word",
+        }
+    )
+    for _ in range(runs):
+        process = folder.command("run")
+        seen = wait_for(process, "|  two|    3|")
+        process.terminate()
+        rest, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+        assert process.returncode == 0, rest
+        assert sum("fresh checkpoint" in line for line in [*seen, *rest.splitlines()]) == 1
+
+
+def test_a_socket_cannot_be_read_to_the_end_of_what_is_there(folder: ProjectFolder) -> None:
+    """available_now over a socket would read 0 rows; it is an error, on the command line too."""
+    folder.write(
+        {
+            "models/_lines.yml": "sources:\n  - name: text\n    tables:\n"
+            "      - {name: lines, format: socket, options: {host: 127.0.0.1, port: 9}}\n",
+            "models/lines.sql": "{{ config(sink='nowhere') }} select * from {{ source('text', 'lines') }}",
+        }
+    )
+
+    with pytest.raises(FindingsError) as caught:
+        folder.run()
+
+    assert [finding.code for finding in caught.value.findings] == ["socket-available-now"]

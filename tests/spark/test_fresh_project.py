@@ -1,0 +1,53 @@
+"""A project fresh from `sqlstream init` runs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from conftest import ProjectFolder
+
+from sqlstream.app.init import init_project
+from sqlstream.state.events import Status, TableShown
+
+
+def test_a_fresh_project_runs_to_its_end_and_shows_rows(
+    tmp_path: Path, read_parquet: Callable[[Path], list[dict[str, Any]]]
+) -> None:
+    """Both queries end by themselves, without --available-now; one shows rows, the other writes closed windows."""
+    fresh = ProjectFolder(init_project("my-shop", tmp_path).root)
+
+    outcome = fresh.run(available_now=False)
+
+    assert outcome.succeeded
+    assert outcome.warnings == ()
+    results = {result.model: result for result in outcome.results}
+    assert {name: result.status for name, result in results.items()} == {
+        "large_orders": Status.SUCCESS,
+        "orders_per_minute": Status.SUCCESS,
+    }
+    assert (results["large_orders"].rows_in, results["large_orders"].rows_out) == (14, 4)
+    (shown,) = [event for event in fresh.events if isinstance(event, TableShown)]
+    assert sorted(row[0] for row in shown.rows) == ["1", "11", "3", "7"]
+    rows = read_parquet(fresh.root / ".sqlstream/local/orders_per_minute")
+    assert results["orders_per_minute"].rows_out == len(rows) == 8
+    assert sum(row["orders"] for row in rows) == 11
+
+
+def test_a_second_run_shows_rows_again_and_writes_none_twice(
+    tmp_path: Path, read_parquet: Callable[[Path], list[dict[str, Any]]]
+) -> None:
+    """The scaffold's README holds: what was written stays as it is, and the line that it gives as new is picked up."""
+    fresh = ProjectFolder(init_project("shop", tmp_path).root)
+    fresh.run(available_now=False)
+    (command,) = [line for line in (fresh.root / "README.md").read_text().splitlines() if line.startswith("    echo ")]
+    _, line, to = command.split("'")
+    (fresh.root / to.removeprefix(" > ")).write_text(line + "\n")
+
+    results = {result.model: result for result in fresh.run(available_now=False).results}
+
+    assert (results["large_orders"].rows_in, results["large_orders"].rows_out) == (15, 5)
+    assert (results["orders_per_minute"].rows_in, results["orders_per_minute"].rows_out) == (1, 2)
+    rows = read_parquet(fresh.root / ".sqlstream/local/orders_per_minute")
+    assert len({(row["minute"], row["shop"]) for row in rows}) == len(rows) == 10

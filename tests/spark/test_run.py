@@ -1,0 +1,227 @@
+"""A project's queries run to the end of their input, and again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ProjectFolder, order_rows
+
+from sqlstream.errors import FindingsError
+from sqlstream.state.events import Status, TableShown
+from sqlstream.state.progress import BatchProgress
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+BIG = (
+    "{{ config(sink='lake', partition_by=['kind']) }}\nselect * from {{ source('shop', 'orders') }} where amount > 0\n"
+)
+
+
+@pytest.mark.smoke
+def test_every_row_is_written_once_over_several_runs(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """A second run processes nothing twice, and a file dropped in between is picked up by it."""
+    orders.write({"models/big.sql": BIG})
+
+    first = orders.result()
+    orders.rows("in/orders/2.json", order_rows(2), modified=2)
+    second = orders.result()
+    third = orders.result()
+
+    assert [first.batches, second.batches, third.batches] == [2, 1, 0]
+    assert [first.status, second.status, third.status] == [Status.SUCCESS] * 3
+    ids = sorted(row["id"] for row in read_parquet(orders.root / "store" / "big"))
+    assert ids == [1, 2, 3, 4, 11, 12, 13, 14, 21, 22, 23, 24]
+    assert orders.committed("big") == {"0", "1", "2"}
+
+
+def test_figures_are_true(orders: ProjectFolder) -> None:
+    """Rows in are the rows of the files, although a filter could be pushed into the reader; rows out what was kept."""
+    orders.write({"models/big.sql": BIG})
+
+    result = orders.result()
+
+    assert (result.rows_in, result.rows_out) == (10, 8)
+    batches = [event for event in orders.events if isinstance(event, BatchProgress)]
+    assert [(batch.batch_id, batch.rows_in, batch.rows_out) for batch in batches] == [(0, 5, 4), (1, 5, 4)]
+
+
+def test_rows_that_nobody_counted_are_not_given_as_zero(orders: ProjectFolder, written: Path) -> None:
+    """Parquet that a filter lets Spark skip unread: how many rows there were is not known, and not 0."""
+    orders.write(
+        {
+            "models/_rows.yml": "sources:\n  - name: made\n    tables:\n"
+            f"      - {{name: rows, format: parquet, path: '{written}', schema: id int}}\n",
+            "models/none.sql": "{{ config(sink='nowhere') }} select * from {{ source('made', 'rows') }} where id > 1000",
+        }
+    )
+
+    result = orders.result()
+
+    assert (result.batches, result.rows_in, result.rows_out) == (1, None, 0)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """A folder with one Parquet file of three rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    pq.write_table(pa.table({"id": pa.array([1, 2, 3], pa.int32())}), folder / "rows.parquet")
+    return folder
+
+
+def test_many_batches_are_all_counted(orders: ProjectFolder) -> None:
+    """A run of more batches than Spark remembers progress of (100) still adds up."""
+    for number in range(2, 110):
+        orders.rows(f"in/orders/{number}.json", [{"id": number}], modified=number)
+    orders.write({"models/all.sql": "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"})
+
+    result = orders.result()
+
+    assert (result.batches, result.rows_in, result.rows_out) == (110, 118, 118)
+
+
+def test_results_and_ledger_are_written(orders: ProjectFolder) -> None:
+    """run_results.json tells how each query ended; the ledger what made the checkpoint, before its first batch."""
+    orders.write({"models/big.sql": BIG})
+
+    orders.result()
+
+    results = json.loads((orders.root / "target/run_results.json").read_text())
+    assert results["results"][0]["unique_id"] == "model.shop.big"
+    assert (results["results"][0]["status"], results["results"][0]["rows_out"]) == ("success", 8)
+    ledger = json.loads((orders.root / "store/queries/big/v1/ledger.json").read_text())
+    assert ledger["identity"]["models"]["big"] == (orders.root / "target/compiled/shop/models/big.sql").read_text()
+    assert ledger["identity"]["sink_format"] == "parquet"
+    assert ledger["identity"]["output_mode"] == "append"
+    assert ledger["identity"]["settings"]["spark.sql.shuffle.partitions"] == "2"
+    assert [use["name"] for use in ledger["identity"]["sources"]] == ["shop__orders"]
+
+
+def test_several_terminal_models_fan_out_of_one_view(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """Each terminal model is a query of its own; the view between them is none."""
+    orders.write(
+        {
+            "models/positive.sql": "select * from {{ source('shop', 'orders') }} where amount > 0",
+            "models/as.sql": "{{ config(sink='lake') }} select id from {{ ref('positive') }} where kind = 'a'",
+            "models/bs.sql": "{{ config(sink='lake') }} select id from {{ ref('positive') }} where kind = 'b'",
+        }
+    )
+
+    outcome = orders.run()
+
+    assert [result.model for result in outcome.results] == ["as", "bs"]
+    assert sorted(row["id"] for row in read_parquet(orders.root / "store/as")) == [2, 4, 12, 14]
+    assert sorted(row["id"] for row in read_parquet(orders.root / "store/bs")) == [1, 3, 11, 13]
+
+
+def test_a_static_table_and_a_seed_join_a_stream(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """`mode: batch` and seeds are static; a seed's declared types hold, so a zip code keeps its zero."""
+    orders.write(
+        {
+            "models/_tables.yml": "sources:\n  - name: static\n    tables:\n      - {name: kinds, format: csv, mode: batch,"
+            " path: in/kinds.csv, options: {header: true}}\n",
+            "in/kinds.csv": "kind,label\na,Apple\nb,Book\n",
+            "seeds/shops.csv": "kind,zip,size\na,01234,3\nb,02345,4\n",
+            "seeds/_seeds.yml": "seeds:\n  - {name: shops, columns: [{name: zip, data_type: string}]}\n",
+            "models/joined.sql": "{{ config(sink='lake') }}\nselect id, label, zip, size + 1 as size "
+            "from {{ source('shop', 'orders') }}\njoin {{ source('static', 'kinds') }} using (kind)\n"
+            "join {{ ref('shops') }} using (kind)",
+        }
+    )
+
+    assert orders.result().rows_out == 10
+
+    rows = {row["id"]: row for row in read_parquet(orders.root / "store/joined")}
+    assert rows[1] == {"id": 1, "label": "Book", "zip": "02345", "size": 5}
+
+
+@pytest.mark.smoke
+def test_a_memory_table_is_shown_when_the_run_ends(orders: ProjectFolder) -> None:
+    """The rows of a memory sink are told after the last batch, sorted as the query sorts them."""
+    orders.write(
+        {
+            "models/totals.sql": "{{ config(sink='table', output_mode='complete') }}\n"
+            "select kind, sum(amount) as total from {{ source('shop', 'orders') }} group by kind order by kind",
+        }
+    )
+
+    orders.run()
+
+    (shown,) = [event for event in orders.events if isinstance(event, TableShown)]
+    assert (shown.columns, shown.rows, shown.count) == (("kind", "total"), (("a", "12"), ("b", "8")), 2)
+
+
+def test_a_watermark_closes_windows(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """An append aggregation gives a window once an event later than its end and the delay has arrived."""
+    orders.rows("in/orders/9.json", [{"id": 1, "ts": "2024-01-01T05:00:00Z", "kind": "a", "amount": 1}], modified=9)
+    orders.write(
+        {
+            "models/per_hour.sql": "{{ config(sink='lake') }}\n"
+            "select /*+ WATERMARK(ts, '10 minutes') */ window.start as hour, count(*) as orders\n"
+            "from {{ source('shop', 'orders') }} group by window(ts, '1 hour')",
+        }
+    )
+
+    orders.result()
+
+    rows = read_parquet(orders.root / "store/per_hour")
+    assert sorted((row["hour"].hour, row["orders"]) for row in rows) == [(0, 5), (1, 5)]
+
+
+def test_nothing_starts_when_one_query_is_refused(orders: ProjectFolder) -> None:
+    """Every query is checked before the first starts; the findings of all of them come together."""
+    orders.write(
+        {
+            "models/big.sql": BIG,
+            "models/bad.sql": "{{ config(sink='lake') }}\nselect id,\n  amout\nfrom {{ source('shop', 'orders') }}",
+            "models/worse.sql": "{{ config(sink='nowhere') }}\nselect kind, count(*) as n\n"
+            "from {{ source('shop', 'orders') }} group by kind",
+        }
+    )
+
+    with pytest.raises(FindingsError) as caught:
+        orders.run()
+
+    found = {(finding.code, str(finding.location)) for finding in caught.value.findings}
+    assert found == {("sql-analysis", "models/bad.sql:3:3"), ("output-mode", "models/worse.sql:1:1")}
+    assert not (orders.root / "store/big").exists()
+    assert not (orders.root / "store/queries").exists()
+
+
+def test_none_is_left_running_when_a_start_fails(orders: ProjectFolder) -> None:
+    """A query whose start fails takes those before it with it, after their running batch."""
+    orders.write({"models/a.sql": BIG, "models/b.sql": BIG, "store/b": "a file where the output folder should be"})
+
+    outcome = orders.run(available_now=False)
+
+    assert [result.status for result in outcome.results] == [Status.SUCCESS, Status.ERROR]
+    assert outcome.results[1].finding is not None
+    assert outcome.results[1].finding.code == "query-failed"
+    assert not outcome.succeeded
+
+
+def test_a_failing_query_does_not_take_the_others_with_it(orders: ProjectFolder) -> None:
+    """A query that fails in a batch is reported with its cause; the others go on to their end."""
+    orders.write(
+        {
+            "models/good.sql": BIG,
+            "models/poor.sql": "{{ config(sink='nowhere') }} select raise_error('no ' || kind) as x from {{ source('shop', 'orders') }}",
+        }
+    )
+
+    outcome = orders.run()
+
+    good, poor = outcome.results
+    assert (good.status, good.rows_out) == (Status.SUCCESS, 8)
+    assert poor.status is Status.ERROR
+    assert poor.finding is not None
+    assert "no a" in poor.finding.why
+    assert "\n" not in poor.finding.why
+    assert not outcome.succeeded

@@ -1,0 +1,177 @@
+"""What a run must not do: show a secret, listen to the network, run another Python, print Java's traces."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
+
+CANARY = "canary-7f3a9c-do-not-show"
+LISTEN = "0A"
+"""The state of a listening socket in /proc/net/tcp (include/net/tcp_states.h of Linux)."""
+
+
+def test_a_secret_is_found_in_nothing_that_a_run_leaves(orders: ProjectFolder) -> None:
+    """Options of a source, a sink and the target hold the secret; so does an error that Spark makes of one. No file
+    that the run leaves and no line that it prints does.
+    """
+    secret = "{{ env_var('SQLSTREAM_SECRET_CANARY') }}"
+    orders.write(
+        {
+            "project.yml": (orders.root / "project.yml")
+            .read_text()
+            .replace(
+                "storage: store",
+                f'storage: store, spark: {{spark.hadoop.canary: "{secret}", spark.canary: "{secret}"}}',
+            ),
+            "models/_more.yml": "sources:\n  - name: s\n    tables:\n      - {name: t, format: json, path: in/orders, "
+            f'schema: id int, options: {{canary: "{secret}", timestampFormat: "{secret}"}}}}\n'
+            f'sinks:\n  - {{name: out, format: json, path: out, options: {{canary: "{secret}"}}}}\n'
+            f'  - {{name: bad, format: parquet, path: bad, options: {{compression: "{secret}"}}}}\n',
+            "models/good.sql": "{{ config(sink='out') }} select * from {{ source('s', 't') }}",
+            "models/poor.sql": "{{ config(sink='bad') }} select * from {{ source('s', 't') }}",
+        }
+    )
+
+    process = orders.command("run", "--available-now", env={"SQLSTREAM_SECRET_CANARY": CANARY})
+    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 1
+    assert "good" in out
+    assert "*****" in out
+    assert CANARY not in out
+    left = [path for path in orders.root.rglob("*") if path.is_file()]
+    assert len(left) > 20
+    assert [str(path) for path in left if CANARY.encode() in path.read_bytes()] == []
+
+
+def test_a_missing_secret_is_a_finding_before_anything_starts(orders: ProjectFolder) -> None:
+    """The finding names the variable, at the sink."""
+    orders.write(
+        {
+            "models/_more.yml": "sinks:\n  - name: out\n    format: json\n    path: out\n"
+            "    options: {k: \"{{ env_var('SQLSTREAM_SECRET_NONE') }}\"}\n",
+            "models/good.sql": "{{ config(sink='out') }} select * from {{ source('shop', 'orders') }}",
+        }
+    )
+
+    process = orders.command("run", "--available-now")
+    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 1
+    assert "[missing-env-var]" in out
+    assert "SQLSTREAM_SECRET_NONE" in out
+    assert not (orders.root / "store/queries").exists()
+
+
+@pytest.mark.smoke
+def test_nothing_listens_beyond_loopback(orders: ProjectFolder) -> None:
+    """Every listening socket of the command and its children is bound to 127.0.0.1."""
+    orders.write({"models/all.sql": "{{ config(sink='lake') }} select * from {{ source('shop', 'orders') }}"})
+    process = orders.command("run")
+    wait_for(process, "all batch 1:")
+
+    addresses = listening_addresses(process.pid)
+    process.terminate()
+    process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert addresses
+    assert addresses <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+
+
+def test_what_is_wrong_in_java_is_said_without_its_traces(orders: ProjectFolder) -> None:
+    """An analysis error and a failing batch are three lines each: no stack trace, no JSON dump, no SQL twice."""
+    orders.write(
+        {
+            "models/poor.sql": "{{ config(sink='nowhere') }} select raise_error(kind) as x from {{ source('shop', 'orders') }}"
+        }
+    )
+    failing = orders.command("run", "--available-now")
+    ran, _ = failing.communicate(timeout=LONGEST_WAIT_SECONDS)
+    orders.write({"models/poor.sql": "{{ config(sink='nowhere') }} select nothing from {{ source('shop', 'orders') }}"})
+    refused = orders.command("run", "--available-now")
+    said, _ = refused.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert (failing.returncode, refused.returncode) == (1, 1)
+    assert "[query-failed]" in ran
+    version, found, *lines = said.splitlines()
+    assert "sqlstream" in version
+    assert "Found 1 model" in found
+    assert lines[0].startswith("models/poor.sql:1:41: [sql-analysis]")
+    assert len(lines) == 3
+    for text in (ran, said):
+        assert "\tat " not in text
+        assert "Traceback" not in text
+        assert "org.apache.spark.sql.catalyst" not in text
+        assert "WARN" not in text.replace("WARN=", "")
+
+
+def test_workers_run_the_python_of_the_command(tmp_path: Path) -> None:
+    """A Python UDF runs under the interpreter of the virtual environment, although that is not activated."""
+    script = tmp_path / "which.py"
+    script.write_text(
+        "import sys\n"
+        "from pyspark.sql.functions import udf\n"
+        "from sqlstream.location import Location\n"
+        "from sqlstream.project.values import Target\n"
+        "from sqlstream.spark.secrets import Secrets\n"
+        "from sqlstream.spark.session import start_spark\n"
+        f"target = Target('t', 'local[1]', '.', {{}}, (), Location('p'))\n"
+        f"run = start_spark(target, Secrets({{}}), app_name='t', warehouse={str(tmp_path / 'w')!r},"
+        " on_log=lambda line: None)\n"
+        "@udf('string')\n"
+        "def interpreter(_):\n"
+        "    return sys.executable\n"
+        "print('WORKER', run.session.range(1).select(interpreter('id')).collect()[0][0])\n"
+    )
+    path = "/usr/bin:/bin"
+    env = {**{k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"}, "PATH": path}
+    env |= {"PYTHONPATH": str(Path(__file__).parents[2])}
+
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, env=env, cwd=tmp_path, check=False
+    )
+
+    assert f"WORKER {sys.executable}" in done.stdout, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} <= {"which.py", "w"}
+
+
+def listening_addresses(root: int) -> set[str]:
+    """The addresses that the process `root` and its descendants listen on."""
+    inodes = {inode for pid in descendants(root) for inode in socket_inodes(pid)}
+    found = set()
+    for name in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{root}/net/{name}").read_text().splitlines()[1:]:
+            parts = line.split()
+            if parts[3] == LISTEN and parts[9] in inodes:
+                found.add(address(parts[1].split(":")[0]))
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """A process and all below it."""
+    found = [pid]
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += descendants(int(child))
+    return found
+
+
+def socket_inodes(pid: int) -> set[str]:
+    """The inodes of a process's sockets."""
+    links = [str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()]
+    return {link[8:-1] for link in links if link.startswith("socket:[")}
+
+
+def address(text: str) -> str:
+    """An address of /proc/net/tcp or tcp6: hexadecimal words in the machine's byte order."""
+    import ipaddress
+
+    raw = b"".join(bytes.fromhex(text[i : i + 8])[::-1] for i in range(0, len(text), 8))
+    found = ipaddress.ip_address(raw)
+    mapped = getattr(found, "ipv4_mapped", None)
+    return f"::ffff:{mapped}" if mapped else str(found)

@@ -1,0 +1,113 @@
+"""Ctrl-C, SIGTERM and --for end a run after the running batch: none is cut short, none is run twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+SLOW = """{{ config(sink='lake', trigger='100 milliseconds') }}
+select id, reflect('java.lang.Thread', 'sleep', cast(1500 as bigint)) as waited
+from {{ source('shop', 'orders') }}
+"""
+"""Each row takes a second and a half, so that a signal surely falls into a batch."""
+
+
+@pytest.fixture
+def slow(folder: ProjectFolder) -> ProjectFolder:
+    """A project whose batches take a while, with more files than a test waits for."""
+    folder.write({"models/slow.sql": SLOW})
+    for number in range(50):
+        folder.rows(f"in/orders/{number:02}.json", [{"id": number}], modified=number)
+    return folder
+
+
+def interrupt(process: subprocess.Popen[str], number: signal.Signals, *, group: bool) -> str:
+    """Sends a signal once the first batch is done and the second has begun, and returns the rest of the output."""
+    wait_for(process, "slow batch 0:")
+    if group:
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    rest, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+    return rest
+
+
+@pytest.mark.parametrize("group", [False, True], ids=["process", "group"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_after_the_running_batch(
+    slow: ProjectFolder, number: signal.Signals, group: bool, read_parquet: Rows
+) -> None:
+    """Offsets and commits agree afterwards, the rows written are those of the committed batches, and the exit is 0."""
+    process = slow.command("run", "--select", "slow")
+
+    rest = interrupt(process, number, group=group)
+
+    assert process.returncode == 0, rest
+    assert "Done. PASS=1" in rest
+    committed = slow.committed("slow")
+    assert len(committed) >= 2
+    rows = sorted(row["id"] for row in read_parquet(slow.root / "store/slow"))
+    assert rows == list(range(len(committed)))
+    results = json.loads((slow.root / "target/run_results.json").read_text())
+    assert results["results"][0]["batches"] == len(committed)
+
+
+@pytest.mark.smoke
+def test_a_query_that_waits_for_its_trigger_stops_at_once(folder: ProjectFolder) -> None:
+    """With nothing to do for the next hour, a query ends without waiting for it."""
+    folder.rows("in/orders/0.json", [{"id": 1}])
+    folder.write(
+        {"models/idle.sql": "{{ config(sink='lake', trigger='1 hour') }} select id from {{ source('shop', 'orders') }}"}
+    )
+    process = folder.command("run")
+    wait_for(process, "idle batch 0:")
+
+    process.send_signal(signal.SIGTERM)
+    rest, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 0, rest
+    assert folder.committed("idle") == {"0"}
+
+
+def test_a_second_signal_stops_now(folder: ProjectFolder) -> None:
+    """The interrupted batch is named, and run again by the next run."""
+    folder.rows("in/orders/0.json", [{"id": 1}])
+    folder.write({"models/stuck.sql": SLOW.replace("1500", "600000")})
+    process = folder.command("run", "--log-format", "json")
+    wait_for(process, '"query_started"')
+    offsets = folder.root / "store/queries/stuck/v1/checkpoint/offsets/0"
+    while not offsets.exists():
+        assert process.poll() is None
+
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    rest, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 0, rest
+    assert '"status": "interrupted"' in rest
+    assert not list((folder.root / "store/queries/stuck/v1/checkpoint/commits").glob("0"))
+
+
+def test_for_stops_by_itself(folder: ProjectFolder) -> None:
+    """`--for` ends an endless run; JSON lines tell each batch, and the last line that all is well."""
+    folder.rows("in/orders/0.json", [{"id": 1}])
+    folder.write({"models/endless.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"})
+    process = folder.command("run", "--for", "5s", "--log-format", "json")
+
+    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 0, out
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [line["event"] for line in lines] == ["run_started", "query_started", "batch", "query_ended", "done"]
+    assert (lines[2]["rows_in"], lines[2]["rows_out"]) == (1, 1)
+    assert lines[-1]["succeeded"] is True

@@ -1,0 +1,110 @@
+"""The files under target/."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from sqlstream.app.artifacts import write_compiled, write_run_results, write_text
+from sqlstream.app.loading import Loaded, load
+from sqlstream.app.request import ProjectRequest
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.state.events import QueryResult, Status
+from sqlstream.version import __version__
+
+RESULT = QueryResult(
+    model="größe",
+    unique_id="model.shop.größe",
+    index=1,
+    total=1,
+    status=Status.ERROR,
+    batches=1,
+    rows_in=5,
+    rows_out=None,
+    seconds=2.0,
+    output=None,
+    checkpoint="/c",
+    finding=Finding("query-failed", "it failed", "no disk", "make room", Location("models/big/größe.sql", 2, 1)),
+)
+FILES = {
+    "project.yml": "name: shop\nversion: 1.0.0\n",
+    "sources.yml": "sources:\n  - name: shop\n    tables:\n      - {name: orders, format: rate}\n",
+    "sinks.yml": "sinks:\n  - {name: nowhere, format: noop}\n",
+    "models/fast.sql": "select value from {{ source('shop', 'orders') }}\n",
+    "models/big/größe.sql": "{{ config(sink='nowhere') }}\nselect 'größe' as x, value from {{ ref('fast') }}\n",
+}
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> Loaded:
+    """A compiled project of a view and a terminal model."""
+    for name, text in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return load(ProjectRequest(tmp_path))
+
+
+def test_the_compiled_sql_is_the_very_text_that_runs(loaded: Loaded) -> None:
+    """One file for each model that is given, at the path it had under models/."""
+    models = tuple(loaded.compiled.models.values())
+
+    write_compiled(loaded, models)
+
+    written = sorted((loaded.target_folder / "compiled").rglob("*.sql"))
+    assert [path.relative_to(loaded.target_folder) for path in written] == sorted(
+        Path(model.compiled_path) for model in models
+    )
+    for model in models:
+        assert (loaded.target_folder / model.compiled_path).read_text(encoding="utf-8") == model.sql
+
+
+def test_the_manifest_is_of_the_whole_project(loaded: Loaded) -> None:
+    """Whichever models are compiled."""
+    write_compiled(loaded, ())
+
+    manifest = json.loads((loaded.target_folder / "manifest.json").read_text(encoding="utf-8"))
+    assert set(manifest["nodes"]) == set(loaded.compiled.models)
+    assert manifest["metadata"]["invocation_id"] == loaded.invocation.id
+    assert not (loaded.target_folder / "compiled").exists()
+
+
+def test_run_results_tell_of_each_query(loaded: Loaded) -> None:
+    """With the call that made them, and the time in UTC."""
+    write_run_results(loaded, [RESULT], 12.34567)
+
+    content = json.loads((loaded.target_folder / "run_results.json").read_text(encoding="utf-8"))
+    metadata = content["metadata"]
+    assert content["elapsed_seconds"] == 12.346
+    assert content["results"] == [RESULT.as_json()]
+    assert metadata["sqlstream_version"] == __version__
+    assert metadata["invocation_id"] == loaded.invocation.id
+    assert metadata["target"] == loaded.compiled.project.target.name
+    assert datetime.fromisoformat(metadata["generated_at"]).utcoffset() is not None
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    """Folders are made, and nothing but the file is left."""
+    path = tmp_path / "a" / "b.sql"
+
+    write_text(path, "a longer text\n")
+    write_text(path, "größe\n")
+
+    assert path.read_bytes() == "größe\n".encode()
+    assert [entry.name for entry in path.parent.iterdir()] == ["b.sql"]
+
+
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path: Path) -> None:
+    """A text that UTF-8 cannot hold leaves the old one, and no file aside."""
+    path = tmp_path / "b.sql"
+    write_text(path, "old")
+
+    with pytest.raises(UnicodeEncodeError):
+        write_text(path, "x\udce9")
+
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["b.sql"]

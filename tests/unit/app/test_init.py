@@ -1,0 +1,223 @@
+"""`sqlstream init`: the files of a new project, what is refused, and that the new project is in order."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+from jsonschema import Draft7Validator
+
+from sqlstream.app.compile import compile_models
+from sqlstream.app.init import PLACEHOLDER, init_project
+from sqlstream.app.request import ProjectRequest
+from sqlstream.errors import UsageError
+from sqlstream.project.jsonschema import json_schemas
+from sqlstream.project.yaml import parse_yaml, plain
+
+REPOSITORY = Path(__file__).parents[3]
+SCHEMA_LINE = re.compile(r"# yaml-language-server: \$schema=(\S+)")
+
+FILES = {
+    ".gitignore",
+    ".vscode/settings.json",
+    "README.md",
+    "data/orders/2024-03-04T1000.json",
+    "data/orders/2024-03-04T1002.json",
+    "data/orders/2024-03-04T1004.json",
+    "macros/order_total.sql",
+    "models/orders/_orders.yml",
+    "models/orders/large_orders.sql",
+    "models/orders/orders_clean.sql",
+    "models/orders/orders_per_minute.sql",
+    "project.yml",
+    "schemas/project.schema.json",
+    "schemas/resources.schema.json",
+    "seeds/_shops.yml",
+    "seeds/shops.csv",
+    "sinks.yml",
+    "sources.yml",
+}
+YAML_FILES = sorted(name for name in FILES if name.endswith(".yml"))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A fresh project."""
+    return init_project("shop", tmp_path).root
+
+
+def files_of(root: Path) -> set[str]:
+    """The files below a folder, as posix paths relative to it."""
+    return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+
+
+def schema_of(path: Path) -> tuple[Path, Draft7Validator]:
+    """The schema that the first line of a YAML file names, as an editor would find it, and its validator."""
+    match = SCHEMA_LINE.fullmatch(path.read_text().splitlines()[0])
+    assert match is not None
+    schema = (path.parent / match[1]).resolve()
+    return schema, Draft7Validator(json.loads(schema.read_text()))
+
+
+def test_writes_the_files_and_says_which(tmp_path: Path) -> None:
+    """The result lists what lies on disk, and that is the whole scaffold."""
+    made = init_project("shop", tmp_path)
+    assert made.root == tmp_path / "shop"
+    assert list(made.files) == sorted(FILES)
+    assert files_of(made.root) == FILES
+
+
+def test_the_name_is_put_in_everywhere(project: Path) -> None:
+    """No placeholder is left, and project.yml bears the name."""
+    assert not [name for name in FILES if PLACEHOLDER in (project / name).read_text()]
+    assert 'name: "shop"' in (project / "project.yml").read_text()
+
+
+@pytest.mark.parametrize("name", ["my-shop", "_x", "No", "null", "orders", "models", "A1-b_2-"])
+def test_a_fresh_project_compiles_without_a_finding(tmp_path: Path, name: str) -> None:
+    """Nothing is found in it, whatever it is called: words that YAML reads otherwise, or names of its own folders."""
+    root = init_project(name, tmp_path).root
+    compiled = compile_models(ProjectRequest(root))
+    assert compiled.warnings == ()
+    assert compiled.loaded.compiled.project.name == name.replace("-", "_")
+    assert {model.name for model in compiled.models} == {"orders_clean", "orders_per_minute", "large_orders"}
+    assert {model.name for model in compiled.models if model.output} == {"orders_per_minute", "large_orders"}
+    assert all(model.config.trigger.kind == "available_now" for model in compiled.models)
+
+
+def test_what_git_ignores_is_what_sqlstream_writes(project: Path) -> None:
+    """Compiling adds nothing but what .gitignore names."""
+    ignored = {line for line in (project / ".gitignore").read_text().splitlines() if not line.startswith("#")}
+    assert ignored == {"target/", "logs/", ".sqlstream/"}
+    compile_models(ProjectRequest(project))
+    added = {f"{name.split('/')[0]}/" for name in files_of(project) - FILES}
+    assert added <= ignored
+
+
+@pytest.mark.parametrize(
+    "name", ["", "1shop", "-shop", "my shop", "shop!", "bücher", "shop\n", ".", "..", "a/b", "/", "a\\b"]
+)
+def test_refuses_a_name_that_no_project_can_have(tmp_path: Path, name: str) -> None:
+    """Letters, digits, _ and - make a name, and the message says so in one line; nothing is written."""
+    with pytest.raises(UsageError) as caught:
+        init_project(name, tmp_path)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "better"), [("my shop!", "`my_shop`"), ("1shop", "`shop`"), ("!!", "`my_project`")])
+def test_a_refused_name_is_answered_with_one_that_works(tmp_path: Path, name: str, better: str) -> None:
+    """The name in the message can be typed as it stands."""
+    with pytest.raises(UsageError, match=better):
+        init_project(name, tmp_path)
+    init_project(better.strip("`"), tmp_path)
+
+
+@pytest.mark.parametrize("held", ["kept.txt", ".kept", "kept/inner.txt"])
+def test_refuses_a_folder_that_is_not_empty(tmp_path: Path, held: str) -> None:
+    """A folder that holds anything, hidden files included, stays as it is."""
+    kept = tmp_path / "shop" / held
+    kept.parent.mkdir(parents=True)
+    kept.write_text("mine")
+    with pytest.raises(UsageError):
+        init_project("shop", tmp_path)
+    assert files_of(tmp_path) == {f"shop/{held}"}
+    assert kept.read_text() == "mine"
+
+
+def test_a_second_init_changes_nothing(project: Path) -> None:
+    """The user's edits to a project outlive a second init of the same name."""
+    (project / "project.yml").write_text("name: edited\n")
+    with pytest.raises(UsageError):
+        init_project("shop", project.parent)
+    assert (project / "project.yml").read_text() == "name: edited\n"
+
+
+def test_refuses_a_file_of_that_name(tmp_path: Path) -> None:
+    """A file is not replaced by a folder."""
+    (tmp_path / "shop").write_text("mine")
+    with pytest.raises(UsageError):
+        init_project("shop", tmp_path)
+    assert (tmp_path / "shop").read_text() == "mine"
+
+
+def test_fills_an_empty_folder(tmp_path: Path) -> None:
+    """A folder made beforehand, such as a new repository's checkout without files, will do."""
+    (tmp_path / "shop").mkdir()
+    assert files_of(init_project("shop", tmp_path).root) == FILES
+
+
+def test_refuses_a_parent_that_is_not_there(tmp_path: Path) -> None:
+    """A mistyped --project-dir does not grow folders."""
+    with pytest.raises(UsageError):
+        init_project("shop", tmp_path / "missing")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("trouble", ["too long", "dangling link"])
+def test_what_the_file_system_refuses_is_a_usage_error(tmp_path: Path, trouble: str) -> None:
+    """The operating system's refusal comes back as one sentence, not as a traceback."""
+    name = "x" * 300 if trouble == "too long" else "shop"
+    if trouble == "dangling link":
+        (tmp_path / "shop").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UsageError) as caught:
+        init_project(name, tmp_path)
+    assert isinstance(caught.value.__cause__, OSError)
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("name", ["project.schema.json", "resources.schema.json"])
+def test_schemas_are_valid_and_those_of_the_installed_version(project: Path, name: str) -> None:
+    """Each file in schemas/ is a JSON Schema, made from the pydantic models."""
+    schema = json.loads((project / "schemas" / name).read_text())
+    Draft7Validator.check_schema(schema)
+    assert schema == json_schemas()[name]
+
+
+@pytest.mark.parametrize("name", YAML_FILES)
+def test_every_yaml_file_names_a_schema_that_accepts_it(project: Path, name: str) -> None:
+    """The first line leads, from the file's own folder, to the right schema, and that finds nothing wrong."""
+    schema, validator = schema_of(project / name)
+    expected = "project.schema.json" if name == "project.yml" else "resources.schema.json"
+    assert schema == (project / "schemas" / expected).resolve()
+    content = plain(parse_yaml((project / name).read_text(), name))
+    assert [error.message for error in validator.iter_errors(content)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("project.yml", {"nmae": "shop"}),
+        ("project.yml", {"models": {"+triger": "once"}}),
+        ("project.yml", {"models": {"orders": {"+output_mode": "sometimes"}}}),
+        ("project.yml", {"targets": {"local": {"mastre": "local[*]"}}}),
+        ("sources.yml", {"sources": [{"name": "shop", "tables": [{"name": "orders", "formt": "json"}]}]}),
+        ("sinks.yml", {"sinks": [{"name": "lake"}]}),
+        ("models/orders/_orders.yml", {"models": [{"name": "a", "config": {"trigger": {"continous": "1 second"}}}]}),
+        ("seeds/_shops.yml", {"version": 3}),
+    ],
+)
+def test_schemas_find_mistakes(project: Path, name: str, change: dict[str, Any]) -> None:
+    """A mistyped key, a wrong value and a missing key are marked in the editor, at any depth."""
+    _, validator = schema_of(project / name)
+    content = plain(parse_yaml((project / name).read_text(), name))
+    assert isinstance(content, dict)
+    assert not validator.is_valid({**content, **change})
+
+
+def test_editor_settings_point_to_the_schemas(project: Path) -> None:
+    """VS Code's settings are JSON, and each schema that they name exists."""
+    settings = json.loads((project / ".vscode/settings.json").read_text())
+    assert set(settings["yaml.schemas"]) == {f"schemas/{name}" for name in json_schemas()}
+    assert all((project / name).is_file() for name in settings["yaml.schemas"])
+
+
+def test_the_wheel_holds_every_template() -> None:
+    """What hatchling packs includes each file of the scaffold."""
+    scaffold = REPOSITORY / "sqlstream/app/scaffold"
+    packed = {Path(file.distribution_path) for file in WheelBuilder(str(REPOSITORY)).recurse_included_files()}
+    assert {path.relative_to(REPOSITORY) for path in scaffold.rglob("*") if path.is_file()} <= packed

@@ -1,0 +1,87 @@
+"""Selection over a real project, from its files to the selected nodes: the same answers as dbt's."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sqlstream.app.loading import Loaded, load
+from sqlstream.app.request import ProjectRequest, Selection
+from sqlstream.app.selecting import select, terminal_models
+from sqlstream.errors import FindingsError
+
+TESTS = Path(__file__).parents[2]
+ROWS: list[dict[str, Any]] = yaml.safe_load((TESTS / "unit/compiler/selectors.yml").read_text(encoding="utf-8"))
+
+
+def words(value: str | list[str] | None) -> tuple[str, ...]:
+    """Returns the flags' values of a row: text is one flag, a list several."""
+    return (value,) if isinstance(value, str) else tuple(value or ())
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    """The project of the table, compiled."""
+    root = tmp_path_factory.mktemp("selection") / "project"
+    shutil.copytree(TESTS / "projects/selection", root)
+    return load(ProjectRequest(root))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['select']} without {row.get('exclude')}")
+def test_selection_is_dbts(loaded: Loaded, row: dict[str, Any]) -> None:
+    """Each selector gives dbt's nodes; one that dbt refuses or finds nothing for is an error."""
+    selection = Selection(words(row["select"]), words(row.get("exclude")))
+    expected = [] if row.get("error") else row["expect"]
+    if row["select"] == "config.output_mode:append":
+        # dbt knows no default of a key that it does not know; in sqlstream a model that says nothing is append, too
+        expected = [node for node in loaded.compiled.graph.order if node.startswith("model.")]
+        expected = sorted(
+            node.replace(".selection.", ".", 1)
+            for node in expected
+            if loaded.compiled.models[node].config.output_mode == "append"
+        )
+
+    if not expected:
+        with pytest.raises(FindingsError, match=r"\[(empty-selection|unknown-selector)\]"):
+            select(loaded.compiled, selection)
+        return
+    chosen, _ = select(loaded.compiled, selection)
+    assert sorted(node.replace(".selection.", ".", 1) for node in chosen) == expected
+
+
+def test_an_empty_selection_names_the_nearest(loaded: Loaded) -> None:
+    """Where dbt ends with exit code 0, sqlstream says what may have been meant."""
+    with pytest.raises(FindingsError) as caught:
+        select(loaded.compiled, Selection(("ordrs_by_minute",)))
+
+    (finding,) = caught.value.findings
+    assert finding.code == "empty-selection"
+    assert "`orders_by_minute`" in finding.fix
+
+
+def test_a_part_that_matches_nothing_is_a_warning(loaded: Loaded) -> None:
+    """A union goes on with what its other parts match."""
+    chosen, warnings = select(loaded.compiled, Selection(("orders nothing_like_it",)))
+
+    assert chosen
+    assert [(warning.code, warning.is_error) for warning in warnings] == [("empty-selection", False)]
+
+
+def test_views_alone_start_nothing(loaded: Loaded) -> None:
+    """The error names the terminal models downstream."""
+    views = [model for model in loaded.compiled.models.values() if model.output is None]
+    view = next(v for v in views if loaded.compiled.graph.children[v.unique_id])
+
+    with pytest.raises(FindingsError) as caught:
+        terminal_models(loaded.compiled, [view.unique_id])
+
+    (finding,) = caught.value.findings
+    assert finding.code == "no-terminal-model"
+    downstream = loaded.compiled.graph.descendants(view.unique_id)
+    names = [m.name for m in loaded.compiled.models.values() if m.unique_id in downstream and m.output]
+    assert names
+    assert all(f"`{name}`" in finding.fix for name in names)

@@ -1,0 +1,41 @@
+"""`sqlstream init` as a command: what it prints, and how it exits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream.cli.main import DONE, UNUSABLE, main
+
+
+def test_makes_a_project_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without --project-dir the project goes below the current folder, whatever project the environment names."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SQLSTREAM_PROJECT_DIR", str(tmp_path / "other"))
+    with pytest.raises(SystemExit) as ended:
+        main(["init", "shop"])
+    assert ended.value.code == DONE
+    assert (tmp_path / "shop/project.yml").is_file()
+    assert "cd shop " in capsys.readouterr().out
+
+
+def test_makes_a_project_in_a_given_folder(tmp_path: Path) -> None:
+    """--project-dir is the folder that the project's own folder goes into."""
+    with pytest.raises(SystemExit) as ended:
+        main(["init", "shop", "--project-dir", str(tmp_path)])
+    assert ended.value.code == DONE
+    assert (tmp_path / "shop/project.yml").is_file()
+
+
+def test_a_refusal_is_bad_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name that cannot be is exit 2 with one line on stderr."""
+    with pytest.raises(SystemExit) as ended:
+        main(["init", "my shop", "--project-dir", str(tmp_path)])
+    assert ended.value.code == UNUSABLE
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("Error: ")
+    assert printed.err.count("\n") == 1

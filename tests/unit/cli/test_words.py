@@ -1,0 +1,41 @@
+"""Selectors without quotes, as dbt takes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlstream.cli.words import join_selectors
+
+
+@pytest.mark.parametrize(
+    ("given", "joined"),
+    [
+        ("ls", ["ls"]),
+        ("ls --select a", ["ls", "--select", "a"]),
+        ("ls --select a b +c", ["ls", "--select", "a b +c"]),
+        ("ls -s a b", ["ls", "-s", "a b"]),
+        ("ls --select=a b", ["ls", "--select=a b"]),
+        ("ls --select a --select b c", ["ls", "--select", "a", "--select", "b c"]),
+        ("ls -s a b --exclude c d", ["ls", "-s", "a b", "--exclude", "c d"]),
+        ("ls --exclude=c d -s a", ["ls", "--exclude=c d", "-s", "a"]),
+        ("run --select a b --for 60s", ["run", "--select", "a b", "--for", "60s"]),
+        ("run --available-now --select a b", ["run", "--available-now", "--select", "a b"]),
+        ("run --select a b -t prod extra", ["run", "--select", "a b", "-t", "prod", "extra"]),
+        ("run --target=prod extra", ["run", "--target=prod", "extra"]),
+        ("ls --select", ["ls", "--select"]),
+        ("ls --select --exclude a", ["ls", "--select", "--exclude", "a"]),
+    ],
+)
+def test_words_after_a_selector_flag_are_its_value(given: str, joined: list[str]) -> None:
+    """Up to the next flag; words after other flags stay words, which click refuses."""
+    assert join_selectors(given.split()) == joined
+
+
+def test_a_quoted_list_may_go_on() -> None:
+    """A shell hands over `--select 'a b' c` as two words."""
+    assert join_selectors(["ls", "--select", "a b", "tag:x,c"]) == ["ls", "--select", "a b tag:x,c"]
+
+
+def test_nothing_stays_nothing() -> None:
+    """The bare command shows its help."""
+    assert join_selectors([]) == []

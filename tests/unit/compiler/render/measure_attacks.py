@@ -1,0 +1,44 @@
+"""Renders the named attacks of attacks.txt one after the other, and prints what became of each as a line of JSON."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+from rendering import model, renderer
+
+from sqlstream.errors import FindingsError
+
+ADDRESS_SPACE = 4 << 30
+"""Bytes: an attack that gets through fails with MemoryError, and does not take the machine down."""
+
+
+def read_attacks() -> dict[str, str]:
+    """Returns the templates by name."""
+    sections = (Path(__file__).parent / "attacks.txt").read_text().split("\n## ")[1:]
+    return {name: text for name, _, text in (section.partition("\n") for section in sections)}
+
+
+def measure(names: list[str]) -> None:
+    """Prints name, code (None without a finding), line, seconds, and the process's peak memory in megabytes."""
+    attacks = read_attacks()
+    made = renderer()
+    for name in names or attacks:
+        started = time.perf_counter()
+        code, line = None, 0
+        try:
+            made.render(model(attacks[name]))
+        except FindingsError as error:
+            (finding,) = error.findings
+            code, line = finding.code, finding.location.line if finding.location else 0
+        seconds = time.perf_counter() - started
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(json.dumps([name, code, line, seconds, peak]), flush=True)
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+    measure(sys.argv[1:])

@@ -1,0 +1,62 @@
+"""What the tests of rendering share: options, model files and short ways to render."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pytest
+
+from sqlstream.compiler.render.model import ModelRenderer
+from sqlstream.compiler.render.values import RenderedModel, RenderOptions
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.project.values import ConfigPatch, MacroFile, ModelFile, Target
+
+VARIABLES: Mapping[str, object] = {"days": 7, "columns": ["a", "b"], "name": "shop"}
+ENV = {"HOME": "/home/ana", "SQLSTREAM_SECRET_TOKEN": "canary-4711"}
+LOGGED: list[tuple[str, bool]] = []
+
+
+def options() -> RenderOptions:
+    """Returns the options of all tests."""
+    return RenderOptions(
+        variables=VARIABLES,
+        env=ENV,
+        target=Target("local", "local[*]", ".sqlstream/local", {}, (), Location("project.yml", 5)),
+        project_name="examples",
+        run_started_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        invocation_id="0000-1",
+        log=lambda message, info: LOGGED.append((message, info)),
+    )
+
+
+def model(text: str, name: str = "orders", configs: tuple[ConfigPatch, ...] = ()) -> ModelFile:
+    """Returns a model file of that text."""
+    return ModelFile(name, f"models/{name}.sql", text, (), "", (), configs)
+
+
+def renderer(*macros: str) -> ModelRenderer:
+    """Returns a renderer whose macro files `macros/0.sql`, `macros/1.sql`, ... have these texts."""
+    return ModelRenderer([MacroFile(f"macros/{index}.sql", text) for index, text in enumerate(macros)], options())
+
+
+def render(text: str, *macros: str) -> RenderedModel:
+    """Returns the rendered model, whose macros must be without findings."""
+    made = renderer(*macros)
+    assert made.macro_findings == ()
+    return made.render(model(text))
+
+
+def finding_of(text: str, *macros: str) -> Finding:
+    """Returns the one finding that rendering gives."""
+    with pytest.raises(FindingsError) as caught:
+        render(text, *macros)
+    (finding,) = caught.value.findings
+    return finding
+
+
+def place_of(finding: Finding) -> str:
+    """Returns a finding's code and place in short: `jinja-syntax 3:7`."""
+    assert finding.location is not None
+    return f"{finding.code} {finding.location.line}:{finding.location.column}"

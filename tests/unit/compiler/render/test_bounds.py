@@ -1,0 +1,103 @@
+"""Rendering is bounded in work, size and memory, whatever the template does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from measure_attacks import read_attacks
+from rendering import finding_of, place_of, render
+
+SECONDS = 2.0
+MEGABYTES = 300.0
+
+ISSUE = ("power", "repeat_text", "nested_loops")
+"""The three that the issue names; each is measured in a process of its own."""
+
+
+class Outcome(NamedTuple):
+    """What became of one attack."""
+
+    name: str
+    code: str | None
+    line: int
+    seconds: float
+    peak_megabytes: float
+
+
+def measured(*names: str) -> dict[str, Outcome]:
+    """Returns the outcomes of attacks that ran in one new process; all of them without names."""
+    command = [sys.executable, str(Path(__file__).parent / "measure_attacks.py"), *names]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True)
+    outcomes = [Outcome(*json.loads(line)) for line in done.stdout.splitlines()]
+    return {outcome.name: outcome for outcome in outcomes}
+
+
+@pytest.fixture(scope="module")
+def all_outcomes() -> dict[str, Outcome]:
+    """The outcomes of all attacks."""
+    return measured()
+
+
+@pytest.mark.parametrize("name", ISSUE)
+def test_issue(name: str) -> None:
+    """The issue's own three are findings within 2 s and 300 MB."""
+    outcome = measured(name)[name]
+    assert (outcome.code, outcome.line) == ("jinja-limit", 1)
+    assert outcome.seconds < SECONDS
+    assert outcome.peak_megabytes < MEGABYTES
+
+
+@pytest.mark.parametrize("name", read_attacks())
+def test_attack(name: str, all_outcomes: dict[str, Outcome]) -> None:
+    """Each attack is refused at a line of its template, soon and in little memory."""
+    outcome = all_outcomes[name]
+    assert outcome.code == "jinja-limit"
+    assert outcome.line > 0
+    assert outcome.seconds < SECONDS
+    assert outcome.peak_megabytes < MEGABYTES
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("select\n  {{ (10 ** 10) ** (2 ** 19) }}", "jinja-limit 2:7"),
+        ("\n{% for i in range(10 ** 6) %}\n {% for j in range(10) %}{% endfor %}{% endfor %}", "jinja-limit 3:14"),
+        ("{% for i in range(10 ** 5) %}\n  {{ 'a' * 1000 }}{% endfor %}", "jinja-limit 2:6"),
+        ("\n{% macro m() %}\n{{ m() }}{% endmacro %}{{ m() }}", "jinja-limit 3:4"),
+    ],
+)
+def test_a_limit_is_found_at_the_innermost_line(text: str, place: str) -> None:
+    """The finding lies at the line that was running."""
+    assert place_of(finding_of(text)) == place
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("{% for i in range(20000) %}{{ i }}{{ ',' if not loop.last }}{% endfor %}", 108889),
+        (
+            "{% set l = range(500)|list %}{% for c in l %}{{ c ~ (',' if loop.index < l|length) }}{% endfor %}",
+            1889,
+        ),
+        ("{% set l = [] %}{% for i in range(10000) %}{% do l.append('c' ~ i) %}{% endfor %}{{ l|join(', ') }}", 68888),
+        ("{{ 'x' * 1000000 }}", 1000000),
+        ("{% macro m(i) %}({{ i }}){% endmacro %}{% for i in range(5000) %}{{ m(i) }}{% endfor %}", 28890),
+        ("{{ 2 ** 9000 % 7 }}", 1),
+    ],
+)
+def test_ordinary_work_is_within_the_limits(text: str, length: int) -> None:
+    """Templates of a size that people write are far from the limits."""
+    assert len(render(text).sql) == length
+
+
+def test_a_budget_is_one_models_own() -> None:
+    """A model that spends all of its budget leaves the next one with a full one."""
+    finding_of("{% for i in range(10 ** 6) %}{{ i }}{% endfor %}")
+    assert render("{{ 1 }}").sql == "1"

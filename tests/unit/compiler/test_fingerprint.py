@@ -1,0 +1,37 @@
+"""The fingerprint of a query's SQL."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlstream.compiler.fingerprint import fingerprint
+
+SQL = "select a, 'B' as `C` from x where d > 1e5"
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        "SELECT A, 'B' AS `C`\n  FROM X -- a comment\nWHERE D>1E5 ;\n",
+        "/* why */ select a , 'B' as `C` from x where d > 1e5;",
+    ],
+)
+def test_looks_do_not_count(same: str) -> None:
+    """Comments, white space, case and a last semicolon leave the fingerprint as it is."""
+    assert fingerprint(same) == fingerprint(SQL)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        SQL.replace("'B'", "'b'"),
+        SQL.replace("`C`", "`c`"),
+        SQL.replace("a,", "/*+ BROADCAST(x) */ a,"),
+        SQL.replace("> 1e5", ">= 1e5"),
+        SQL.replace("a,", "a"),
+        SQL + " 'open",
+    ],
+)
+def test_meaning_counts(other: str) -> None:
+    """Strings, quoted identifiers, hints and any other token change it; unreadable SQL has one too."""
+    assert fingerprint(other) != fingerprint(SQL)

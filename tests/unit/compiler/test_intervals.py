@@ -1,0 +1,44 @@
+"""Delays as Spark's interval literals."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlstream.compiler.intervals import IntervalError, parse_interval
+
+
+@pytest.mark.parametrize(
+    ("text", "clause"),
+    [
+        ("10 minutes", "INTERVAL 10 MINUTES"),
+        (" Interval  1 hour\n30 Minutes ", "INTERVAL 1 HOUR 30 MINUTES"),
+        ("+1.5 seconds", "INTERVAL 1.5 SECONDS"),
+        ("1 year 2 months", "INTERVAL 1 YEAR 2 MONTHS"),
+    ],
+)
+def test_parse_interval(text: str, clause: str) -> None:
+    """Numbers and units come out as Spark's grammar takes them."""
+    assert parse_interval(text).clause == clause
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "interval",
+        "10",
+        "minutes",
+        "10minutes",
+        "-1 day",
+        "1 day -2 hours",
+        "1.5 days",
+        "1 fortnight",
+        "1 month 1 day",
+    ],
+)
+def test_other_text_is_refused(text: str) -> None:
+    """What Spark would not take, and a negative delay, is refused with a way out."""
+    with pytest.raises(IntervalError) as caught:
+        parse_interval(text)
+    assert caught.value.why
+    assert caught.value.fix

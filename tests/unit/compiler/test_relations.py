@@ -1,0 +1,101 @@
+"""The relations of a query; tests/spark compares them with Spark's own plan of the same texts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sql_cases import SqlCase, read_cases
+
+from sqlstream.compiler.relations import Relation, find_relations
+from sqlstream.compiler.tokens import SqlTokenError, tokenize
+
+
+def _relations(sql: str) -> tuple[Relation, ...]:
+    return find_relations(tokenize(sql))
+
+
+@pytest.mark.parametrize("case", read_cases("relations"), ids=lambda case: case.name)
+def test_find_relations(case: SqlCase) -> None:
+    """The names of each text's relations are found in the order in which they stand."""
+    assert ", ".join(relation.name for relation in _relations(case.before) if relation.name) == case.reads
+
+
+def test_places_of_a_relation() -> None:
+    """The name, the place of a watermark clause and that of an alias are where Spark's grammar has them."""
+    sql = "select 1 from db.`x y` tablesample (1 rows) WATERMARK ts DELAY OF INTERVAL '1' DAY as `a b` (c), d"
+    relation, other = _relations(sql)
+    assert (relation.name, relation.alias, relation.visible_name) == ("x y", "a b", "a b")
+    assert sql[relation.name_start : relation.name_end] == "`x y`"
+    assert sql[: relation.primary_end].endswith("(1 rows)")
+    assert sql[: relation.alias_at].endswith("'1' DAY")
+    assert relation.has_watermark
+    assert relation.is_qualified
+    assert (other.name, other.alias, other.alias_at, other.has_watermark) == ("d", None, len(sql), False)
+
+
+def test_select_of_a_relation() -> None:
+    """Each relation belongs to the SELECT of its own FROM, at every depth and in FROM-first queries."""
+    sql = "with c as (select 1 from a) select (select 2 from b) from c union from d select 3 union table e"
+    tokens = tokenize(sql)
+    texts = {r.name: tokens[r.select + 1].text if r.select is not None else None for r in find_relations(tokens)}
+    assert texts == {"a": "1", "b": "2", "c": "(", "d": "3", "e": None}
+
+
+def test_common_table_expressions() -> None:
+    """A CTE's name hides a view after its definition, and within it only where it is recursive."""
+    sql = "with x as (select * from x), y as (select * from x) select * from x, y, (select * from X) z, other.x"
+    assert [(r.name, r.is_cte) for r in _relations(sql) if r.name] == [
+        ("x", False),
+        ("x", True),
+        ("x", True),
+        ("y", True),
+        ("X", True),
+        ("x", False),
+    ]
+    assert all(r.is_cte for r in _relations("with recursive x as (select 1 union all select * from x) select * from x"))
+    assert [r.is_cte for r in _relations("select * from (with x as (select 1) select * from x) a, x") if r.name] == [
+        True,
+        False,
+    ]
+
+
+def test_parenthesised_joins() -> None:
+    """A join in parentheses counts itself only under an alias, and then hides the relations within."""
+    assert [(r.name, r.is_nested) for r in _relations("select 1 from (a join b) join c")] == [
+        ("a", False),
+        ("b", False),
+        ("c", False),
+    ]
+    assert [(r.name, r.alias, r.is_nested) for r in _relations("select 1 from (a join b) t")] == [
+        (None, "t", False),
+        ("a", None, True),
+        ("b", None, True),
+    ]
+
+
+@pytest.mark.parametrize("opening", ["(", "(select * from ", "(select (", "f("])
+def test_any_depth_is_survived(opening: str) -> None:
+    """Parentheses deeper than sqlstream follows are passed over, closed or not."""
+    closing = ")" * opening.count("(")
+    assert _relations("select 1 from a, " + opening * 3000)[0].name == "a"
+    assert _relations("select 1 from a, " + opening * 3000 + "x" + closing * 3000 + ", b")[-1].name == "b"
+
+
+_WORDS = (
+    *("select", "from", "with", "recursive", "as", "a", "b", "(", ")", ",", ".", "join", "lateral", "view", "stream"),
+    *("table", "values", "union", "all", "except", "*", "|>", "watermark", "delay", "of", "interval", "1", "day", "@"),
+    *("where", "group", "by", "window", "for", "version", "timestamp", "tablesample", "repeatable", "with", "changes"),
+    *("to", "identified", "'s'", "`q`", "limit", "left", "on", "trim", "is", "distinct", "/*+ a */", "pivot", ";", "-"),
+)
+
+
+@given(st.lists(st.sampled_from(_WORDS), max_size=40).map(" ".join))
+def test_any_tokens_are_survived(sql: str) -> None:
+    """No order of tokens fails, and all places lie within the text, in order."""
+    try:
+        relations = _relations(sql)
+    except SqlTokenError:
+        return
+    for relation in relations:
+        assert 0 <= relation.name_start < relation.name_end <= relation.primary_end <= relation.alias_at <= len(sql)

@@ -1,0 +1,248 @@
+"""Node selection: dbt's own answers over tests/projects/selection, and what sqlstream adds to them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from sqlstream.compiler.select import (
+    SelectableNode,
+    SelectionGraph,
+    SelectorError,
+    select_nodes,
+    unmatched_criteria,
+)
+
+TESTS = Path(__file__).parents[2]
+PROJECT = TESTS / "projects" / "selection"
+ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("selectors.yml").read_text(encoding="utf-8"))
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Returns a YAML file's mapping."""
+    return cast("dict[str, Any]", yaml.safe_load(path.read_text(encoding="utf-8")))
+
+
+def merge_config(patches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the configuration that `patches` make, in ascending precedence: tags add up, meta merges, others win."""
+    config: dict[str, Any] = {"enabled": True, "tags": [], "meta": {}}
+    for patch in patches:
+        tags = [*config["tags"], *patch.get("tags", [])]
+        meta = {**config["meta"], **patch.get("meta", {})}
+        config |= {**patch, "tags": tags, "meta": meta}
+    return config
+
+
+def folder_patches(folders: tuple[str, ...]) -> list[Mapping[str, Any]]:
+    """Returns the patches that project.yml has for a folder below models/, outermost first."""
+    level = read_yaml(PROJECT / "project.yml")["models"]
+    patches: list[Mapping[str, Any]] = []
+    for folder in (*folders, None):
+        patches.append({key[1:]: value for key, value in level.items() if key.startswith("+")})
+        level = level.get(folder, {})
+    return patches
+
+
+def inline_patch(sql: str) -> Mapping[str, Any]:
+    """Returns what a model's config() says, or nothing."""
+    match = re.search(r"\{\{\s*config\((.*?)\)\s*\}\}", sql, re.DOTALL)
+    text = re.sub(r"\b(true|false)\b", lambda word: word[0].title(), match[1] if match else "")
+    call = cast("ast.Call", ast.parse(f"config({text})", mode="eval").body)
+    return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+
+
+def properties(kind: str) -> dict[str, tuple[str, Mapping[str, Any]]]:
+    """Returns what the properties files say of models or seeds: by name, the file's path and the configuration."""
+    return {
+        item["name"]: (path.relative_to(PROJECT).as_posix(), item.get("config", {}))
+        for path in sorted(PROJECT.glob("*/**/*.yml"))
+        for item in read_yaml(path).get(kind, [])
+    }
+
+
+def source_nodes() -> Iterator[SelectableNode]:
+    """Yields the source tables that all YAML files of the project declare."""
+    for path in [PROJECT / "sources.yml", *sorted((PROJECT / "models").rglob("*.yml"))]:
+        file = path.relative_to(PROJECT)
+        for source in read_yaml(path).get("sources", []):
+            for table in source["tables"]:
+                patches = [{key: said.get(key, {}) for key in ("tags", "meta")} for said in (source, table)]
+                config = merge_config(patches)
+                ids = (source["name"], table["name"])
+                yield SelectableNode(
+                    unique_id=".".join(("source", "selection", *ids)),
+                    resource_type="source",
+                    name=table["name"],
+                    fqn=("selection", *file.parts[1:-1], *ids),
+                    path=file.as_posix(),
+                    tags=frozenset(config["tags"]),
+                    config=config,
+                    source_name=source["name"],
+                )
+
+
+def file_nodes(kind: str, pattern: str) -> Iterator[SelectableNode]:
+    """Yields the models or seeds, each named by its file; disabled ones too."""
+    said = properties(f"{kind}s")
+    for path in sorted((PROJECT / f"{kind}s").rglob(pattern)):
+        file = path.relative_to(PROJECT)
+        folders = file.parts[1:-1]
+        properties_path, patch = said.get(path.stem, (None, {}))
+        is_model = kind == "model"
+        below, above = (folder_patches(folders), [inline_patch(path.read_text("utf-8"))]) if is_model else ([], [])
+        config = merge_config([*below, patch, *above])
+        yield SelectableNode(
+            unique_id=f"{kind}.selection.{path.stem}",
+            resource_type=kind,
+            name=path.stem,
+            fqn=("selection", *folders, path.stem),
+            path=file.as_posix(),
+            tags=frozenset(config["tags"]),
+            config=config,
+            sink=config.get("sink"),
+            properties_path=properties_path,
+        )
+
+
+def read_parents(node: SelectableNode, ids: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns the unique ids that a model's ref() and source() name; `ids` are those of models and seeds by name."""
+    sql = (PROJECT / node.path).read_text(encoding="utf-8") if node.resource_type == "model" else ""
+    refs = [ids[name] for name in re.findall(r"ref\('(\w+)'\)", sql)]
+    sources = [f"source.selection.{source}.{table}" for source, table in re.findall(r"source\('(\w+)', '(\w+)'\)", sql)]
+    return tuple(dict.fromkeys([*refs, *sources]))
+
+
+def build_graph() -> SelectionGraph:
+    """Returns the graph of tests/projects/selection, read without any of sqlstream's own loading."""
+    everything = [*source_nodes(), *file_nodes("seed", "*.csv"), *file_nodes("model", "*.sql")]
+    enabled = [node for node in everything if node.config["enabled"]]
+    ids = {node.name: node.unique_id for node in everything if node.resource_type != "source"}
+    parents = {node.unique_id: read_parents(node, ids) for node in enabled}
+    return SelectionGraph({node.unique_id: node for node in enabled}, parents)
+
+
+GRAPH = build_graph()
+
+
+def flags(value: str | list[str]) -> list[str]:
+    """Returns the values of one flag, or of several."""
+    return [value] if isinstance(value, str) else value
+
+
+def short_ids(unique_ids: frozenset[str]) -> list[str]:
+    """Returns sorted ids without the project's name, as selectors.yml has them."""
+    return sorted(unique_id.replace(".selection.", ".", 1) for unique_id in unique_ids)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.get('select', '')!s} - {row.get('exclude', '')!s}")
+def test_a_selection_gives_what_dbt_gives(row: dict[str, Any]) -> None:
+    """Every selection of the table gives the nodes that dbt gave, and is refused where dbt refused it."""
+    select, exclude = flags(row.get("select", [])), flags(row.get("exclude", []))
+    if row.get("error"):
+        with pytest.raises(SelectorError):
+            select_nodes(GRAPH, select, exclude)
+    else:
+        assert short_ids(select_nodes(GRAPH, select, exclude)) == row["expect"]
+
+
+def test_the_table_is_not_empty() -> None:
+    """The table holds enough selections to stand for dbt's behaviour, refused ones among them."""
+    assert len(ROWS) >= 80
+    assert any(row.get("error") for row in ROWS)
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("sink:screen", ["model.revenue_by_region"]),
+        ("sink:scr*", ["model.revenue_by_region"]),
+        ("1+sink:screen", ["model.big_orders", "model.revenue_by_region"]),
+        ("sink:*,cloudtrail", ["model.cloudtrail_hourly", "model.ec2_calls"]),
+        ("sink:Screen", []),
+    ],
+)
+def test_a_sink_selects_the_models_that_name_it(selector: str, expected: list[str]) -> None:
+    """`sink:` takes a sink's name with wildcards, and views have no sink."""
+    assert short_ids(select_nodes(GRAPH, [selector], [])) == expected
+
+
+def test_parents_that_are_not_in_the_graph_are_passed_over() -> None:
+    """A disabled parent is neither selected nor a way to what is above it."""
+    nodes = {name: GRAPH.nodes[name] for name in ("model.selection.orders", "model.selection.shop")}
+    graph = SelectionGraph(nodes, {"model.selection.shop": ("model.selection.orders_by_hour",)})
+    assert select_nodes(graph, ["+reporting.shop"], []) == {"model.selection.shop"}
+
+
+@pytest.mark.parametrize(
+    ("selector", "nearest"),
+    [
+        ("tags:core", ("tag",)),
+        ("Source:aws", ("source",)),
+        ("qqq:core", ()),
+        ("state:modified", ()),
+        ("resource_type:models", ("model",)),
+        ("/models/shop", ("models/shop",)),
+        ("@orders+", ("orders+",)),
+    ],
+)
+def test_an_error_names_the_criterion_and_what_may_have_been_meant(selector: str, nearest: tuple[str, ...]) -> None:
+    """A criterion that cannot be read is given as it was written, with the nearest words."""
+    with pytest.raises(SelectorError) as caught:
+        select_nodes(GRAPH, ["orders"], [f"customers orders,{selector}"])
+    assert caught.value.criterion == selector
+    assert caught.value.nearest[: len(nearest)] == nearest
+
+
+@pytest.mark.parametrize(
+    ("selector", "nearest"),
+    [
+        ("order", "orders"),
+        ("+ORDERS+", "orders"),
+        ("old_logins", "root_logins"),
+        ("marts", "shop.marts"),
+        ("shop.mart", "shop.marts"),
+        ("shop.ordrs", "shop.orders"),
+        ("aws", "source:aws"),
+        ("payments", "source:shop.payments"),
+        ("security", "tag:security"),
+        ("fqn:custmers", "fqn:customers"),
+        ("tag:Securty", "tag:security"),
+        ("source:awz", "source:aws"),
+        ("source:cloudtrail_logs", "source:aws.cloudtrail_logs"),
+        ("sink:warehose", "sink:warehouse"),
+        ("model/shop", "models/shop"),
+        ("model/", "path:models"),
+        ("path:shop", "path:models/shop"),
+        ("shop/orders.sql", "models/shop/orders.sql"),
+        ("ORDERS.sql", "orders.sql"),
+        ("file:order.sql", "file:orders.sql"),
+        ("config.sink:archives", "config.sink:archive"),
+        ("config.meta.domains:sale", "config.meta.domains:sales"),
+        ("config.meta.pager:tru", "config.meta.pager:true"),
+        ("package:select", "package:selection"),
+        ("orders,", "orders"),
+    ],
+)
+def test_what_finds_nothing_is_given_with_its_nearest_names(selector: str, nearest: str) -> None:
+    """The best correction is of the kind that the criterion's method looks for, and finds something itself."""
+    ((criterion, corrections),) = unmatched_criteria(GRAPH, [f"orders {selector} tag:core"])
+    assert (criterion, corrections[0]) == (selector, nearest)
+    assert unmatched_criteria(GRAPH, list(corrections)) == ()
+
+
+def test_each_unmatched_criterion_is_given_once_and_in_order() -> None:
+    """Criteria of unions and intersections count each by itself; spaces make no criterion."""
+    found = unmatched_criteria(GRAPH, ["orders,qqq  zzz", " qqq ", "tag:core,tag:security"])
+    assert found == (("qqq", ()), ("zzz", ()))
+
+
+def test_a_criterion_that_cannot_be_read_is_an_error_among_the_unmatched_too() -> None:
+    """Asking for what is unmatched does not hide an unknown method."""
+    with pytest.raises(SelectorError):
+        unmatched_criteria(GRAPH, ["unknown:orders"])

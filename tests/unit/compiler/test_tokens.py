@@ -1,0 +1,88 @@
+"""Tokens of SQL by Spark's lexical rules; tests/spark compares them with Spark's own lexer."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from sqlstream.compiler.tokens import Kind, SqlTokenError, tokenize
+
+
+def _texts(sql: str) -> list[str]:
+    return [token.text for token in tokenize(sql)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "texts"),
+    [
+        ("select `a``b`, `c`", ["select", "`a``b`", ",", "`c`"]),
+        ("'it''s' 'a\\'b' \"x\"\"y\"", ["'it''s'", "'a\\'b'", '"x""y"']),
+        ("r'\\' R\"\\\"", ["r'\\'", 'R"\\"']),
+        ("a -- b \\\n c\n d", ["a", "d"]),
+        ("a /* b /* c */ d */ e", ["a", "e"]),
+        ("1a.2b 1.5 1e5 1e-5 .5 2.5BD 10L", ["1a", ".", "2b", "1.5", "1e5", "1e-5", ".5", "2.5BD", "10L"]),
+        ("a:b::int |> x -> y => z <=> w", ["a", ":", "b", "::", "int", "|>", "x", "->", "y", "=>", "z", "<=>", "w"]),
+        ("array<array<int>> << 1", ["array", "<", "array", "<", "int", ">", ">", "<<", "1"]),
+        ("$$ it's $$ $a$ $$ $a$", ["$$ it's $$", "$a$ $$ $a$"]),
+        ("{# a #} {% b %}", ["{", "#", "a", "#", "}", "{", "%", "b", "%", "}"]),
+    ],
+)
+def test_tokenize(sql: str, texts: list[str]) -> None:
+    """Literals, identifiers, comments and operators end where Spark's lexer ends them."""
+    assert _texts(sql) == texts
+
+
+def test_hints_are_kept_whole() -> None:
+    """A hint is one token with its own tokens inside, and a `*/` within a string does not end it."""
+    hint = tokenize("select /*+ A('*/'), b /* c */ */ 1")[1]
+    assert (hint.kind, hint.text) == (Kind.HINT, "/*+ A('*/'), b /* c */ */")
+    assert [token.text for token in hint.inside] == ["A", "(", "'*/'", ")", ",", "b"]
+
+
+def test_positions_are_characters() -> None:
+    """Text beyond ASCII counts one for each character, whatever its bytes."""
+    sql = "select '😀', `Grüße` from straße"
+    assert [sql[token.start : token.end] for token in tokenize(sql)] == _texts(sql)
+    assert tokenize(sql)[-1].start == sql.index("straße")
+
+
+def test_quoted_words_are_no_keywords() -> None:
+    """Only words and symbols have a key, so a quoted identifier is never taken for a keyword."""
+    assert [token.key for token in tokenize("Select `from` 'from' from ,")] == ["SELECT", "", "", "FROM", ","]
+    assert [token.name for token in tokenize("`a``b` c")] == ["a`b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "offset"),
+    [
+        ("select 'abc", 7),
+        ("a 'it''s", 2),
+        ('a "', 2),
+        ("a `b``", 2),
+        ("a /* b /* c */", 2),
+        ("select /*+ a", 7),
+        ("a $x$ b $$", 2),
+        ("r'a", 1),
+    ],
+)
+def test_what_never_ends_is_placed(sql: str, offset: int) -> None:
+    """A string, quoted identifier, comment or hint that never ends is reported where it starts."""
+    with pytest.raises(SqlTokenError) as caught:
+        tokenize(sql)
+    assert caught.value.offset == offset
+
+
+@given(st.text(alphabet="a1.'\"`-/*+\\\n $e(é😀"))
+def test_any_text_is_read_or_refused(sql: str) -> None:
+    """Tokens are in order, apart, and equal to the text where they stand, up to what never ends."""
+    try:
+        tokens = tokenize(sql)
+    except SqlTokenError as error:
+        event("refused")
+        sql, tokens = sql[: error.offset], tokenize(sql[: error.offset])
+    position = 0
+    for token in tokens:
+        assert position <= token.start < token.end
+        assert sql[token.start : token.end] == token.text
+        position = token.end

@@ -1,0 +1,72 @@
+"""WATERMARK hints: the pairs in fixtures/watermarks, and what holds for all SQL."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sql_cases import SqlCase, read_cases
+
+from sqlstream.compiler.edits import apply_edits
+from sqlstream.compiler.hints import HintProblem
+from sqlstream.compiler.tokens import SqlTokenError, tokenize
+from sqlstream.compiler.watermarks import place_watermarks
+from sqlstream.location import location_at
+
+CASES = read_cases("watermarks")
+
+
+def _text(problem: HintProblem, sql: str) -> str:
+    at = location_at("", sql, problem.offset)
+    return f"{problem.severity}: {problem.code} {at.line}:{at.column}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_place_watermarks(case: SqlCase) -> None:
+    """Each pair's SQL is compiled as written there, with the findings written there."""
+    edits, problems = place_watermarks(case.before, tokenize(case.before))
+    assert tuple(_text(problem, case.before) for problem in problems) == case.findings
+    if case.after is not None:
+        assert apply_edits(case.before, edits).text == case.after
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.after], ids=lambda case: case.name)
+def test_compiled_sql_stays_as_it_is(case: SqlCase) -> None:
+    """Compiling the compiled SQL again changes nothing, and no line has moved."""
+    assert case.after is not None
+    assert place_watermarks(case.after, tokenize(case.after))[0] == ()
+    assert case.after.count("\n") == case.before.count("\n")
+
+
+def test_problems_are_one_line_each() -> None:
+    """Message, why and fix are one line even where the SQL that they quote has several."""
+    for case in CASES:
+        spread = case.before.replace(" ", "\n") if "--" not in case.before else case.before
+        for problem in place_watermarks(spread, tokenize(spread))[1]:
+            assert "\n" not in problem.message + problem.why + problem.fix
+            assert not problem.message.endswith(".")
+
+
+_PIECES = (
+    *("select", "from", "join", "x", "y a", "(", ")", ",", "as", "where", "union", "|>", "with c as (", "on", "window"),
+    *("/*+ WATERMARK(ts, '1 day') */", "/*+ WATERMARK(x.ts, '1 day'), BROADCAST(x) */", "lateral view", "group by"),
+    *("-- it's\n", "/* ( */", "'from x'", "`ü`", "😀", "stream", "table", "values", "tablesample (1 rows)", "pivot ("),
+    *("WATERMARK ts DELAY OF INTERVAL 1 DAY", "timestamp as of", "trim(from", ".", "*", "except", "from x", "select 1"),
+)
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=25).map(" ".join))
+def test_rewriting_touches_nothing_else(sql: str) -> None:
+    """Whatever the SQL, tokens outside the edits stay, and an offset of one leads back to where it stood."""
+    try:
+        tokens = tokenize(sql)
+    except SqlTokenError:
+        return
+    edited = apply_edits(sql, place_watermarks(sql, tokens)[0])
+    kept = [
+        token for token in tokens if not any(edit.start < token.end and token.start < edit.end for edit in edited.edits)
+    ]
+    after = {edited.original_offset(token.start): token.text for token in tokenize(edited.text)[::-1]}
+    for token in kept:
+        assert edited.text.count(token.text) >= 1
+        assert after[token.start] == token.text or any(edit.start == token.start for edit in edited.edits)

@@ -1,0 +1,184 @@
+"""The example data is what its generators make, and has the properties that the examples show."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+DATA = ROOT / "tests" / "data"
+CLOUDTRAIL_DAYS = ["2024-03-04", "2024-03-05", "2024-03-06", "2024-03-07"]
+DELAY = timedelta(minutes=10)  # the watermark's, in the devices example
+
+
+def run(script: str, *arguments: str) -> None:
+    """Run a generator of tests/data, which must succeed."""
+    subprocess.run([sys.executable, DATA / script, *arguments], check=True, capture_output=True)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of all files below a folder, by path."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def committed() -> dict[str, bytes]:
+    """Return the committed CloudTrail files; a further file that somebody dropped beside them is none of them."""
+    return {name: content for name, content in contents(DATA / "cloudtrail").items() if name[:10] in CLOUDTRAIL_DAYS}
+
+
+def uncompressed(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the files as they were before gzip."""
+    return {name: gzip.decompress(content) for name, content in files.items()}
+
+
+def events(files: dict[str, bytes]) -> list[dict[str, Any]]:
+    """Return the records of all CloudTrail files, in order of path."""
+    return [record for name in sorted(files) for record in json.loads(gzip.decompress(files[name]))["Records"]]
+
+
+def event_times(text: str) -> list[datetime]:
+    """Return the event times of the rows of a devices file."""
+    return [datetime.fromisoformat(json.loads(line)["event_time"]) for line in text.splitlines()]
+
+
+def latenesses() -> list[timedelta]:
+    """Return how far each row of the devices is behind the latest event time of the files before its own."""
+    latest, behind = datetime.fromisoformat("2024-03-04T00:00:00Z"), []
+    for path in sorted((DATA / "devices").glob("*.json")):
+        times = event_times(path.read_text())
+        behind += [latest - time for time in times]
+        latest = max(latest, *times)
+    return behind
+
+
+def test_cloudtrail_files_are_what_the_generator_makes(tmp_path: Path) -> None:
+    """The same seed gives the committed files; compared as they were before gzip, because builds of zlib differ."""
+    run("make_cloudtrail.py", "--out", str(tmp_path))
+    assert uncompressed(contents(tmp_path)) == uncompressed(committed())
+
+
+def test_devices_files_are_what_the_generator_makes(tmp_path: Path) -> None:
+    """The same seed gives the committed files, byte for byte."""
+    run("make_devices.py", "--out", str(tmp_path))
+    assert contents(tmp_path) == contents(DATA / "devices")
+
+
+@pytest.mark.parametrize("script", ["make_cloudtrail.py", "make_devices.py"])
+def test_another_seed_makes_other_data(script: str, tmp_path: Path) -> None:
+    """The seed decides the data, and the same seed twice gives the same bytes."""
+    for folder, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        run(script, "--out", str(tmp_path / folder), "--seed", seed)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert contents(tmp_path / "a") != contents(tmp_path / "c")
+
+
+def test_cloudtrail_files_are_one_line_of_records() -> None:
+    """About 40 files over four dates hold one line of JSON each, and 3,000 to 5,000 records in all."""
+    files = uncompressed(committed())
+    assert sorted({name.split("/")[0] for name in files}) == CLOUDTRAIL_DAYS
+    assert len(files) == 40
+    assert all(b"\n" not in content and list(json.loads(content)) == ["Records"] for content in files.values())
+    assert 3_000 <= len(events(committed())) <= 5_000
+
+
+def test_cloudtrail_data_is_small() -> None:
+    """The committed files stay under one megabyte."""
+    assert sum(len(content) for content in committed().values()) < 1_000_000
+
+
+def test_cloudtrail_records_have_nulls_errors_and_missing_fields() -> None:
+    """Records carry error codes, explicit nulls, missing fields and parameters of different shapes."""
+    records = events(committed())
+    assert {"AccessDenied", "NoSuchKey", "Client.UnauthorizedOperation"} <= {r.get("errorCode") for r in records}
+    assert any(r["requestParameters"] is None for r in records)
+    assert any(r["responseElements"] is None for r in records)
+    assert any("resources" not in r for r in records)
+    assert len({tuple(r["requestParameters"] or ()) for r in records}) > 15
+    assert len({r["eventID"] for r in records}) == len(records)
+
+
+def test_cloudtrail_has_a_burst_of_failed_logins() -> None:
+    """Within some ten minutes, one address fails to log in more often than any other does in four days."""
+    failures = [
+        (r["eventTime"][:15], r["sourceIPAddress"])
+        for r in events(committed())
+        if r["eventName"] == "ConsoleLogin" and r["responseElements"] == {"ConsoleLogin": "Failure"}
+    ]
+    burst = [failure for failure in failures if failure[1] == "203.0.113.66"]
+    assert {time[:13] for time, _ in burst} == {"2024-03-05T14"}
+    assert len(burst) == 36
+    assert len(failures) > len(burst) + 15
+
+
+def test_cloudtrail_files_in_order_of_path_are_in_order_of_time() -> None:
+    """Each file's records are later than all of those before it, so oldest first drops nothing behind a watermark."""
+    files = uncompressed(committed())
+    times = [[r["eventTime"] for r in json.loads(files[name])["Records"]] for name in sorted(files)]
+    assert all(max(before) < min(after) for before, after in pairwise(times))
+
+
+def test_the_extra_file_is_later_than_all_others(tmp_path: Path) -> None:
+    """`--extra` writes one file of about 100 events, all of them later than every committed one."""
+    run("make_cloudtrail.py", "--extra", "--out", str(tmp_path))
+    extra = events(contents(tmp_path))
+    assert len(contents(tmp_path)) == 1
+    assert 80 <= len(extra) <= 130
+    assert min(r["eventTime"] for r in extra) > max(r["eventTime"] for r in events(committed()))
+
+
+def test_further_extra_files_follow_each_other(tmp_path: Path) -> None:
+    """`--extra 2` adds a file beside the first one, of later events."""
+    run("make_cloudtrail.py", "--extra", "--out", str(tmp_path))
+    first = events(contents(tmp_path))
+    run("make_cloudtrail.py", "--extra", "2", "--out", str(tmp_path))
+    assert len(contents(tmp_path)) == 2
+    later = [r["eventTime"] for r in events(contents(tmp_path))[len(first) :]]
+    assert min(later) > max(r["eventTime"] for r in first)
+
+
+@pytest.mark.parametrize("script", ["make_cloudtrail.py", "make_devices.py"])
+def test_modification_times_rise_in_order_of_path(script: str, tmp_path: Path) -> None:
+    """Files get modification times of their own in the order of time, which is how a file stream takes them."""
+    run(script, "--out", str(tmp_path))
+    times = [(tmp_path / name).stat().st_mtime for name in sorted(contents(tmp_path))]
+    assert all(before < after for before, after in pairwise(times))
+
+
+def test_devices_have_late_and_too_late_rows() -> None:
+    """Rows are fresh, late by less than the watermark's delay, or too late by over 30 minutes, and never between."""
+    behind = latenesses()
+    assert len(behind) == 620
+    assert sum(timedelta(minutes=1) < late < DELAY for late in behind) >= 10
+    assert sum(late > timedelta(minutes=30) for late in behind) >= 10
+    assert not [late for late in behind if DELAY <= late <= timedelta(minutes=30)]
+
+
+def test_devices_pause_long_enough_for_sessions() -> None:
+    """Every device has several pauses of more than ten minutes between its event times."""
+    times: dict[str, list[str]] = {}
+    for content in contents(DATA / "devices").values():
+        for row in map(json.loads, content.splitlines()):
+            times.setdefault(row["device"], []).append(row["event_time"])
+    for device_times in times.values():
+        moments = sorted(map(datetime.fromisoformat, device_times))
+        pauses = [after - before for before, after in pairwise(moments)]
+        assert sum(pause > timedelta(minutes=10) for pause in pauses) >= 3
+
+
+def test_every_device_has_a_location() -> None:
+    """The seed knows each device, and keeps the leading zeros of its zip codes."""
+    with (ROOT / "seeds" / "device_locations.csv").open(newline="") as file:
+        places = {row["device"]: row["zip_code"] for row in csv.DictReader(file)}
+    text = b"".join(contents(DATA / "devices").values())
+    assert {json.loads(line)["device"] for line in text.splitlines()} <= places.keys()
+    assert all(len(code) == 5 for code in places.values())
+    assert any(code.startswith("0") for code in places.values())

@@ -1,0 +1,73 @@
+"""The line server feeds a client as Spark's socket source needs it."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+DATA = Path(__file__).parents[3] / "tests" / "data"
+LINES = DATA / "wordcount" / "lines.txt"
+
+
+@contextmanager
+def line_server(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Run the server on a free port, which is returned with it, and end it afterwards."""
+    command = [sys.executable, str(DATA / "serve_lines.py"), "--port", "0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield server, int(server.stdout.readline().rsplit(":", 1)[1])
+        finally:
+            server.terminate()
+
+
+def connect(port: int) -> socket.socket:
+    """Return a connection to the server."""
+    return socket.create_connection(("127.0.0.1", port), timeout=30)
+
+
+def test_the_line_server_sends_all_lines_and_ends() -> None:
+    """With `--once`, a client gets every line, and then the server exits by itself."""
+    with line_server("--rate", "0", "--once") as (server, port):
+        with connect(port) as client, client.makefile("rb") as received:
+            assert received.read() == LINES.read_bytes()
+        assert server.wait(timeout=30) == 0
+
+
+def test_the_line_server_outlives_a_client_that_only_looks_in() -> None:
+    """With `--once`, a client that leaves before the last line does not end the server."""
+    with line_server("--rate", "1000", "--once") as (server, port):
+        connect(port).close()
+        with connect(port) as client, client.makefile("rb") as received:
+            assert received.read() == LINES.read_bytes()
+        assert server.wait(timeout=30) == 0
+
+
+def test_the_line_server_stays_until_its_clients_go() -> None:
+    """A second client gets every line while the first is still there; a connection ends when its client does."""
+    count = len(LINES.read_bytes().splitlines())
+    with line_server("--rate", "0") as (server, port), connect(port) as first, connect(port) as second:
+        for client in (first, second):
+            with client.makefile("rb") as received:
+                assert b"".join(received.readline() for _ in range(count)) == LINES.read_bytes()
+                assert server.poll() is None
+                client.shutdown(socket.SHUT_WR)
+                assert received.read() == b""
+
+
+def test_the_line_server_keeps_its_rate(tmp_path: Path) -> None:
+    """Ten lines at 50 a second take no less than nine pauses of 20 ms."""
+    (tmp_path / "ten.txt").write_text("line\n" * 10)
+    with (
+        line_server("--rate", "50", "--once", "--file", str(tmp_path / "ten.txt")) as (_, port),
+        connect(port) as client,
+    ):
+        started = time.monotonic()
+        with client.makefile("rb") as received:
+            assert len(received.readlines()) == 10
+        assert time.monotonic() - started > 0.18

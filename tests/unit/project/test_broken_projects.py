@@ -1,0 +1,221 @@
+"""Projects with errors: each code at its place, all of them at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from loading_cases import found, load, make_render
+
+from sqlstream.project.loading import load_project
+
+LAKE = "sinks:\n  - {name: lake, format: parquet}\n"
+TABLE = "sources:\n  - name: s\n    tables:\n      - name: t\n        format: json\n"
+
+CASES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
+    "unknown key of a project": ({"project.yml": "name: a\nmodel: {}\n"}, ["project.yml:2:1 unknown-key"]),
+    "unknown key of a table": ({"sources.yml": TABLE + "        shcema: a int\n"}, ["sources.yml:6:9 unknown-key"]),
+    "unknown key of a watermark": (
+        {"sources.yml": TABLE + "        watermark:\n          column: a\n          dely: 1 day\n"},
+        ["sources.yml:6:9 missing-key", "sources.yml:8:11 unknown-key"],
+    ),
+    "unknown + key": ({"project.yml": "name: a\nmodels:\n  +tag: x\n"}, ["project.yml:3:3 unknown-key"]),
+    "unknown key of a model's config": (
+        {"models/a.sql": "select 1", "models/a.yml": "models:\n  - name: a\n    config: {snik: lake}\n"},
+        ["models/a.yml:3:14 unknown-key"],
+    ),
+    "unknown key of a target that is not in use": (
+        {"project.yml": "name: a\ntargets:\n  local: {}\n  prod:\n    maaster: yarn\n"},
+        ["project.yml:5:5 unknown-key"],
+    ),
+    "a number for a name": ({"project.yml": "name: 5\n"}, ["project.yml:1:7 invalid-value"]),
+    "a name that is no identifier": ({"project.yml": "name: my-shop\n"}, ["project.yml:1:7 invalid-value"]),
+    "missing name": ({"project.yml": "version: 1.0\n"}, ["project.yml:1:1 missing-key"]),
+    "missing format of a sink": ({"sinks.yml": "sinks:\n  - name: a\n"}, ["sinks.yml:2:5 missing-key"]),
+    "missing format of a table": (
+        {"sources.yml": "sources:\n  - name: s\n    tables:\n      - name: t\n"},
+        ["sources.yml:4:15 missing-key"],
+    ),
+    "a version other than 2": ({"sinks.yml": "version: 3\n"}, ["sinks.yml:1:10 invalid-value"]),
+    "a list for a mapping": ({"sinks.yml": "sinks:\n  - [a]\n"}, ["sinks.yml:2:5 invalid-value"]),
+    "a mapping for a list": ({"sinks.yml": "sinks:\n  lake: {format: json}\n"}, ["sinks.yml:1:1 invalid-value"]),
+    "a mode that does not exist": (
+        {"sources.yml": TABLE + "        mode: strem\n"},
+        ["sources.yml:6:15 invalid-value"],
+    ),
+    "an option that is a list": (
+        {"sources.yml": TABLE + "        options: {a: [1]}\n"},
+        ["sources.yml:6:19 invalid-value"],
+    ),
+    "a bad trigger": (
+        {"project.yml": "name: a\nmodels:\n  +trigger: 10 secs\n"},
+        ["project.yml:3:13 invalid-value"],
+    ),
+    "a bad delay": (
+        {"sources.yml": TABLE + "        watermark: {column: a, delay: soon}\n"},
+        ["sources.yml:6:39 invalid-value"],
+    ),
+    "two schemas": (
+        {"sources.yml": TABLE + "        schema: a int\n        columns: [{name: a, data_type: int}]\n"},
+        ["sources.yml:7:9 invalid-value"],
+    ),
+    "a column without a type among typed ones": (
+        {"sources.yml": TABLE + "        columns: [{name: a, data_type: int}, {name: b}]\n"},
+        ["sources.yml:6:53 missing-key"],
+    ),
+    "an empty schema": ({"sources.yml": TABLE + "        schema: ' '\n"}, ["sources.yml:6:17 invalid-value"]),
+    "a schema file that is missing": (
+        {"sources.yml": TABLE + "        schema_file: x.ddl\n"},
+        ["sources.yml:6:22 file-not-found"],
+    ),
+    "a schema file outside": (
+        {"sources.yml": TABLE + "        schema_file: ../x.ddl\n"},
+        ["sources.yml:6:22 file-outside-project"],
+    ),
+    "a schema file that is no JSON": (
+        {"sources.yml": TABLE + "        schema_file: x.json\n", "x.json": '{\n "type": struct}'},
+        ["x.json:2:10 invalid-value"],
+    ),
+    "a schema file that is nested without end": (
+        {"sources.yml": TABLE + "        schema_file: x.json\n", "x.json": "[" * 100_000},
+        ["x.json:1:1 invalid-value"],
+    ),
+    "a schema file of another type": (
+        {"sources.yml": TABLE + "        schema_file: x.json\n", "x.json": '{"type": "integer"}'},
+        ["x.json:1:1 invalid-value"],
+    ),
+    "two models of one name": (
+        {"models/a/m.sql": "", "models/b/m.sql": ""},
+        ["models/b/m.sql:1:1 duplicate-name"],
+    ),
+    "two models that differ in case": (
+        {"models/a/M.sql": "", "models/b/m.sql": ""},
+        ["models/b/m.sql:1:1 duplicate-name"],
+    ),
+    "a seed and a model of one name": (
+        {"models/m.sql": "", "seeds/m.csv": "a\n"},
+        ["seeds/m.csv:1:1 duplicate-name"],
+    ),
+    "two sinks of one name": ({"sinks.yml": LAKE, "sinks/b.yml": LAKE}, ["sinks/b.yml:2:12 duplicate-name"]),
+    "two tables of one name": ({"sources.yml": TABLE, "sources/b.yml": TABLE}, ["sources/b.yml:4:15 duplicate-name"]),
+    "two columns of one name": (
+        {"sources.yml": TABLE + "        columns: [{name: a}, {name: A}]\n"},
+        ["sources.yml:6:37 duplicate-name"],
+    ),
+    "two entries of properties for a model": (
+        {"models/m.sql": "", "models/m.yml": "models:\n  - name: m\n  - name: m\n"},
+        ["models/m.yml:3:11 duplicate-name"],
+    ),
+    "a file name that cannot be a view's": ({"models/a.b.sql": ""}, ["models/a.b.sql:1:1 invalid-value"]),
+    "a Python model": ({"models/m.py": ""}, ["models/m.py:1:1 unsupported-model"]),
+    "a seed that is not UTF-8": ({"seeds/m.csv": b"a,\xff\n"}, ["seeds/m.csv:1:3 file-not-utf8"]),
+    "an empty seed": ({"seeds/m.csv": ""}, ["seeds/m.csv:1:1 invalid-value"]),
+    "a default target that is not declared": (
+        {"project.yml": "name: a\ndefault_target: prd\ntargets: {prod: {}, dev: {}}\n"},
+        ["project.yml:2:17 unknown-target"],
+    ),
+    "no default among several targets": (
+        {"project.yml": "name: a\ntargets:\n  prod: {}\n  dev: {}\n"},
+        ["project.yml:1:1 unknown-target"],
+    ),
+    "a master and a remote": (
+        {"project.yml": "name: a\ntargets:\n  local: {master: yarn, remote: 'sc://h'}\n"},
+        ["project.yml:3:33 invalid-value"],
+    ),
+    "a remote that is no Connect server": (
+        {"project.yml": "name: a\ntargets:\n  local: {remote: 'spark://h'}\n"},
+        ["project.yml:3:19 invalid-value"],
+    ),
+    "a package that is no coordinate": (
+        {"project.yml": "name: a\ntargets:\n  local: {packages: [kafka]}\n"},
+        ["project.yml:3:22 invalid-value"],
+    ),
+    "another version of sqlstream": (
+        {"project.yml": "name: a\nrequire_sqlstream: '>=99'\n"},
+        ["project.yml:2:20 unsupported-version"],
+    ),
+    "a requirement that is none": (
+        {"project.yml": "name: a\nrequire_sqlstream: newest\n"},
+        ["project.yml:2:20 invalid-value"],
+    ),
+    "overrides of what is not declared": (
+        {"project.yml": "name: a\ntargets:\n  local: {sources: {x.y: {}}, sinks: {lak: {}}}\n", "sinks.yml": LAKE},
+        ["project.yml:3:21 unknown-source", "project.yml:3:39 unknown-sink"],
+    ),
+    "an override with an unknown key": (
+        {
+            "project.yml": "name: a\ntargets:\n  local:\n    sinks:\n      lake: {pth: x}\n",
+            "sinks.yml": LAKE,
+        },
+        ["project.yml:5:14 unknown-key"],
+    ),
+    "an override that renames": (
+        {"project.yml": "name: a\ntargets:\n  local: {sinks: {lake: {name: sea}}}\n", "sinks.yml": LAKE},
+        ["project.yml:3:26 unknown-key"],
+    ),
+    "Jinja that fails": (
+        {"sources.yml": TABLE + "        mode: \"{{ var('x') }}\"\n"},
+        ["sources.yml:6:15 missing-var"],
+    ),
+    "broken YAML": ({"sinks.yml": "sinks: [\n"}, ["sinks.yml:2:1 yaml-syntax"]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_broken_project(case: str, tmp_path: Path) -> None:
+    """A broken project gives exactly these findings, each of three readable lines, and no project."""
+    files, expected = CASES[case]
+    result = load(tmp_path, files)
+    assert found(result) == expected
+    assert result.project is None
+
+
+def test_errors_of_all_files_come_together(tmp_path: Path) -> None:
+    """An error in project.yml does not hide those of the other files, and brings no others with it."""
+    result = load(
+        tmp_path,
+        {
+            "project.yml": "name: a\nvers: 1\ntargets: {local: {sinks: {lake: {}}}}\n",
+            "sources.yml": TABLE + "        mode: \"{{ var('m') }}\"\n        pth: x\n",
+            "sinks.yml": "sinks: [}\n",
+            "models/a.yml": "models:\n  - nme: a\n",
+            "models/b.sql": b"\xff",
+        },
+    )
+    assert found(result) == [
+        "models/a.yml:2:5 missing-key",
+        "models/a.yml:2:5 unknown-key",
+        "models/b.sql:1:1 file-not-utf8",
+        "project.yml:2:1 unknown-key",
+        "sinks.yml:1:9 yaml-syntax",
+        "sources.yml:7:9 unknown-key",
+    ]
+
+
+def test_requested_target_that_is_not_declared(tmp_path: Path) -> None:
+    """An unknown --target is answered with the nearest, at the declared targets."""
+    result = load(tmp_path, {"project.yml": "name: a\ntargets:\n  prod: {}\n"}, target="prd")
+    assert found(result) == ["project.yml:2:1 unknown-target"]
+    assert result.findings[0].fix == "did you mean `prod`?"
+
+
+def test_folder_without_a_project(tmp_path: Path) -> None:
+    """A folder without project.yml is no project, and nothing else is said of it."""
+    result = load_project(tmp_path, make_render=make_render, target=None, cli_vars={})
+    assert [finding.code for finding in result.findings] == ["project-not-found"]
+
+
+def test_link_out_of_the_project_is_found_once(tmp_path: Path) -> None:
+    """A folder that leads out of models/ is one finding, however many kinds of file are looked for."""
+    root = tmp_path / "project"
+    (tmp_path / "beside").mkdir()
+    (root / "models").mkdir(parents=True)
+    (root / "models/linked").symlink_to(tmp_path / "beside")
+    assert found(load(root, {})) == ["models/linked:1:1 file-outside-project"]
+
+
+def test_unknown_key_names_the_nearest_and_the_place(tmp_path: Path) -> None:
+    """The fix names the nearest key at that place, and the reason names the keys there."""
+    result = load(tmp_path, {"sources.yml": TABLE + "        shcema: a int\n"})
+    assert result.findings[0].fix.startswith("did you mean `schema`")
+    assert "`watermark`" in result.findings[0].why

@@ -1,0 +1,53 @@
+"""The JSON Schemas for editors."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic import BaseModel
+
+from sqlstream.project.documents import ProjectDocument, ResourceDocument
+from sqlstream.project.jsonschema import json_schemas
+
+
+def _documents(model: type[BaseModel], seen: set[type[BaseModel]]) -> set[type[BaseModel]]:
+    seen.add(model)
+    for field in model.model_fields.values():
+        for part in _parts(field.annotation):
+            if part not in seen:
+                _documents(part, seen)
+    return seen
+
+
+def _parts(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [part for inner in getattr(annotation, "__args__", ()) for part in _parts(inner)]
+
+
+def test_every_key_is_described() -> None:
+    """The documentation and the editors' hints come from the fields' descriptions, so each has one."""
+    seen: set[type[BaseModel]] = set()
+    documents = _documents(ProjectDocument, seen) | _documents(ResourceDocument, seen)
+    assert len(documents) == 12
+    missing = [
+        (model, name) for model in documents for name, field in model.model_fields.items() if not field.description
+    ]
+    assert missing == []
+
+
+def test_schemas_are_json_and_refer_to_what_they_hold() -> None:
+    """Both schemas are plain JSON, and each reference has its definition."""
+    schemas = json_schemas()
+    assert set(schemas) == {"project.schema.json", "resources.schema.json"}
+    for schema in schemas.values():
+        text = json.dumps(schema)
+        references = {part.split('"')[0] for part in text.split('"$ref": "#/definitions/')[1:]}
+        assert references <= set(schema["definitions"])
+
+
+def test_folder_configuration_takes_plus_keys() -> None:
+    """project.yml's schema knows the keys with + at any depth."""
+    folder = json_schemas()["project.schema.json"]["definitions"]["ModelConfigFolder"]
+    assert "+trigger" in folder["properties"]
+    assert folder["additionalProperties"]["anyOf"][0] == {"$ref": "#/definitions/ModelConfigFolder"}

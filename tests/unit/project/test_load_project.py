@@ -1,0 +1,273 @@
+"""Projects that are in order, file by file to one value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from loading_cases import load, load_good
+
+from sqlstream.location import Location
+from sqlstream.project.config import Trigger, merge_configs
+from sqlstream.project.values import Column, Located, Schema, SecretName, SecretText
+
+SINKS = "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}', options: {retries: 010, header: true}}\n"
+
+
+def test_least_project_has_a_local_target(tmp_path: Path) -> None:
+    """A project.yml with only a name is a project that runs on this machine."""
+    project = load_good(tmp_path, {})
+    assert (project.name, project.target.name, project.target_names) == ("shop", "local", ("local",))
+    assert (project.target.master, project.target.storage, project.target.remote) == (
+        "local[*]",
+        ".sqlstream/local",
+        None,
+    )
+
+
+def test_models_macros_and_seeds_are_found(tmp_path: Path) -> None:
+    """Files lie in folders at any depth and are in the order of their names."""
+    project = load_good(
+        tmp_path,
+        {
+            "models/b/a.sql": "select 1",
+            "models/c.sql": "select 2",
+            "seeds/geo/zips.csv": "zip,city\n",
+            "macros/m.sql": "{% macro m() %}{% endmacro %}",
+            "target/compiled/models/c.sql": "select 3",
+        },
+    )
+    assert [(model.name, model.path, model.folders) for model in project.models] == [
+        ("a", "models/b/a.sql", ("b",)),
+        ("c", "models/c.sql", ()),
+    ]
+    assert [(seed.name, seed.path) for seed in project.seeds] == [("zips", "seeds/geo/zips.csv")]
+    assert [macro.path for macro in project.macros] == ["macros/m.sql"]
+
+
+def test_source_table_takes_what_its_source_says(tmp_path: Path) -> None:
+    """Format, options, tags and meta of the source hold for its tables, under their own; numbers stay as written."""
+    text = """\
+version: 2
+sources:
+  - name: shop
+    format: json
+    options: {maxFilesPerTrigger: 020, multiLine: true}
+    tags: raw
+    meta: {owner: a, team: b}
+    tables:
+      - name: orders
+        path: data/orders
+        schema: id bigint, at timestamp
+        options: {maxFilesPerTrigger: 5}
+        tags: [money]
+        meta: {owner: c}
+        mode: batch
+        watermark: {column: at, delay: 10 Minutes}
+"""
+    (table,) = load_good(tmp_path, {"models/deep/_shop.yml": text}).sources
+    assert table.full_name == "shop.orders"
+    assert (table.format, table.mode, table.path) == ("json", "batch", "data/orders")
+    assert table.options == {"maxFilesPerTrigger": "5", "multiLine": "true"}
+    assert (table.tags, table.meta) == (("raw", "money"), {"owner": "c", "team": "b"})
+    assert table.schema == Schema(Location("models/deep/_shop.yml", 11, 17), ddl="id bigint, at timestamp")
+    assert table.watermark is not None
+    assert (table.watermark.delay, table.watermark.location.line) == ("10 minutes", 16)
+    assert table.places["format"].line == 4
+    assert table.places["options.maxFilesPerTrigger"].line == 12
+    assert table.places["options.multiLine"].line == 5
+
+
+def test_options_keep_secrets_as_references(tmp_path: Path) -> None:
+    """A secret in an option of a source or in a target's Spark configuration is only named."""
+    files = {
+        "project.yml": "name: shop\ntargets: {local: {spark: {k: \"{{ secret('A') }}\", n: 1}}}\n",
+        "sources.yml": "sources: [{name: s, tables: [{name: t, format: json, options: {p: \"{{ secret('B') }}\"}}]}]\n",
+    }
+    project = load_good(tmp_path, files)
+    assert project.target.spark == {"k": SecretText((SecretName("A"),)), "n": "1"}
+    assert project.sources[0].options == {"p": SecretText((SecretName("B"),))}
+
+
+def test_schema_comes_from_columns_or_a_file(tmp_path: Path) -> None:
+    """Typed columns become DDL, a .json file stays JSON, any other file is DDL; columns without types describe."""
+    struct = '{"type": "struct", "fields": []}'
+    text = """\
+sources:
+  - name: s
+    format: json
+    tables:
+      - {name: a, columns: [{name: 'odd`name', data_type: int}, {name: b, data_type: string}]}
+      - {name: b, schema_file: schemas/b.json}
+      - {name: c, schema_file: schemas/c.ddl, columns: [{name: x, description: the x}]}
+      - {name: d, columns: [{name: x}]}
+"""
+    files = {"sources.yml": text, "schemas/b.json": struct, "schemas/c.ddl": "x int\n"}
+    a, b, c, d = load_good(tmp_path, files).sources
+    assert a.schema is not None
+    assert a.schema.ddl == "`odd``name` int, `b` string"
+    assert b.schema == Schema(Location("schemas/b.json"), json=struct)
+    assert c.schema == Schema(Location("schemas/c.ddl"), ddl="x int")
+    assert c.columns == (Column("x", None, "the x"),)
+    assert d.schema is None
+
+
+def test_sinks_stay_as_written(tmp_path: Path) -> None:
+    """Jinja over `model` in a sink is left for the compiler, and option values are text."""
+    (sink,) = load_good(tmp_path, {"sinks/lake.yaml": SINKS}).sinks
+    assert sink.path == Located("{{ model.name }}", Location("sinks/lake.yaml", 2, 41))
+    assert {key: item.value for key, item in sink.options.items()} == {"retries": "010", "header": "true"}
+
+
+def test_one_source_may_be_spread_over_files(tmp_path: Path) -> None:
+    """As in dbt, only the same table of the same source is a duplicate."""
+    files = {
+        "sources.yml": "sources: [{name: s, tables: [{name: a, format: json}]}]",
+        "sources/more.yml": "sources: [{name: s, tables: [{name: b, format: json}]}]",
+    }
+    assert [table.full_name for table in load_good(tmp_path, files).sources] == ["s.a", "s.b"]
+
+
+def test_variables_of_the_target_and_the_command_line_go_first(tmp_path: Path) -> None:
+    """The project's variables give way to the target's, and those to the command line's, also inside YAML."""
+    text = """\
+name: shop
+default_target: "{{ var('where') }}"
+vars: {a: 1, b: 1, c: 1, where: prod, made: "{{ var('a') }}-{{ var('c') }}"}
+targets:
+  dev: {storage: "{{ var('nowhere') }}"}
+  prod: {storage: "s3://x/{{ var('b') }}/{{ target() }}", vars: {b: 2, c: 2}}
+"""
+    path = "{{ var('b') }}/{{ var('c') }}"
+    sources = f'sources: [{{name: s, tables: [{{name: t, format: json, path: "{path}"}}]}}]'
+    project = load_good(tmp_path, {"project.yml": text, "sources.yml": sources}, cli_vars={"c": 3})
+    assert project.vars == {"a": 1, "b": 2, "c": 3, "where": "prod", "made": "1-3"}
+    assert (project.target.name, project.target.storage) == ("prod", "s3://x/2/prod")
+    assert project.sources[0].path == "2/3"
+
+
+def test_a_whole_expression_may_give_a_list(tmp_path: Path) -> None:
+    """What one expression gives takes the string's place as it is."""
+    files = {
+        "project.yml": "name: shop\nvars: {tags: [a, b]}\nmodels: {'+tags': \"{{ var('tags') }}\"}\n",
+        "models/m.sql": "select 1",
+    }
+    (model,) = load_good(tmp_path, files).models
+    config = merge_configs(model.configs).config
+    assert config is not None
+    assert config.tags == ("a", "b")
+
+
+def test_target_overrides_sources_and_sinks(tmp_path: Path) -> None:
+    """Keys of a source's tables, of one table and of a sink are replaced, mappings key by key, at their own places."""
+    text = """\
+name: shop
+targets:
+  local:
+    sources:
+      s: {format: csv}
+      s.a: {path: elsewhere, options: {header: true}}
+    sinks:
+      lake: {path: "copy/{{ model.name }}"}
+"""
+    sources = "sources: [{name: s, format: json, tables: [{name: a, path: x, options: {sep: ;}}, {name: b, path: y}]}]"
+    project = load_good(tmp_path, {"project.yml": text, "sources.yml": sources, "sinks.yml": SINKS})
+    a, b = project.sources
+    assert (a.format, a.path, a.options) == ("csv", "elsewhere", {"sep": ";", "header": "true"})
+    assert (b.format, b.path, b.options) == ("csv", "y", {})
+    assert a.places["path"] == Location("project.yml", 6, 19)
+    assert project.sinks[0].path == Located("copy/{{ model.name }}", Location("project.yml", 8, 20))
+
+
+def test_configuration_comes_from_folders_and_properties(tmp_path: Path) -> None:
+    """Inner folders go before outer ones, properties before folders; tags add up, and meta and options merge."""
+    text = """\
+name: shop
+models:
+  +tags: all
+  +trigger: 10 seconds
+  shop:
+    +meta: {a: 1, b: 1}
+    orders:
+      +tags: [orders]
+      +meta: {b: 2}
+      enabled: false
+      daily: {+options: {n: 010}}
+"""
+    properties = """\
+models:
+  - name: daily
+    description: One row per day
+    tags: top
+    meta: {c: 3}
+    config: {tags: [inner], trigger: available_now, options: {m: 1.50}}
+    columns: [{name: day, data_type: date, description: The day}]
+"""
+    files = {"project.yml": text, "models/orders/daily.sql": "select 1", "models/_m.yml": properties}
+    (model,) = load_good(tmp_path, files).models
+    merged = merge_configs(model.configs)
+    assert merged.config is not None
+    assert merged.config.tags == ("all", "orders", "top", "inner")
+    assert merged.config.meta == {"a": 1, "b": 2, "c": 3}
+    assert merged.config.options == {"n": "010", "m": "1.50"}
+    assert (merged.config.enabled, merged.config.trigger) == (False, Trigger("available_now"))
+    assert merged.places["trigger"] == Location("models/_m.yml", 6, 38)
+    assert merged.places["enabled"] == Location("project.yml", 10, 16)
+    assert (model.description, model.columns) == ("One row per day", (Column("day", "date", "The day"),))
+
+
+def test_folder_that_is_named_as_the_project_is_a_folder(tmp_path: Path) -> None:
+    """The project's name above the folders is skipped only where no folder bears it."""
+    files = {
+        "project.yml": "name: shop\nmodels: {shop: {+tags: inside}}\n",
+        "models/shop/a.sql": "select 1",
+        "models/b.sql": "select 1",
+    }
+    a, b = load_good(tmp_path, files).models
+    assert len(a.configs) == 1
+    assert b.configs == ()
+
+
+def test_seed_has_its_properties(tmp_path: Path) -> None:
+    """Columns with a type are the seed's, and its configuration comes from folders and properties."""
+    files = {
+        "project.yml": "name: shop\nseeds: {+tags: [all]}\n",
+        "seeds/zips.csv": "zip,city\n",
+        "seeds/old.csv": "a\n",
+        "seeds/_s.yml": "seeds:\n  - {name: zips, tags: geo, columns: [{name: zip, data_type: string}, {name: city}]}\n"
+        "  - {name: old, config: {enabled: false}}\n",
+    }
+    (seed,) = load_good(tmp_path, files).seeds
+    assert seed.columns == (Column("zip", "string"),)
+    assert seed.config["tags"].value == ["all", "geo"]
+
+
+def test_keys_without_a_value_are_left_out(tmp_path: Path) -> None:
+    """A key with nothing after it, common in hand-written YAML, says nothing."""
+    files = {
+        "project.yml": "name: shop\nvars:\ntargets:\n  local:\nmodels:\n",
+        "sources.yml": "version: 2\nsources:\nsinks:\n",
+    }
+    assert load_good(tmp_path, files).target.name == "local"
+
+
+def test_requested_target_goes_before_the_default(tmp_path: Path) -> None:
+    """--target names the target, whatever project.yml says."""
+    files = {"project.yml": "name: shop\ndefault_target: a\ntargets: {a: {}, b: {remote: sc://host:15002}}\n"}
+    assert load_good(tmp_path, files).target.name == "a"
+    assert load_good(tmp_path, files, target="b").target.remote == "sc://host:15002"
+
+
+def test_warnings_leave_the_project_whole(tmp_path: Path) -> None:
+    """Configuration that applies to nothing is said, and the project is loaded all the same."""
+    files = {
+        "project.yml": "name: shop\nmodels:\n  ordres: {+tags: a, deeper: {+tags: b}}\n",
+        "models/orders/a.sql": "select 1",
+        "models/_m.yml": "models:\n  - name: b\n",
+    }
+    result = load(tmp_path, files)
+    assert result.project is not None
+    assert [(finding.code, str(finding.location), finding.is_error) for finding in result.findings] == [
+        ("unused-config", "models/_m.yml:2:11", False),
+        ("unused-config", "project.yml:3:3", False),
+    ]
+    assert result.findings[1].fix == "did you mean `orders`?"

@@ -1,0 +1,141 @@
+"""YAML text to nodes with places."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.project.yaml import YamlScalar, locate, merge_nodes, parse_yaml, plain
+
+
+def problems(text: str) -> list[str]:
+    """Returns the findings of a text as `line:column code`."""
+    with pytest.raises(FindingsError) as caught:
+        parse_yaml(text, "f.yml")
+    return [_shown(finding) for finding in caught.value.findings]
+
+
+def _shown(finding: Finding) -> str:
+    assert finding.location is not None
+    assert "\n" not in finding.message + finding.why + finding.fix
+    return f"{finding.location.line}:{finding.location.column} {finding.code}"
+
+
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{chr(98 + i)}: &{chr(98 + i)} [{','.join(['*' + chr(97 + i)] * 10)}]\n" for i in range(9)
+)
+DEEP_BY_ALIAS = f"a: &a {'[' * 90}{']' * 90}\nb: {'[' * 20}*a{']' * 20}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a:\n\tb: 1\n", ["2:1 yaml-syntax"]),
+        ("a: 1\n  b: 2\n", ["2:4 yaml-syntax"]),
+        ("a:\n    b: 1\n  c: 2\n", ["3:3 yaml-syntax"]),
+        ("a: 'b\nc: d\n", ["1:4 yaml-syntax"]),
+        ("a: [1, 2\nb: 3\n", ["1:4 yaml-syntax"]),
+        ("a: b: c\n", ["1:5 yaml-syntax"]),
+        ("a: @x\n", ["1:4 yaml-syntax"]),
+        ('a: "\\d"\n', ["1:5 yaml-syntax"]),
+        ("a: ok\nb: x\x00\n", ["2:5 yaml-syntax"]),
+        ("a: !!python/object:os.system x\n", ["1:4 yaml-syntax"]),
+        ("a: !!int x\n", ["1:4 yaml-syntax"]),
+        ("a: !!int\n", ["1:4 yaml-syntax"]),
+        ("a: !!set {x, y}\n", ["1:4 yaml-syntax"]),
+        ("a: 1\n---\nb: 2\n", ["2:1 yaml-syntax"]),
+        ("%YAML 3.0\n---\na: 1\n", ["1:1 yaml-syntax"]),
+        ("a: *b\n", ["1:4 yaml-syntax"]),
+        ("a: 1\nb: 2\na: 3\nb: 4\n", ["3:1 yaml-duplicate-key", "4:1 yaml-duplicate-key"]),
+        ("b: &b {x: 1}\nc:\n  <<: *b\n  <<: *b\n", ["4:3 yaml-duplicate-key"]),
+        ("? [a]\n: b\n", ["1:3 invalid-value"]),
+        ("path: {{ var('x') }}\n", ["1:8 invalid-value"]),
+        ("path: {{ var('x') }}/a\n", ["1:8 invalid-value"]),
+        ("c:\n  <<: 5\n", ["2:3 invalid-value"]),
+        ("- a\n", ["1:1 invalid-value"]),
+        ("hello\n", ["1:1 invalid-value"]),
+        ("[" * 100_000, ["1:101 yaml-too-large"]),
+        ("- " * 100_000, ["1:201 yaml-too-large"]),
+        ("{a: " * 100_000, ["1:401 yaml-too-large"]),
+        (DEEP_BY_ALIAS, ["2:24 yaml-too-large"]),
+        (BOMB, ["5:35 yaml-too-large"]),
+        ("a: &a [*a]\n", ["1:8 yaml-too-large"]),
+        ("&a {x: *a}\n", ["1:8 yaml-too-large"]),
+    ],
+)
+def test_text_that_cannot_be_read_is_a_finding(text: str, expected: list[str]) -> None:
+    """Each broken text gives its code at the place of the problem."""
+    assert problems(text) == expected
+
+
+@given(st.text(alphabet="ab1:-?[]{}!&*<,'\"|>#% \n\t\\", max_size=60))
+def test_no_text_breaks_the_parser(text: str) -> None:
+    """Whatever stands in a file, parsing gives nodes or findings, and the nodes can be read."""
+    with suppress(FindingsError):
+        plain(parse_yaml(text, "f.yml"))
+
+
+def test_duplicate_key_names_both_lines() -> None:
+    """The message of a duplicate key has the lines of both."""
+    with pytest.raises(FindingsError, match="lines 1 and 3"):
+        parse_yaml("a: 1\nb: 2\na: 3\n", "f.yml")
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment\n", "~\n", "---\n"])
+def test_empty_document_is_an_empty_mapping(text: str) -> None:
+    """A file that says nothing has no keys."""
+    assert parse_yaml(text, "f.yml").entries == ()
+
+
+def test_scalars_are_resolved_as_yaml_1_1_has_it() -> None:
+    """Numbers, booleans and null are read; dates, times with seconds and impossible numbers stay text."""
+    text = "[01234, 12:02, no, 2024-01-01, 1.5, 0b_, '5', ~, 1_000, !!str 7, !!int '8', hello, '']"
+    assert plain(parse_yaml(f"a: {text}", "f.yml")) == {
+        "a": [668, 722, False, "2024-01-01", 1.5, "0b_", "5", None, 1000, "7", 8, "hello", ""]
+    }
+
+
+def test_endless_digits_stay_text() -> None:
+    """A number that Python refuses to print is text."""
+    assert plain(parse_yaml("a: " + "9" * 5000, "f.yml")) == {"a": "9" * 5000}
+
+
+def test_scalar_keeps_its_text_and_place() -> None:
+    """The raw text of a number is kept, with its line and column in characters."""
+    assert parse_yaml("é: 1\nb: [ü, 010]\n", "f.yml").get("é") == YamlScalar(1, "1", Location("f.yml", 1, 4))
+    assert locate(parse_yaml("é: 1\nb: [ü, 010]\n", "f.yml"), ("b", 1)) == Location("f.yml", 2, 8)
+
+
+def test_keys_are_text() -> None:
+    """Numbers and booleans as keys become their text."""
+    assert plain(parse_yaml("1: a\non: b\n~: c\n", "f.yml")) == {"1": "a", "on": "b", "~": "c"}
+
+
+def test_merge_key_gives_way_to_own_keys() -> None:
+    """Own keys go before merged ones, and of merged ones the first counts."""
+    text = "a: &a {x: 1}\nb: &b {x: 2, y: 5}\nc:\n  <<: [*a, *b]\n  z: 1\nd: {<<: *b, y: 6}\n"
+    value = plain(parse_yaml(text, "f.yml"))
+    assert isinstance(value, dict)
+    assert value["c"] == {"x": 1, "y": 5, "z": 1}
+    assert value["d"] == {"x": 2, "y": 6}
+
+
+def test_locate_falls_back_to_the_nearest_parent() -> None:
+    """A path that does not exist has the place of the key of its last part that does."""
+    root = parse_yaml("a:\n  b:\n    c: 1\n", "f.yml")
+    assert locate(root, ("a", "b", "c")) == Location("f.yml", 3, 8)
+    assert locate(root, ("a", "b", "x", 4)) == Location("f.yml", 2, 3)
+    assert locate(root, ("z",)) == Location("f.yml", 1, 1)
+
+
+def test_merged_nodes_keep_their_own_places() -> None:
+    """Laying one mapping over another merges key by key, and each value stays where it was written."""
+    merged = merge_nodes(parse_yaml("a: {x: 1, y: 2}\n", "low.yml"), parse_yaml("a: {y: 3}\n", "high.yml"))
+    assert plain(merged) == {"a": {"x": 1, "y": 3}}
+    assert locate(merged, ("a", "x")).path == "low.yml"
+    assert locate(merged, ("a", "y")).path == "high.yml"

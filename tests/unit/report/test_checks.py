@@ -1,0 +1,19 @@
+"""The lines of `sqlstream debug`."""
+
+from __future__ import annotations
+
+from sqlstream.report.checks import check_text
+
+
+def test_a_good_check_is_one_line() -> None:
+    """Its fix is not shown."""
+    assert (
+        check_text("Java", ok=True, found="17.0.15 (/usr/bin/java)", fix="x")
+        == "ok     Java     17.0.15 (/usr/bin/java)"
+    )
+
+
+def test_a_bad_check_says_how_to_mend_it() -> None:
+    """The fix stands below, where there is one."""
+    assert check_text("storage", ok=False, found="no", fix="give access") == "ERROR  storage  no\n  fix: give access"
+    assert check_text("storage", ok=False, found="no", fix="") == "ERROR  storage  no"

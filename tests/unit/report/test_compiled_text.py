@@ -1,0 +1,87 @@
+"""What `sqlstream compile` prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sqlstream.app.loading import load
+from sqlstream.app.request import ProjectRequest
+from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.errors import Finding, Severity
+from sqlstream.report.compiled import compiled_json, compiled_text, found_line
+
+FILES = {
+    "project.yml": "name: shop\nversion: 1.0.0\n",
+    "sources.yml": "sources:\n  - name: shop\n    tables:\n      - {name: orders, format: rate}\n",
+    "sinks.yml": "sinks:\n  - {name: nowhere, format: noop}\n",
+    "models/fast.sql": "select value from {{ source('shop', 'orders') }}\n",
+    "models/slow.sql": "{{ config(sink='nowhere') }}\nselect value from {{ ref('fast') }}\n",
+}
+WARNING = Finding("empty-selection", "nothing", "why", "fix", severity=Severity.WARNING)
+
+
+@pytest.fixture
+def compiled(tmp_path: Path) -> CompiledProject:
+    """A compiled project of two models."""
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return load(ProjectRequest(tmp_path)).compiled
+
+
+def test_what_was_found_is_counted(compiled: CompiledProject) -> None:
+    """Seeds only where there are any."""
+    assert found_line(compiled) == "Found 2 models, 1 source, 1 sink"
+
+
+def test_several_models_are_counted(compiled: CompiledProject) -> None:
+    """With the folder that holds their SQL; warnings stand above."""
+    assert compiled_text(compiled, tuple(compiled.models.values()), [WARNING]).splitlines() == [
+        "warning: [empty-selection] nothing",
+        "  why: why",
+        "  fix: fix",
+        "Found 2 models, 1 source, 1 sink",
+        "Compiled 2 models to target/compiled/shop/",
+    ]
+
+
+def test_the_sql_of_a_single_model_is_shown(compiled: CompiledProject) -> None:
+    """As dbt does, with the file that holds it."""
+    model = compiled.models["model.shop.fast"]
+
+    assert compiled_text(compiled, [model], []).splitlines() == [
+        "Found 2 models, 1 source, 1 sink",
+        "Compiled fast to target/compiled/shop/models/fast.sql:",
+        "",
+        model.sql.strip(),
+    ]
+
+
+def test_machines_get_the_same_as_one_object(compiled: CompiledProject) -> None:
+    """The project, each model with its SQL and file, and the findings."""
+    model = compiled.models["model.shop.slow"]
+
+    assert json.loads(compiled_json(compiled, [model], [WARNING])) == {
+        "project": "shop",
+        "models": [
+            {
+                "unique_id": "model.shop.slow",
+                "compiled_path": "target/compiled/shop/models/slow.sql",
+                "compiled_sql": model.sql,
+            }
+        ],
+        "findings": [
+            {
+                "code": "empty-selection",
+                "severity": "warning",
+                "location": None,
+                "calls": [],
+                "message": "nothing",
+                "why": "why",
+                "fix": "fix",
+            }
+        ],
+    }

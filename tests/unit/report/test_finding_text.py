@@ -1,0 +1,90 @@
+"""Findings as people and machines read them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from sqlstream.errors import Finding, Severity
+from sqlstream.location import Location
+from sqlstream.report.findings import finding_json, finding_text, findings_text, sort_findings
+
+FINDING = Finding(
+    "unknown-column",
+    "`amout` is not a column of source `shop.orders`",
+    "sources.yml:12 declares order_id, amount, ordered_at",
+    "did you mean `amount`?",
+    Location("models/orders/orders_by_minute.sql", 7, 14),
+)
+WARNING = replace(FINDING, code="unused-config", severity=Severity.WARNING, location=None)
+
+
+def test_a_finding_is_three_lines() -> None:
+    """Where and what, why, and how to fix it."""
+    assert finding_text(FINDING) == (
+        "models/orders/orders_by_minute.sql:7:14: [unknown-column] `amout` is not a column of source `shop.orders`\n"
+        "  why: sources.yml:12 declares order_id, amount, ordered_at\n"
+        "  fix: did you mean `amount`?"
+    )
+
+
+def test_a_warning_says_that_it_is_one() -> None:
+    """A finding without a place begins with its kind."""
+    assert finding_text(WARNING).startswith("warning: [unused-config] `amout`")
+
+
+def test_the_lines_that_led_into_a_macro_follow_from_the_inside_out() -> None:
+    """The last one is in the model."""
+    calls = (Location("models/a.sql", 3, 1), Location("macros/outer.sql", 2, 5))
+    found = replace(FINDING, location=Location("macros/inner.sql", 4, 2), calls=calls)
+
+    assert finding_text(found).splitlines()[:3] == [
+        "macros/inner.sql:4:2: [unknown-column] `amout` is not a column of source `shop.orders`",
+        "  called from: macros/outer.sql:2:5",
+        "  called from: models/a.sql:3:1",
+    ]
+
+
+def test_findings_are_shown_in_order_once_each_with_their_number() -> None:
+    """By file, line and column as numbers; warnings do not count as errors, and those without a place are last."""
+    places = [Location("b.sql"), Location("a.sql", 10, 1), Location("a.sql", 9, 12), Location("a.sql", 9, 2)]
+    found = [WARNING, *(replace(FINDING, location=place) for place in places), WARNING]
+
+    lines = findings_text(found).splitlines()
+
+    assert [line.split(": ")[0] for line in lines[::3]] == [
+        "a.sql:9:2",
+        "a.sql:9:12",
+        "a.sql:10:1",
+        "b.sql:1:1",
+        "warning",
+        "4 errors",
+    ]
+
+
+def test_one_error_is_not_counted() -> None:
+    """A reader sees that it is one."""
+    assert findings_text([FINDING]) == finding_text(FINDING)
+
+
+def test_two_findings_of_one_place_keep_their_order() -> None:
+    """The stage that found them knows which comes first."""
+    first, second = replace(FINDING, code="unknown-ref"), replace(FINDING, code="cycle")
+
+    assert sort_findings([first, second]) == [first, second]
+
+
+def test_a_finding_is_plain_json() -> None:
+    """Places are numbers; the calls are as the text shows them, outermost first."""
+    data = json.loads(json.dumps(finding_json(replace(FINDING, calls=(Location("models/a.sql", 3, 1),)))))
+
+    assert data == {
+        "code": "unknown-column",
+        "severity": "error",
+        "location": {"path": "models/orders/orders_by_minute.sql", "line": 7, "column": 14},
+        "calls": ["models/a.sql:3:1"],
+        "message": FINDING.message,
+        "why": FINDING.why,
+        "fix": FINDING.fix,
+    }
+    assert finding_json(WARNING)["location"] is None

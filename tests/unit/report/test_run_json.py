@@ -1,0 +1,77 @@
+"""A run as JSON lines."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from run_events import EVENTS, FAILURE, RESULTS
+
+from sqlstream.report.run_json import JsonReporter
+from sqlstream.state.events import Warned
+
+
+def told() -> list[dict[str, Any]]:
+    """Returns the lines of a whole run, parsed."""
+    lines: list[str] = []
+    reporter = JsonReporter(lines.append)
+    for event in EVENTS:
+        reporter(event)
+    reporter(Warned(FAILURE))
+    reporter.done(RESULTS, succeeded=False)
+    assert not any("\n" in line for line in lines)
+    return [json.loads(line) for line in lines]
+
+
+def test_every_event_is_one_line_with_its_name() -> None:
+    """In the order in which they happened."""
+    assert [line["event"] for line in told()] == [
+        "query_started",
+        "batch",
+        "notice",
+        "query_ended",
+        "query_ended",
+        "query_ended",
+        "memory_table",
+        "finding",
+        "done",
+    ]
+
+
+def test_every_line_has_the_time_in_utc() -> None:
+    """ISO 8601, to the millisecond."""
+    for line in told():
+        assert datetime.fromisoformat(line["time"]).utcoffset() == timedelta(0)
+        assert line["time"].endswith("Z")
+
+
+def test_a_batch_has_its_figures() -> None:
+    """One that is not known is null."""
+    batch = told()[1]
+
+    assert (batch["model"], batch["batch_id"], batch["duration_ms"]) == ("big", 0, 840)
+    assert (batch["rows_in"], batch["rows_out"]) == (1234, None)
+
+
+def test_an_end_has_the_model_and_the_error() -> None:
+    """As in run_results.json, with the model's name."""
+    good, bad = told()[3:5]
+
+    assert (good["model"], good["status"], good["error"]) == ("big", "success", None)
+    assert (bad["model"], bad["status"], bad["error"]["code"]) == ("poor", "error", "query-failed")
+
+
+def test_a_memory_table_has_its_rows() -> None:
+    """As text, with the number of all of them."""
+    table = told()[6]
+
+    assert (table["columns"], table["rows"], table["count"]) == (["kind", "total"], [["a", "12"], ["b", "8"]], 30)
+
+
+def test_findings_and_the_last_line() -> None:
+    """A finding has its place as numbers; the last line says whether all went well."""
+    finding, done = told()[-2:]
+
+    assert (finding["code"], finding["location"]["line"]) == ("query-failed", 3)
+    assert (done["succeeded"], done["queries"]) == (False, 3)

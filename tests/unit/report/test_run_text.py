@@ -1,0 +1,103 @@
+"""A run as lines of text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from run_events import BATCH, BIG, EVENTS, LATE, POOR, RESULTS
+
+from sqlstream.report.run_text import TextReporter, batch_text, done_line, memory_text, summary_text
+from sqlstream.state.events import QueryStarted, RunEvent, Status, TableShown
+
+
+def told(*events: RunEvent) -> str:
+    """Returns what the reporter writes of `events`, at five past twelve."""
+    lines: list[str] = []
+    reporter = TextReporter(lines.append, clock=lambda: datetime(2024, 1, 1, 12, 0, 5))
+    for event in events:
+        reporter(event)
+    return "\n".join(lines)
+
+
+def test_a_run_is_told_as_it_happens() -> None:
+    """Start, batches, notices, ends with their findings, and memory tables, each line with the time."""
+    assert told(*EVENTS) == (
+        "12:00:05  1 of 3 START stream big -> lake, trigger 10 seconds .................................... [RUN]\n"
+        "12:00:05  big batch 0: 1,234 rows in, - rows out, 0.84 s, watermark 2024-01-01T00:54:00.000Z\n"
+        "12:00:05  poor: starts over as version 2\n"
+        "12:00:05  1 of 3 OK stream big ................................................................... "
+        "[SUCCESS 2 batches in 3.20 s]\n"
+        "12:00:05  2 of 3 ERROR stream poor ............................................................... "
+        "[ERROR 1 batch in 2 min 05 s]\n"
+        "models/poor.sql:3:2: [query-failed] the query of `poor` failed after 1 batch\n"
+        "  why: no disk\n"
+        "  fix: make room\n"
+        "12:00:05  3 of 3 SKIP stream late ................................................................ [SKIP]\n"
+        "\n"
+        "totals (30 rows, the first 2 shown)\n"
+        "kind   total\n"
+        "────────────\n"
+        "a      12\n"
+        "b      8"
+    )
+
+
+def test_an_interrupted_query_says_so() -> None:
+    """Its batch runs again next time."""
+    assert told(replace(BIG, status=Status.INTERRUPTED)).endswith(" [INTERRUPTED 2 batches in 3.20 s]")
+
+
+def test_a_name_that_needs_the_whole_line_has_it() -> None:
+    """Nothing is cut, and one space is left before the status."""
+    name = "x" * 100
+
+    assert told(QueryStarted(name, 1, 1, "lake", "once")).endswith(f"{name} -> lake, trigger once [RUN]")
+
+
+def test_a_batch_of_one_row_without_a_watermark() -> None:
+    """One row is singular, and there is nothing about a watermark."""
+    one = replace(BATCH, rows_in=1, rows_out=0, watermark=None)
+
+    assert batch_text(one) == "big batch 0: 1 row in, 0 rows out, 0.84 s"
+
+
+def test_a_whole_memory_table_does_not_speak_of_its_first_rows() -> None:
+    """All rows are shown."""
+    assert memory_text(TableShown("totals", ("kind",), (("a",),), 1)) == "\ntotals (1 row)\nkind\n────\na"
+
+
+def test_the_summary_has_a_row_for_each_query() -> None:
+    """Paths in the project are relative to it; what is not known, or did not happen, is `-`."""
+    assert summary_text(RESULTS, 1, Path("/project")) == (
+        "\n"
+        "query   status    batches   rows in   rows out     duration   output\n"
+        "──────────────────────────────────────────────────────────────────────────────────\n"
+        "big     success         2    12,345          -       3.20 s   .sqlstream/local/big\n"
+        "poor    error           1         5          5   2 min 05 s   s3a://bucket/poor\n"
+        "late    skipped         -         -          -            -   -\n"
+        "\n"
+        "Done. PASS=1 WARN=1 ERROR=1 SKIP=1 TOTAL=3"
+    )
+
+
+def test_a_query_without_an_output_path_has_a_dash() -> None:
+    """A console or noop sink lies nowhere."""
+    assert summary_text([replace(BIG, output=None)], 0, Path("/project")).split("\n")[3].endswith(" -")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "warnings", "expected"),
+    [
+        ((), 0, "Done. PASS=0 WARN=0 ERROR=0 SKIP=0 TOTAL=0"),
+        ((Status.SUCCESS, Status.INTERRUPTED), 3, "Done. PASS=2 WARN=3 ERROR=0 SKIP=0 TOTAL=2"),
+        ((Status.ERROR, Status.SKIPPED, Status.SKIPPED), 0, "Done. PASS=0 WARN=0 ERROR=1 SKIP=2 TOTAL=3"),
+    ],
+)
+def test_the_last_line_counts_as_dbt_does(statuses: tuple[Status, ...], warnings: int, expected: str) -> None:
+    """A query stopped in a batch passed: it goes on next time."""
+    results = [replace(POOR if status is Status.ERROR else LATE, status=status) for status in statuses]
+
+    assert done_line(results, warnings) == expected

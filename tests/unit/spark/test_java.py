@@ -1,0 +1,139 @@
+"""Finding the Java that Spark will use, with scripts that print what Javas print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream.errors import Finding
+from sqlstream.spark.java import Java, find_java
+
+JAVA_8 = 'java version "1.8.0_392"\nJava(TM) SE Runtime Environment (build 1.8.0_392-b08)'
+JAVA_11 = 'openjdk version "11.0.20" 2023-07-18\nOpenJDK Runtime Environment (build 11.0.20+8-Debian)'
+JAVA_17 = 'openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment (build 17.0.15+6-Debian-1deb12u1)'
+JAVA_21 = 'openjdk version "21" 2023-09-19\nOpenJDK Runtime Environment (build 21+35-2513)'
+JAVA_EARLY = 'openjdk version "26-ea" 2026-03-17\nOpenJDK Runtime Environment (build 26-ea+1)'
+PICKED_UP = "Picked up JAVA_TOOL_OPTIONS: -Xmx1g\n"
+
+
+def install(folder: Path, said: str, code: int = 0) -> Path:
+    """Makes a `java` in `folder`/bin that says `said` and ends with `code`, and returns its path."""
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\n[ \"$1\" = -version ] || exit 9\n/bin/cat >&2 <<'END'\n{said}\nEND\nexit {code}\n")
+    java.chmod(0o755)
+    return java
+
+
+def refusal(env: dict[str, str]) -> Finding:
+    """Returns the finding for an environment without a Java that Spark can use."""
+    found = find_java(env)
+    assert isinstance(found, Finding)
+    assert "\n" not in found.message + found.why + found.fix
+    return found
+
+
+@pytest.mark.parametrize(
+    ("said", "release", "version"),
+    [
+        (JAVA_17, 17, "17.0.15"),
+        (JAVA_21, 21, "21"),
+        (JAVA_EARLY, 26, "26-ea"),
+        (PICKED_UP + JAVA_17, 17, "17.0.15"),
+    ],
+)
+def test_a_java_that_spark_can_use(tmp_path: Path, said: str, release: int, version: str) -> None:
+    """Its path, release and version are told."""
+    java = install(tmp_path, said)
+
+    assert find_java({"JAVA_HOME": str(tmp_path)}) == Java(str(java), release, version)
+
+
+@pytest.mark.parametrize(("said", "version", "release"), [(JAVA_8, "1.8.0_392", 8), (JAVA_11, "11.0.20", 11)])
+def test_a_java_that_is_too_old(tmp_path: Path, said: str, version: str, release: int) -> None:
+    """The finding says which was found and where, and what to install."""
+    java = install(tmp_path, said)
+
+    finding = refusal({"PATH": str(java.parent)})
+
+    assert finding.code == "java-too-old"
+    assert version in finding.message
+    assert f"{java} is Java {release};" in finding.why
+    assert "install Java 17" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("Error: could not find libjava.so\nError: Could not find Java SE", "printed Error: could not find libjava.so"),
+        (PICKED_UP + "Unrecognized option: -x", "printed Unrecognized option: -x"),
+        ("", "printed nothing"),
+    ],
+)
+def test_a_java_that_does_not_work(tmp_path: Path, said: str, shown: str) -> None:
+    """The finding shows the first line that it printed about itself."""
+    java = install(tmp_path, said, code=1)
+
+    finding = refusal({"PATH": str(java.parent)})
+
+    assert (finding.code, finding.location) == ("java-missing", None)
+    assert finding.why == f"`{java} -version` {shown}"
+
+
+def test_a_java_that_cannot_be_started(tmp_path: Path) -> None:
+    """A file that is no program is answered with the system's reason."""
+    java = install(tmp_path, JAVA_17)
+    java.write_bytes(b"\x7fELF torn")
+
+    finding = refusal({"JAVA_HOME": str(tmp_path)})
+
+    assert finding.code == "java-missing"
+    assert str(java) in finding.why
+
+
+def test_output_that_is_not_utf8_is_no_fault(tmp_path: Path) -> None:
+    """A Java in another encoding may still say its version."""
+    java = install(tmp_path, JAVA_17)
+    java.write_bytes(java.read_bytes().replace(b"Debian", b"D\xe9bian"))
+
+    assert isinstance(find_java({"JAVA_HOME": str(tmp_path)}), Java)
+
+
+@pytest.mark.parametrize("env", [{}, {"PATH": "/nowhere"}, {"PATH": "/nowhere", "JAVA_HOME": ""}])
+def test_no_java_at_all(env: dict[str, str]) -> None:
+    """An empty JAVA_HOME counts as none, as it does for Spark."""
+    finding = refusal(env)
+
+    assert finding.code == "java-missing"
+    assert "not set" in finding.why
+    assert "install Java 17" in finding.fix
+
+
+def test_a_wrong_java_home_is_not_passed_over(tmp_path: Path) -> None:
+    """Spark takes JAVA_HOME even though there is a Java on the PATH, so the fix is about JAVA_HOME."""
+    java = install(tmp_path / "good", JAVA_17)
+    env = {"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(java.parent)}
+
+    finding = refusal(env)
+
+    assert finding.code == "java-missing"
+    assert str(tmp_path / "gone") in finding.why
+    assert "JAVA_HOME" in finding.fix
+
+
+def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
+    """As for Spark."""
+    home, path = install(tmp_path / "home", JAVA_21), install(tmp_path / "path", JAVA_17)
+
+    found = find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(path.parent)})
+
+    assert found == Java(str(home), 21, "21")
+
+
+def test_java_sees_the_given_environment(tmp_path: Path) -> None:
+    """A version manager's `java` is a script that decides by it."""
+    java = install(tmp_path, JAVA_17)
+    java.write_text('#!/bin/sh\necho "openjdk version \\"$CHOSEN\\"" >&2\n')
+
+    assert find_java({"JAVA_HOME": str(tmp_path), "CHOSEN": "21.0.1"}) == Java(str(java), 21, "21.0.1")

@@ -1,0 +1,105 @@
+"""Secrets: filled in where Spark takes them, struck out everywhere else."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+import pytest
+
+from sqlstream.location import Location
+from sqlstream.project.values import OptionValue, SecretName, SecretText
+from sqlstream.spark.secrets import MASK, Secrets, secret_names
+
+USER, PASSWORD = SecretName("SQLSTREAM_SECRET_USER"), SecretName("SQLSTREAM_SECRET_PASSWORD")
+URL = SecretText(("jdbc://", USER, ":", PASSWORD, "@host"))
+ENV = {"SQLSTREAM_SECRET_USER": "reader", "SQLSTREAM_SECRET_PASSWORD": "hunter22", "HOME": "/home/reader-of-logs"}
+SINK = Location("sinks.yml", 4, 7)
+KEY = "-----BEGIN KEY-----\nMIIEvQIBADANBg\n  kqhkiG9w0BAQ\r\nab\n-----END KEY-----\n"
+
+
+def masking(*values: str) -> Secrets:
+    """Returns secrets with these values."""
+    return Secrets({f"SQLSTREAM_SECRET_{number}": value for number, value in enumerate(values)})
+
+
+def test_a_secret_is_filled_into_its_option() -> None:
+    """Text around it, and options without one, stay as they are."""
+    options: dict[str, OptionValue] = {"url": URL, "dbtable": "orders"}
+
+    assert Secrets(ENV).resolve_all(options) == {"url": "jdbc://reader:hunter22@host", "dbtable": "orders"}
+
+
+def test_a_secret_that_is_not_set_is_a_finding_each() -> None:
+    """At the place of the options, once however often it is named; one that is set but empty is set."""
+    options: dict[str, OptionValue] = {"url": URL, "again": SecretText((PASSWORD,)), "plain": "SQLSTREAM_SECRET_OTHER"}
+
+    findings = Secrets({"SQLSTREAM_SECRET_USER": ""}).missing(options, SINK)
+
+    assert [(finding.code, finding.location) for finding in findings] == [("missing-env-var", SINK)]
+    assert "SQLSTREAM_SECRET_PASSWORD" in findings[0].message
+    assert Secrets(ENV).missing(options, SINK) == []
+
+
+def test_names_come_in_order_and_once() -> None:
+    """Plain options name none."""
+    assert secret_names(["x", URL, SecretText((USER,))]) == [USER.name, PASSWORD.name]
+
+
+@pytest.mark.parametrize(
+    ("values", "text", "shown"),
+    [
+        (("hunter22",), "password=hunter22; hunter22!", "password=*****; *****!"),
+        (("hunter22",), "nothing here", "nothing here"),
+        (("hunter22",), "", ""),
+        (("hunter", "hunter22"), "hunter22 and hunter", "***** and *****"),
+        (("abcdef", "defghi"), "<abcdefghi>", "<*****>"),
+        (("abab",), "<ababab>", "<*****>"),
+        (("a.*b",), "axxb a.*b", "axxb *****"),
+        (("hunter22\n",), "hunter22", "*****"),
+        (("abc",), "abc", "abc"),
+    ],
+    ids=[
+        "twice",
+        "absent",
+        "empty",
+        "contained",
+        "overlapping",
+        "with-itself",
+        "no-pattern",
+        "line-break",
+        "too-short",
+    ],
+)
+def test_values_are_struck_out(values: tuple[str, ...], text: str, shown: str) -> None:
+    """Of secrets that overlap nothing is left; the order in which they are set does not matter."""
+    assert masking(*values).redact(text) == shown
+    assert masking(*reversed(values)).redact(text) == shown
+
+
+def test_a_secret_of_several_lines_is_struck_out_whole_and_line_by_line() -> None:
+    """Logs come line by line; only lines too short to give anything away stay."""
+    secrets = masking(KEY)
+
+    assert secrets.redact(f"key: {KEY.strip()}.") == f"key: {MASK}."
+    assert [secrets.redact(line) for line in KEY.splitlines()] == [MASK, MASK, f"  {MASK}", "ab", MASK]
+
+
+@pytest.mark.parametrize("value", ['p"ss\\w0rd', "p@ss/w0rd&", KEY, "größe-ß-数"])
+def test_a_secret_is_found_in_json_and_urls(value: str) -> None:
+    """Its escaped forms give it away as well."""
+    secrets = masking(value)
+
+    assert secrets.redact(json.dumps({"x": value.strip()})) == f'{{"x": "{MASK}"}}'
+    assert secrets.redact(f"u:{quote(value.strip(), safe='')}@h") == f"u:{MASK}@h"
+
+
+def test_bytes_of_the_environment_that_are_no_text_do_no_harm() -> None:
+    """Python holds them as lone surrogates."""
+    assert masking("caf\udce9s").redact("a caf\udce9s b") == "a ***** b"
+
+
+def test_only_secrets_are_struck_out() -> None:
+    """Other variables may be shown."""
+    assert Secrets(ENV).redact(ENV["HOME"]) == "/home/*****-of-logs"
+    assert Secrets({"HOME": "/home/me"}).redact("/home/me") == "/home/me"

@@ -1,0 +1,63 @@
+"""How the end of a query stands in run_results.json."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.state.events import QueryResult, Status
+
+RESULT = QueryResult(
+    model="orders",
+    unique_id="model.shop.orders",
+    index=1,
+    total=1,
+    status=Status.SUCCESS,
+    batches=2,
+    rows_in=10,
+    rows_out=None,
+    seconds=3.14159,
+    output="/data/orders",
+    checkpoint="/data/queries/orders/v1/checkpoint",
+)
+
+
+def test_a_result_is_plain_json() -> None:
+    """What Spark does not know is null, never 0 or -1."""
+    assert json.loads(json.dumps(RESULT.as_json())) == {
+        "unique_id": "model.shop.orders",
+        "status": "success",
+        "batches": 2,
+        "rows_in": 10,
+        "rows_out": None,
+        "duration_seconds": 3.142,
+        "output": "/data/orders",
+        "checkpoint": "/data/queries/orders/v1/checkpoint",
+        "error": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"), [(Location("models/orders.sql", 3, 2), "models/orders.sql:3:2"), (None, None)]
+)
+def test_an_error_carries_its_finding(location: Location | None, shown: str | None) -> None:
+    """Code, message, why, fix and place."""
+    finding = Finding("query-failed", "it failed", "no disk", "make room", location)
+
+    assert replace(RESULT, status=Status.ERROR, finding=finding).as_json()["error"] == {
+        "code": "query-failed",
+        "message": "it failed",
+        "why": "no disk",
+        "fix": "make room",
+        "location": shown,
+    }
+
+
+@pytest.mark.parametrize("status", Status)
+def test_only_a_skipped_query_was_not_started(status: Status) -> None:
+    """One that failed to start was tried."""
+    assert replace(RESULT, status=status).started is (status is not Status.SKIPPED)

@@ -1,0 +1,61 @@
+"""Where checkpoints, ledgers and outputs lie."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlstream.state.layout import (
+    checkpoint_path,
+    ledger_path,
+    output_path,
+    query_root,
+    version_number,
+    version_root,
+)
+
+
+@pytest.mark.parametrize(
+    ("storage", "checkpoint", "expected"),
+    [
+        ("/data", None, "/data/queries/orders"),
+        ("/data/", None, "/data/queries/orders"),
+        ("s3a://bucket/x", None, "s3a://bucket/x/queries/orders"),
+        ("/data", "own/place", "/data/own/place"),
+        ("/data", "own/place/", "/data/own/place"),
+        ("/data", "/elsewhere", "/elsewhere"),
+        ("/data", "s3a://bucket/place/", "s3a://bucket/place"),
+    ],
+)
+def test_a_query_has_a_folder_under_the_storage(storage: str, checkpoint: str | None, expected: str) -> None:
+    """A configured checkpoint takes its place; a slash at the end makes no other folder."""
+    assert query_root(storage, "orders", checkpoint) == expected
+
+
+def test_checkpoint_and_ledger_lie_beside_each_other_in_a_version() -> None:
+    """Spark's folder holds nothing but Spark's files."""
+    assert version_root("/data/queries/orders", 2) == "/data/queries/orders/v2"
+    assert checkpoint_path("/data/queries/orders", 2) == "/data/queries/orders/v2/checkpoint"
+    assert ledger_path("/data/queries/orders", 2) == "/data/queries/orders/v2/ledger.json"
+
+
+@pytest.mark.parametrize(
+    ("path", "version", "expected"),
+    [
+        ("orders", 1, "/data/orders"),
+        ("./orders/", 1, "/data/orders"),
+        ("orders/", 2, "/data/orders.v2"),
+        ("s3a://bucket/orders", 3, "s3a://bucket/orders.v3"),
+    ],
+)
+def test_each_version_has_an_output_of_its_own(path: str, version: int, expected: str) -> None:
+    """The first version has the plain path."""
+    assert output_path("/data", path, version) == expected
+
+
+@pytest.mark.parametrize(
+    ("folder", "expected"),
+    [("v1", 1), ("v12", 12), ("v0", None), ("v01", None), ("v1\n", None), ("v1.old", None), ("x1", None), ("v", None)],
+)
+def test_only_version_folders_count(folder: str, expected: int | None) -> None:
+    """Whatever else lies in a query's folder is no version."""
+    assert version_number(folder) == expected

@@ -1,0 +1,88 @@
+"""The ledger as text, and texts that are none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from identities import STATEFUL, ledger_of
+
+from sqlstream.state.ledger import Ledger, LedgerUnreadableError, SourceUse, read_ledger
+
+ACCEPTED = {"at": "2024-01-02T00:00:00+00:00", "changes": ["the SQL of `per_hour` changed"]}
+LEDGER = replace(
+    ledger_of(replace(STATEFUL, sources=(SourceUse("shop__orders", "shop.orders", "ts 10 minutes"),))),
+    accepted=(ACCEPTED,),
+)
+
+
+@pytest.mark.parametrize("ledger", [LEDGER, replace(LEDGER, output=None, accepted=())])
+def test_a_ledger_comes_back_as_it_was(ledger: Ledger) -> None:
+    """Writing and reading lose nothing, letters outside ASCII included."""
+    assert read_ledger(ledger.to_json()) == ledger
+
+
+def test_the_text_names_its_format_and_ends_with_a_line_break() -> None:
+    """Readers other than sqlstream can tell what they have."""
+    text = LEDGER.to_json()
+
+    assert json.loads(text)["ledger_version"] == 1
+    assert text.endswith("}\n")
+
+
+def test_a_torn_ledger_is_unreadable_wherever_it_is_torn() -> None:
+    """No beginning of the text passes for the whole."""
+    text = LEDGER.to_json().rstrip()
+
+    for length in range(len(text)):
+        with pytest.raises(LedgerUnreadableError):
+            read_ledger(text[:length])
+
+
+def test_a_later_format_is_refused_rather_than_guessed() -> None:
+    """The message says which format it has."""
+    later = json.dumps({**json.loads(LEDGER.to_json()), "ledger_version": 2})
+
+    with pytest.raises(LedgerUnreadableError, match="later sqlstream wrote it, in format 2"):
+        read_ledger(later)
+
+
+def test_a_key_that_is_not_known_is_passed_over() -> None:
+    """A later sqlstream may add keys within a format."""
+    more = json.dumps({**json.loads(LEDGER.to_json()), "host": "a"})
+
+    assert read_ledger(more) == LEDGER
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", '"ledger"', "{}", '{"ledger_version": "1"}', "7"])
+def test_json_that_is_no_ledger_is_unreadable(text: str) -> None:
+    """Whatever its type."""
+    with pytest.raises(LedgerUnreadableError):
+        read_ledger(text)
+
+
+@pytest.mark.parametrize(
+    ("place", "spoil"),
+    [
+        ("identity", lambda data: data.pop("identity")),
+        ("version", lambda data: data.update(version="1")),
+        ("identity.fingerprints", lambda data: data["identity"].update(fingerprints=None)),
+        ("identity.models", lambda data: data["identity"].update(models=["select 1"])),
+        ("identity.sources.0.table", lambda data: data["identity"]["sources"][0].pop("table")),
+        ("identity.stateful", lambda data: data["identity"].update(stateful="no")),
+        ("accepted.0", lambda data: data.update(accepted=["yes"])),
+    ],
+)
+def test_a_value_of_another_shape_is_named(place: str, spoil: Callable[[dict[str, Any]], object]) -> None:
+    """The message is one line and says which value it is."""
+    data = json.loads(LEDGER.to_json())
+    spoil(data)
+
+    with pytest.raises(LedgerUnreadableError) as caught:
+        read_ledger(json.dumps(data))
+
+    assert f"`{place}`" in str(caught.value)
+    assert "\n" not in str(caught.value)

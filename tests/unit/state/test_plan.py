@@ -1,0 +1,246 @@
+"""Whether a query may start on the checkpoint it has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from identities import ORDERS, STATEFUL, ZONE, ledger_of
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.state.ledger import QueryIdentity, SourceUse
+from sqlstream.state.plan import Action, CheckpointState, QueryPlan, Wishes, describe_changes, plan_query
+
+MODEL = Location("models/per_hour.sql")
+LEDGER_PATH = "/data/queries/per_hour/v1/ledger.json"
+
+STATELESS = replace(STATEFUL, stateful=False)
+CHANGED = replace(STATEFUL, fingerprints={"clean": "c1", "per_hour": "p2"})
+CHANGE = ("the SQL of `per_hour` changed",)
+
+NOTHING = CheckpointState(0, None, has_batches=False, ledger_path=LEDGER_PATH)
+USED = CheckpointState(1, ledger_of(STATEFUL), has_batches=True, ledger_path=LEDGER_PATH)
+WITHOUT_LEDGER = replace(USED, ledger=None)
+TORN = replace(WITHOUT_LEDGER, unreadable="it is not JSON: Expecting value")
+
+NONE = Wishes()
+ACCEPT = Wishes(accept_state_change=True)
+REFRESH = Wishes(full_refresh=True)
+
+
+def plan(
+    identity: QueryIdentity, state: CheckpointState, wishes: Wishes = NONE, *, restartable: bool = True
+) -> QueryPlan:
+    """Returns the plan of a query that is not refused."""
+    planned = plan_query(identity, state, wishes, restartable=restartable, location=MODEL)
+    assert isinstance(planned, QueryPlan)
+    return planned
+
+
+def refusal(identity: QueryIdentity, state: CheckpointState) -> Finding:
+    """Returns the finding of a query that is refused."""
+    refused = plan_query(identity, state, NONE, restartable=True, location=MODEL)
+    assert isinstance(refused, Finding)
+    return refused
+
+
+def test_a_query_without_a_checkpoint_starts() -> None:
+    """It writes the ledger of version 1."""
+    assert plan(STATEFUL, NOTHING) == QueryPlan(Action.START, 1, writes_ledger=True)
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_checkpoint_in_which_no_batch_has_begun_is_started_anew(version: int) -> None:
+    """Nothing has been read yet, so a changed query may have it, in the version that is there."""
+    state = replace(USED, version=version, has_batches=False)
+
+    assert plan(CHANGED, state) == QueryPlan(Action.START, version, writes_ledger=True)
+    assert plan(CHANGED, replace(state, ledger=None, unreadable="torn")).action is Action.START
+
+
+@pytest.mark.parametrize("identity", [STATEFUL, STATELESS])
+def test_a_query_that_has_not_changed_resumes(identity: QueryIdentity) -> None:
+    """Its ledger stays as it was written."""
+    state = replace(USED, version=2, ledger=ledger_of(identity))
+
+    assert plan(identity, state) == QueryPlan(Action.RESUME, 2, writes_ledger=False)
+
+
+def test_a_stateless_query_may_change() -> None:
+    """It resumes, and the ledger tells of the new query."""
+    state = replace(USED, ledger=ledger_of(STATELESS))
+
+    assert plan(replace(CHANGED, stateful=False), state) == QueryPlan(
+        Action.RESUME, 1, writes_ledger=True, changes=CHANGE
+    )
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_changed_query_that_keeps_or_kept_state_is_refused(before: bool) -> None:
+    """Before or after is enough: the other side would find state that is not its own, or none."""
+    state = replace(USED, ledger=ledger_of(replace(STATEFUL, stateful=before)))
+
+    finding = refusal(replace(CHANGED, stateful=not before), state)
+
+    assert (finding.code, finding.location) == ("state-change", MODEL)
+    assert CHANGE[0] in finding.why
+    assert LEDGER_PATH in finding.why
+    assert "--full-refresh per_hour" in finding.fix
+    assert "--accept-state-change per_hour" in finding.fix
+
+
+def test_an_accepted_change_resumes_on_the_old_state() -> None:
+    """The plan says what was accepted, and the ledger is written anew."""
+    assert plan(CHANGED, USED, ACCEPT) == QueryPlan(Action.RESUME, 1, writes_ledger=True, changes=CHANGE, accepted=True)
+
+
+def test_accepting_where_nothing_changed_changes_nothing() -> None:
+    """The flag may stay in a script."""
+    assert plan(STATEFUL, USED, ACCEPT) == plan(STATEFUL, USED)
+
+
+@pytest.mark.parametrize("wishes", [NONE, ACCEPT])
+@pytest.mark.parametrize("stateful", [True, False])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (("parquet", "per_hour"), ("parquet", "hourly")),
+        (("parquet", "per_hour"), ("json", "per_hour")),
+        (("noop", None), ("parquet", "per_hour")),
+    ],
+)
+def test_files_go_on_only_where_they_began(
+    before: tuple[str, str | None], after: tuple[str, str], stateful: bool, wishes: Wishes
+) -> None:
+    """Spark would fail at its tenth batch with an output that nobody can read; no flag can accept that."""
+    old = replace(STATEFUL, stateful=stateful, sink_format=before[0], sink_path=before[1])
+    new = replace(STATEFUL, stateful=stateful, sink_format=after[0], sink_path=after[1])
+
+    finding = plan_query(new, replace(USED, ledger=ledger_of(old)), wishes, restartable=True, location=MODEL)
+
+    assert isinstance(finding, Finding)
+    assert (finding.code, finding.location) == ("sink-change", MODEL)
+    assert "--full-refresh per_hour" in finding.fix
+
+
+def test_a_full_refresh_may_change_the_sink() -> None:
+    """A new checkpoint begins its output."""
+    assert plan(replace(STATEFUL, sink_path="hourly"), USED, REFRESH).action is Action.REFRESH
+
+
+def test_a_sink_without_files_may_take_over() -> None:
+    """The ledger tells of it, so that the old files are not gone on with later."""
+    console = replace(STATEFUL, sink_format="console", sink_path=None)
+
+    assert plan(console, USED) == QueryPlan(Action.RESUME, 1, writes_ledger=True)
+
+
+def test_another_spelling_of_a_path_is_no_change() -> None:
+    """A slash at the end and `./` lead to the same folder."""
+    assert plan(replace(STATEFUL, sink_path="./per_hour/"), USED) == plan(STATEFUL, USED)
+
+
+@pytest.mark.parametrize("state", [USED, WITHOUT_LEDGER, TORN, replace(USED, has_batches=False)])
+def test_a_full_refresh_starts_the_next_version(state: CheckpointState) -> None:
+    """Whatever lies there: the old version is kept, and a change needs no other permission."""
+    assert plan(CHANGED, state, REFRESH) == QueryPlan(Action.REFRESH, 2, writes_ledger=True)
+
+
+def test_a_full_refresh_of_nothing_is_a_start() -> None:
+    """There is nothing to keep."""
+    assert plan(STATEFUL, NOTHING, REFRESH) == QueryPlan(Action.START, 1, writes_ledger=True)
+
+
+@pytest.mark.parametrize(("state", "version"), [(NOTHING, 1), (USED, 2), (TORN, 2)])
+def test_a_query_that_spark_cannot_restart_has_a_new_version_each_run(state: CheckpointState, version: int) -> None:
+    """So a change to it is never refused."""
+    expected = QueryPlan(Action.FRESH_EACH_RUN, version, writes_ledger=True)
+
+    assert plan(CHANGED, state, restartable=False) == expected
+
+
+@pytest.mark.parametrize("identity", [STATEFUL, STATELESS])
+@pytest.mark.parametrize("state", [WITHOUT_LEDGER, TORN])
+def test_a_used_checkpoint_whose_ledger_cannot_be_read_is_refused(
+    state: CheckpointState, identity: QueryIdentity
+) -> None:
+    """Nobody can tell whether it kept state; the finding says what is wrong with the file."""
+    finding = refusal(identity, state)
+
+    assert (finding.code, finding.location) == ("ledger-unreadable", MODEL)
+    assert (state.unreadable or "is missing") in finding.message
+    assert LEDGER_PATH in finding.why
+
+
+@pytest.mark.parametrize(
+    ("state", "change"),
+    [(WITHOUT_LEDGER, "its ledger is missing"), (TORN, f"its ledger cannot be read: {TORN.unreadable}")],
+)
+def test_an_unreadable_ledger_may_be_accepted(state: CheckpointState, change: str) -> None:
+    """A new ledger is written, and tells why."""
+    assert plan(STATEFUL, state, ACCEPT) == QueryPlan(
+        Action.RESUME, 1, writes_ledger=True, changes=(change,), accepted=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (STATEFUL, ()),
+        (replace(STATEFUL, models={"clean": "select  1", "per_hour": "SELECT"}), ()),
+        (CHANGED, CHANGE),
+        (replace(STATEFUL, fingerprints={"clean": "c2", "per_hour": "p1"}), ("the SQL of `clean` changed",)),
+        (replace(STATEFUL, fingerprints={"clean": "c1", "more": "m1", "per_hour": "p1"}), ("`more` was added",)),
+        (replace(STATEFUL, fingerprints={"per_hour": "p1"}), ("`clean` was removed",)),
+        (replace(STATEFUL, output_mode="update"), ("the output mode changed from append to update",)),
+        (
+            replace(STATEFUL, sources=(ORDERS, replace(ORDERS, name="shop__orders__2"))),
+            ("the sources changed from shop.orders to shop.orders, shop.orders",),
+        ),
+        (
+            replace(STATEFUL, sources=(SourceUse("shop__orders", "shop.orders", "ts 10 minutes"),)),
+            ("the sources changed from shop.orders to shop.orders (watermark ts 10 minutes)",),
+        ),
+        (replace(STATEFUL, sources=()), ("the sources changed from shop.orders to none",)),
+        (replace(STATEFUL, settings={ZONE: "Europe/Berlin"}), ("the time zone changed from UTC to Europe/Berlin",)),
+        (replace(STATEFUL, settings={ZONE: "UTC", "spark.sql.shuffle.partitions": "9"}), ()),
+    ],
+)
+def test_each_change_of_meaning_is_named(new: QueryIdentity, expected: tuple[str, ...]) -> None:
+    """Looks, and settings that Spark keeps in the checkpoint itself, do not count."""
+    assert describe_changes(STATEFUL, new) == expected
+
+
+def test_changes_come_together() -> None:
+    """One refusal names them all."""
+    new = replace(
+        STATEFUL,
+        fingerprints={"other": "o1", "per_hour": "p2"},
+        output_mode="complete",
+        sources=(replace(ORDERS, table="shop.returns"),),
+        settings={ZONE: "Asia/Tokyo"},
+    )
+
+    assert len(describe_changes(STATEFUL, new)) == 6
+
+
+def test_another_watermark_delay_of_a_source_is_a_change() -> None:
+    """Spark would mix both delays in silence."""
+    hour, minutes = (replace(ORDERS, watermark=f"ts {delay}") for delay in ("1 hour", "10 minutes"))
+
+    changes = describe_changes(replace(STATEFUL, sources=(hour,)), replace(STATEFUL, sources=(minutes,)))
+
+    assert changes == (
+        "the sources changed from shop.orders (watermark ts 1 hour) to shop.orders (watermark ts 10 minutes)",
+    )
+
+
+def test_a_rename_with_previous_name_is_no_change() -> None:
+    """The query keeps its id, and its own SQL is compared under the new name."""
+    renamed = replace(STATEFUL, model="hourly", fingerprints={"clean": "c1", "hourly": "p1"})
+
+    assert describe_changes(STATEFUL, renamed) == ()
+    assert describe_changes(STATEFUL, replace(renamed, fingerprints={"clean": "c1", "hourly": "p2"})) == (
+        "the SQL of `hourly` changed",
+    )

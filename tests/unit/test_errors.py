@@ -1,0 +1,60 @@
+"""The tree of errors, and the table of codes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sqlstream
+from sqlstream.errors import CODES, Finding, FindingsError, Severity, SqlstreamError, UsageError
+from sqlstream.location import Location
+
+PACKAGE = Path(sqlstream.errors.__file__).parent
+PLACED = Finding("unknown-ref", "no model `a`", "why", "fix", Location("models/b.sql", 3, 2))
+UNPLACED = Finding("java-missing", "none was found", "why", "fix", severity=Severity.WARNING)
+
+
+def test_an_error_says_each_finding_on_its_own() -> None:
+    """Callers of the Python API see code, place and message; a finding without a place shows none."""
+    error = FindingsError(iter([PLACED, UNPLACED]))
+
+    assert error.findings == (PLACED, UNPLACED)
+    assert str(error) == ("models/b.sql:3:2: [unknown-ref] no model `a`; warning: [java-missing] none was found")
+
+
+def test_only_errors_stop_a_stage() -> None:
+    """A finding is an error unless it says otherwise."""
+    assert PLACED.is_error
+    assert not UNPLACED.is_error
+
+
+@pytest.mark.parametrize("error", [FindingsError([PLACED]), UsageError("--vars is no mapping")])
+def test_everything_raised_is_of_one_tree(error: Exception) -> None:
+    """One `except` catches all that sqlstream raises on purpose."""
+    assert isinstance(error, SqlstreamError)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_code_is_words_with_hyphens_and_its_entry_a_sentence(code: str) -> None:
+    """The table is printed as documentation."""
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", code)
+    assert re.fullmatch(r"([A-Z]|[a-z_]+\(\))[^\n]+\.", CODES[code])
+
+
+def test_every_code_that_is_used_is_in_the_table() -> None:
+    """No finding has a code that its documentation does not know."""
+    used = {code for path in PACKAGE.rglob("*.py") for code in codes_in(path)}
+
+    assert used - set(CODES) == set()
+
+
+def codes_in(path: Path) -> Iterator[str]:
+    """Yields the codes that a module writes out in calls of `Finding`."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
+            codes = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "code")]
+            yield from (code.value for code in codes if isinstance(code, ast.Constant) and isinstance(code.value, str))

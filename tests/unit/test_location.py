@@ -1,0 +1,63 @@
+"""Places in files, and the way back from compiled text to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlstream.location import Location, Place, Segment, SourceMap, location_at
+
+MODEL = "models/orders.sql"
+CALL = Location(MODEL, 2, 5)
+SOURCE_MAP = SourceMap(
+    (
+        Segment(0, Place(Location(MODEL, 1, 1)), linear=True),
+        Segment(7, Place(CALL), linear=False),
+        Segment(12, Place(Location("macros/money.sql", 3, 9), (CALL,)), linear=True),
+    )
+)
+
+
+def test_a_location_reads_as_editors_take_it() -> None:
+    """File, line and column with colons between."""
+    assert str(Location(MODEL, 7, 14)) == "models/orders.sql:7:14"
+    assert str(Location(MODEL)) == "models/orders.sql:1:1"
+
+
+def test_locations_order_by_file_then_line_then_column() -> None:
+    """Line 10 comes after line 9, whatever their texts say."""
+    places = [Location("b.sql"), Location("a.sql", 10), Location("a.sql", 9, 2), Location("a.sql", 9, 1)]
+
+    assert sorted(places) == [
+        Location("a.sql", 9, 1),
+        Location("a.sql", 9, 2),
+        Location("a.sql", 10),
+        Location("b.sql"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"),
+    [
+        (0, Place(Location(MODEL, 1, 1))),
+        (6, Place(Location(MODEL, 1, 7))),
+        (7, Place(CALL)),
+        (11, Place(CALL)),
+        (12, Place(Location("macros/money.sql", 3, 9), (CALL,))),
+        (15, Place(Location("macros/money.sql", 3, 12), (CALL,))),
+    ],
+)
+def test_columns_advance_only_in_template_text(offset: int, expected: Place) -> None:
+    """All of an expression's output was written at the expression; template text moves on with the offset."""
+    assert SOURCE_MAP.locate(offset) == expected
+
+
+def test_the_outermost_place_is_in_the_model() -> None:
+    """For text of a macro it is the line that called it, for the model's own text that text's place."""
+    assert SOURCE_MAP.locate(12).outermost == CALL
+    assert SOURCE_MAP.locate(3).outermost == Location(MODEL, 1, 4)
+
+
+@pytest.mark.parametrize(("offset", "line", "column"), [(0, 1, 1), (2, 1, 3), (3, 2, 1), (4, 3, 1), (6, 3, 3)], ids=str)
+def test_an_offset_in_a_file_has_a_line_and_a_column(offset: int, line: int, column: int) -> None:
+    """A line break belongs to the line it ends; the end of the text is a place too."""
+    assert location_at("a.yml", "ab\n\ncd", offset) == Location("a.yml", line, column)
