@@ -126,14 +126,25 @@ def read_parquet() -> Callable[[Path], list[dict[str, Any]]]:
     import pyarrow.parquet as pq
 
     def read(folder: Path) -> list[dict[str, Any]]:
+        logs = sorted(
+            (path for path in (folder / "_spark_metadata").iterdir() if path.name[0].isdigit()),
+            key=lambda path: int(path.name.split(".")[0]),
+        )
+        compacted = [index for index, log in enumerate(logs) if log.suffix == ".compact"]
         names: list[Path] = []
-        for log in sorted((folder / "_spark_metadata").iterdir()):
-            if not log.name.startswith("."):
-                lines = log.read_text().splitlines()[1:]
-                names += [Path(json.loads(line)["path"].removeprefix("file://")) for line in lines]
-        return [row for name in names for row in pq.read_table(name, partitioning="hive").to_pylist()]
+        for log in logs[max(compacted, default=0) :]:
+            names += [
+                Path(json.loads(line)["path"].removeprefix("file://")) for line in log.read_text().splitlines()[1:]
+            ]
+        return [row | _partition(name) for name in names for row in pq.read_table(name, partitioning=None).to_pylist()]
 
     return read
+
+
+def _partition(file: Path) -> dict[str, str]:
+    """The columns that stand in the names of a file's folders."""
+    pairs = (part.split("=", 1) for part in file.parts if "=" in part)
+    return {pair[0]: pair[1] for pair in pairs}
 
 
 @pytest.fixture(scope="module")

@@ -101,7 +101,7 @@ def test_what_is_wrong_in_java_is_said_without_its_traces(orders: ProjectFolder)
     version, found, *lines = said.splitlines()
     assert "sqlstream" in version
     assert "Found 1 model" in found
-    assert lines[0].startswith("models/poor.sql:1:41: [sql-analysis]")
+    assert lines[0].startswith("models/poor.sql:1:37: [sql-analysis]")
     assert len(lines) == 3
     for text in (ran, said):
         assert "\tat " not in text
