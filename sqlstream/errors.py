@@ -125,6 +125,7 @@ CODES: dict[str, str] = {
     "java-missing": "No working Java was found.",
     "java-too-old": "The Java found is older than Spark needs.",
     "spark-start": "Spark does not start.",
+    "unsupported-target": "A target that this version compiles for but does not run on.",
     "source-unreadable": "Spark cannot open a source or seed.",
     "sql-syntax": "Spark cannot read a model's SQL.",
     "sql-analysis": "Spark refuses a model's SQL.",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlstream.app.logs import open_log
+from sqlstream.app.logs import TEMPLATE_LOGGER, open_log
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compile import compile_project
 from sqlstream.compiler.compiled import CompiledProject
@@ -18,7 +18,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files import find_project_root
 from sqlstream.project.loading import load_project
 
-logger = logging.getLogger("sqlstream")
+logger = logging.getLogger(TEMPLATE_LOGGER)
 
 
 @dataclass(frozen=True)

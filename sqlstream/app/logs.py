@@ -9,6 +9,10 @@ from pathlib import Path
 
 from sqlstream.spark.secrets import Secrets
 
+FILE_LAYOUT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+TEMPLATE_LOGGER = "sqlstream.template"
+"""What templates log; `log(message, info=True)` is also printed, as in dbt."""
+
 MAX_BYTES = 10_000_000
 BACKUPS = 5
 """Size of one log file, and how many older ones are kept."""
@@ -17,8 +21,8 @@ BACKUPS = 5
 class RedactingFormatter(logging.Formatter):
     """Formats a record and then strikes out every secret, whatever part of the record it stood in."""
 
-    def __init__(self, secrets: Secrets) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    def __init__(self, secrets: Secrets, layout: str = FILE_LAYOUT) -> None:
+        super().__init__(layout)
         self._secrets = secrets
 
     def format(self, record: logging.LogRecord) -> str:
@@ -34,9 +38,8 @@ def open_log(root: Path, env: Mapping[str, str]) -> None:
     logger = logging.getLogger("sqlstream")
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
-    for handler in list(logger.handlers):
-        logger.removeHandler(handler)
-        handler.close()
+    _remove_handlers(logger)
+    _print_templates_messages(env)
     try:
         (root / "logs").mkdir(exist_ok=True)
         handler = RotatingFileHandler(
@@ -47,3 +50,18 @@ def open_log(root: Path, env: Mapping[str, str]) -> None:
         return
     handler.setFormatter(RedactingFormatter(Secrets(env)))
     logger.addHandler(handler)
+
+
+def _print_templates_messages(env: Mapping[str, str]) -> None:
+    logger = logging.getLogger(TEMPLATE_LOGGER)
+    _remove_handlers(logger)
+    printed = logging.StreamHandler()
+    printed.setLevel(logging.INFO)
+    printed.setFormatter(RedactingFormatter(Secrets(env), "%(message)s"))
+    logger.addHandler(printed)
+
+
+def _remove_handlers(logger: logging.Logger) -> None:
+    for handler in list(logger.handlers):
+        logger.removeHandler(handler)
+        handler.close()

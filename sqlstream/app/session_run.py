@@ -18,7 +18,7 @@ from sqlstream.spark.memory import memory_table
 from sqlstream.spark.prepare import PreparedQuery, prepare_query
 from sqlstream.spark.runner import Runner
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import SparkRuntime, start_spark
+from sqlstream.spark.session import SparkLaunch, SparkRuntime, start_spark
 from sqlstream.spark.start import StartOrder
 from sqlstream.spark.storage import Storage, read_checkpoint, storage_for, write_ledger
 from sqlstream.state.events import Notice, ProjectFound, QueryResult, RunEvent
@@ -46,6 +46,7 @@ def run_queries(
     loaded: Loaded, models: Sequence[CompiledModel], request: RunRequest, tell: Callable[[RunEvent], None]
 ) -> tuple[QueryResult, ...]:
     """Runs `models` in one Spark session and returns their results. Raises: FindingsError, with nothing started."""
+    _check_target(loaded)
     java = find_java(request.project.env)
     if isinstance(java, Finding):
         raise FindingsError([java])
@@ -77,6 +78,20 @@ def _found(loaded: Loaded, runtime: SparkRuntime) -> ProjectFound:
     )
 
 
+def _check_target(loaded: Loaded) -> None:
+    target = loaded.compiled.project.target
+    if target.remote is None:
+        return
+    problem = Finding(
+        "unsupported-target",
+        f"target `{target.name}` runs over Spark Connect, which this version cannot start queries on",
+        f"remote: {target.remote} gives no access to what a run needs of Spark's own process",
+        "give the target a master: such as local[*] or spark://host:7077",
+        target.location,
+    )
+    raise FindingsError([problem])
+
+
 def storage_base(loaded: Loaded) -> str:
     """Returns the target's storage as an absolute path or URI."""
     project = loaded.compiled.project
@@ -89,13 +104,8 @@ def start_session(loaded: Loaded, secrets: Secrets) -> SparkRuntime:
     missing = secrets.missing(project.target.spark, project.target.location)
     if missing:
         raise FindingsError(missing)
-    return start_spark(
-        project.target,
-        secrets,
-        app_name=f"sqlstream {project.name}",
-        warehouse=join(storage_base(loaded), "warehouse"),
-        on_log=spark_logger.info,
-    )
+    settings = SparkLaunch(f"sqlstream {project.name}", join(storage_base(loaded), "warehouse"), spark_logger.info)
+    return start_spark(project.target, secrets, settings)
 
 
 def _check_all(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from sqlstream.cli.run import run
 from sqlstream.cli.words import join_selectors
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.report.findings import findings_text
+from sqlstream.spark.secrets import Secrets
 from sqlstream.version import __version__
 
 DONE, FAILED, UNUSABLE = 0, 1, 2
@@ -41,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(code if isinstance(code, int) else DONE)
     except FindingsError as error:
         click.echo(findings_text(error.findings), err=True)
-        _trace("--debug" in given)
+        _trace(given)
         sys.exit(FAILED)
     except UsageError as error:
         click.echo(f"Error: {error}", err=True)
@@ -56,12 +58,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.close()  # the reader of our output has gone, as with `| head`; nobody is left to tell
         sys.exit(FAILED)
     except Exception as error:
-        click.echo(f"Unexpected fault: {type(error).__name__}: {error}", err=True)
+        click.echo(_redacted(f"Unexpected fault: {type(error).__name__}: {error}"), err=True)
         click.echo("  This is a bug in sqlstream. Run again with --debug to see where it happened.", err=True)
-        _trace("--debug" in given)
+        _trace(given)
         sys.exit(UNUSABLE)
 
 
-def _trace(wanted: bool) -> None:
-    if wanted:
-        click.echo(traceback.format_exc(), err=True)
+def _trace(given: Sequence[str]) -> None:
+    if "--debug" in given or os.environ.get("SQLSTREAM_DEBUG"):
+        click.echo(_redacted(traceback.format_exc()), err=True)
+
+
+def _redacted(text: str) -> str:
+    return Secrets(os.environ).redact(text)

@@ -10,8 +10,10 @@ import click
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run import run_models
 from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
+from sqlstream.errors import FindingsError
 from sqlstream.report.run_json import JsonReporter
 from sqlstream.report.run_text import TextReporter, summary_text
+from sqlstream.state.events import Warned
 
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -90,10 +92,21 @@ def run(
         debug=debug,
     )
     if log_format == "json":
-        reporter = JsonReporter(click.echo)
+        return _run_for_machines(request)
+    outcome = run_models(request, TextReporter(click.echo))
+    click.echo(summary_text(outcome.results, len(outcome.warnings), Path.cwd()))
+    return 0 if outcome.succeeded else 1
+
+
+def _run_for_machines(request: RunRequest) -> int:
+    """The same with JSON lines for everything that is told, findings that refuse the run included."""
+    reporter = JsonReporter(click.echo)
+    try:
         outcome = run_models(request, reporter)
-        reporter.done(outcome.results, succeeded=outcome.succeeded)
-    else:
-        outcome = run_models(request, TextReporter(click.echo))
-        click.echo(summary_text(outcome.results, len(outcome.warnings), Path.cwd()))
+    except FindingsError as error:
+        for finding in error.findings:
+            reporter(Warned(finding))
+        reporter.done((), succeeded=False)
+        return 1
+    reporter.done(outcome.results, succeeded=outcome.succeeded)
     return 0 if outcome.succeeded else 1

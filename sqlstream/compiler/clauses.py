@@ -100,7 +100,7 @@ def skip_primary_clauses(tokens: Tokens, index: int) -> int:
         if after == index:
             break
         index = after
-    return index
+    return min(index, len(tokens))  # SQL that breaks off in the middle of a clause has fewer tokens than it needs
 
 
 def _skip_primary_clause(tokens: Tokens, index: int) -> int:
@@ -163,7 +163,8 @@ def skip_watermark(tokens: Tokens, index: int) -> int:
         if tokens[delay].key in (")", ",", ";", "SELECT", "JOIN"):
             return index
         delay = skip_parentheses(tokens, delay) if tokens[delay].key == "(" else delay + 1
-    return _skip_interval(tokens, delay + 3) if at(tokens, delay + 2).key == "INTERVAL" else index
+    after = _skip_interval(tokens, delay + 3) if at(tokens, delay + 2).key == "INTERVAL" else index
+    return min(after, len(tokens))
 
 
 def _skip_interval(tokens: Tokens, index: int) -> int:

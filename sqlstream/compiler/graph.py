@@ -129,7 +129,7 @@ def _cycle_finding(circle: Sequence[str], models: Mapping[str, RenderedModel]) -
         "cycle",
         "models depend on each other in a circle: " + " -> ".join(ring),
         "a stream cannot read its own output: each model must be computable from those before it",
-        f"remove one of these references, for example `{ring[1]}` from `{ring[0]}`",
+        f"remove one of these references, for example ref('{ring[1]}') in `{ring[0]}`",
         _reference_to(model, ring[1]),
     )
 

@@ -4,7 +4,7 @@ and the second reference to a stream within one text gets a name of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import Read
@@ -29,10 +29,11 @@ class Rewritten:
 
 
 def rewrite_model(
-    rendered: RenderedModel, renderer: ModelRenderer, names: Names, parents: Iterable[str], streaming: frozenset[str]
+    rendered: RenderedModel, renderer: ModelRenderer, names: Names, parents: Sequence[str], streaming: frozenset[str]
 ) -> Rewritten:
     """Returns the rewritten SQL of one model whose parents are `parents`; `streaming` are all nodes that stream."""
     views = {view_of(node): node for node in parents}
+    clash = _clash(parents, rendered)
     try:
         tokens = tokenize(rendered.sql)
     except SqlTokenError as error:
@@ -56,13 +57,31 @@ def rewrite_model(
     for view, node in views.items():
         reads.setdefault(view, Read(view, node))
     findings = tuple(_finding(problem, rendered, renderer) for problem in problems)
-    return Rewritten(apply_edits(rendered.sql, (*edits, *renames)), tuple(reads.values()), findings)
+    return Rewritten(apply_edits(rendered.sql, (*edits, *renames)), tuple(reads.values()), (*clash, *findings))
 
 
 def view_of(node_id: str) -> str:
     """Returns the plain (unquoted) name of the temp view of a node."""
     kind, _, *parts = node_id.split(".")
     return "__".join(parts) if kind == "source" else parts[-1]
+
+
+def _clash(parents: Sequence[str], rendered: RenderedModel) -> tuple[Finding, ...]:
+    """The finding for two different inputs of one model whose views Spark could not tell apart."""
+    by_view: dict[str, list[str]] = {}
+    for node in parents:
+        by_view.setdefault(view_of(node).lower(), []).append(node)
+    return tuple(
+        Finding(
+            "duplicate-name",
+            f"`{rendered.file.name}` reads two inputs that would both be the view `{view}`",
+            " and ".join(nodes) + " have the same view name, whatever its letters' case",
+            "rename one of them",
+            rendered.file.location,
+        )
+        for view, nodes in by_view.items()
+        if len(nodes) > 1
+    )
 
 
 def _reads(views: dict[str, str]) -> tuple[Read, ...]:

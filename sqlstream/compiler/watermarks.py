@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import pairwise
 
 from sqlstream.compiler.edits import Edit, spaced
 from sqlstream.compiler.hints import Hint, HintItem, HintProblem, read_hints, unknown_hint
@@ -79,7 +80,8 @@ def _in_reach(hint: Hint, item: HintItem, relations: tuple[Relation, ...]) -> li
     """Returns the relations of the FROM clause that belongs to the hint's SELECT; there is at least one."""
     if hint.select is None:
         why = "Spark reads hints only there, before DISTINCT and before the first column"
-        raise _MisplacedError(item.start, "a WATERMARK hint must directly follow SELECT", why, "move it behind SELECT")
+        fix = f"write it right after the word SELECT: SELECT /*+ {_EXAMPLE} */"
+        raise _MisplacedError(item.start, "a WATERMARK hint must directly follow SELECT", why, fix)
     found = [relation for relation in relations if relation.select == hint.select]
     if not found:
         why = "the hint names a column of a relation in the FROM clause of its own SELECT"
@@ -100,19 +102,19 @@ def _read(item: HintItem) -> _Watermark:
         len(column) % 2 == 1 and all(part.is_name for part in parts) and all(dot.key == "." for dot in column[1::2])
     )
     if not is_path or len(parts) > 2:
-        raise _not_a_column(column, is_path)
+        raise _not_a_column(column, is_path=is_path)
     return _Watermark(parts[0] if len(parts) == 2 else None, parts[-1].text, _delay(delay))
 
 
-def _not_a_column(argument: Tokens, is_path: bool) -> _MisplacedError:
+def _not_a_column(argument: Tokens, *, is_path: bool) -> _MisplacedError:
     """Returns the error of an expression, or of the path to a field (Spark's clause takes both, but adds a column)."""
-    text = ("" if is_path else " ").join(_one_line(token.text) for token in argument)
+    text = _as_written(argument)
     if argument[0].kind is Kind.STRING:
         why = "WATERMARK takes the column first, without quotes"
-        return _MisplacedError(argument[0].start, f"{text} is not a column", why, f"write {_EXAMPLE}")
+        return _MisplacedError(argument[0].start, f"the text {text} is not a column", why, f"write {_EXAMPLE}")
     return _MisplacedError(
         argument[0].start,
-        f"{text} is not a column, but {'a field within one' if is_path else 'an expression'}",
+        f"`{text}` is not a column, but {'a field within one' if is_path else 'an expression'}",
         "Spark would put the watermark on a new column, and not on what the query goes on to use",
         f"write Spark's own clause, WATERMARK {text} AS event_time DELAY OF ..., and use event_time",
     )
@@ -129,7 +131,7 @@ def _delay(tokens: Tokens) -> str:
             return " ".join(["INTERVAL", *(token.text for token in rest)])
         return parse_interval(" ".join(map(_value, rest)) if first.key == "INTERVAL" else _one_line(first.text)).clause
     except IntervalError as error:
-        text = " ".join(_one_line(token.text) for token in tokens)
+        text = _as_written(tokens)
         raise _MisplacedError(first.start, f"{text} is not a delay", error.why, error.fix) from error
 
 
@@ -143,6 +145,12 @@ def _value(token: Token) -> str:
     return token.text.lstrip("rR")[1:-1] if token.kind is Kind.STRING else token.text
 
 
+def _as_written(tokens: Tokens) -> str:
+    """Returns tokens on one line, with a blank wherever something stands between two of them."""
+    gaps = ["", *(" " if after.start > before.end else "" for before, after in pairwise(tokens))]
+    return "".join(gap + _one_line(token.text) for gap, token in zip(gaps, tokens, strict=True))
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -154,7 +162,7 @@ def _choose(item: HintItem, watermark: _Watermark, found: list[Relation]) -> Rel
         if len(outer) == 1:
             return outer[0]
         names = [relation.visible_name for relation in found if relation.visible_name]
-        fix = f"write WATERMARK({names[0]}.{watermark.column}, ...)" if names else "give the relations aliases"
+        fix = f"for example WATERMARK({names[0]}.{watermark.column}, ...)" if names else "give the relations aliases"
         why = f"the FROM clause has {len(outer)} relations" + (f": {', '.join(names)}" if names else "")
         raise _MisplacedError(item.start, f"it is not clear which relation's `{watermark.column}` is meant", why, fix)
     qualifier = watermark.qualifier.name

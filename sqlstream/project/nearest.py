@@ -29,5 +29,5 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     if close:
         return f"did you mean {' or '.join(quoted(candidate) for candidate in close)}?"
     if known:
-        return f"use one of {quoted_list(sorted(known))}"
+        return f"use {'one of ' if len(known) > 1 else ''}{quoted_list(sorted(known))}"
     return f"declare {quoted(name)} first: so far there is none"

@@ -49,7 +49,8 @@ def parse_interval(value: object, *, zero: bool = False) -> str:
     """
     match = _INTERVAL.fullmatch(value) if isinstance(value, str) and len(value) <= LONGEST_INTERVAL else None
     if match is None:
-        raise invalid(f"cannot be {given(value)}", "write a number and a unit, for example `10 seconds` or `5 minutes`")
+        fix = "write a number and a whole word for the unit, for example `10 seconds` or `5 minutes`"
+        raise invalid(f"cannot be {given(value)}", fix)
     pairs = _PAIR.findall(match[1])
     if not zero and all(float(number) == 0 for number, _ in pairs):
         raise invalid(f"cannot be {given(value)}", "write an interval longer than nothing, for example `10 seconds`")

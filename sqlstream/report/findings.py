@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from itertools import groupby
 from typing import Any
 
 from sqlstream.errors import Finding
@@ -14,9 +15,16 @@ NOWHERE = Location("")
 
 
 def finding_text(finding: Finding) -> str:
-    """Returns the three lines of a finding, and one more for each line of the model that led into a macro."""
-    calls = [f"  called from: {call}" for call in reversed(finding.calls)]
+    """Returns the three lines of a finding, and one more for each line of the model that led into a macro.
+
+    Calls from one and the same place, those of a macro that calls itself, are one line.
+    """
+    calls = [_call_line(call, len(list(same))) for call, same in groupby(reversed(finding.calls))]
     return "\n".join([finding.head, *calls, f"  why: {finding.why}", f"  fix: {finding.fix}"])
+
+
+def _call_line(call: Location, times: int) -> str:
+    return f"  called from: {call}" + (", again and again" if times > 1 else "")
 
 
 def findings_text(findings: Iterable[Finding]) -> str:

@@ -85,19 +85,23 @@ def _check_output(model: CompiledModel, output: Output, frame: DataFrame, secret
     """Has Spark check the output mode and the sink, as start() and the first batch would."""
     findings = _partition_findings(model, output, frame)
     mode = model.config.output_mode
-    checks: tuple[tuple[str, str, Callable[[], None]], ...] = (
-        ("output-mode", f"`{model.name}` cannot stream in {mode} mode", lambda: check_streaming(frame, mode)),
+    mode_fix = "use another output_mode, or a watermark: /*+ WATERMARK(column, '10 minutes') */ on the event time"
+    columns_fix = f"cast or leave out the column, or use a sink that is not {output.format}"
+    checks: tuple[tuple[str, str, str, Callable[[], None]], ...] = (
+        ("output-mode", f"`{model.name}` cannot stream in {mode} mode", mode_fix, lambda: check_streaming(frame, mode)),
         (
             "sink-schema",
             f"sink `{output.sink}` cannot take the columns of `{model.name}`",
+            columns_fix,
             lambda: _check_columns(output, frame),
         ),
     )
-    for code, what, check in checks:
+    place = at(model.file.location)
+    for code, what, fix, check in checks:
         try:
             check()
         except PySparkException as error:
-            findings.append(error_finding(error, code=code, what=what, place=at(model.file.location), secrets=secrets))
+            findings.append(error_finding(error, code=code, what=what, place=place, secrets=secrets, fix=fix))
     if findings:
         raise FindingsError(findings)
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-import pyspark
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.values import Target
 from sqlstream.spark.jvm import launch_jvm
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.spark_errors import read_error
 
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 TIME_ZONE = "spark.sql.session.timeZone"
@@ -27,6 +32,14 @@ FROZEN_SETTINGS = (PARTITIONS, PROVIDER, POLICY)
 """Settings that Spark keeps from a checkpoint's first batch on, so a resumed query gets the ledger's."""
 
 LOOPBACK = "127.0.0.1"
+
+NAMED_SOURCES_SINCE = (4, 3)
+"""The first Spark whose checkpoints know a source by its name."""
+
+LOG_LINES_KEPT = 200
+"""Lines of the JVM's log that are looked through for the reason when Spark does not start."""
+
+_JVM_REASON = re.compile(r"(?i)^(error:|exception in|invalid |could not |caused by:)|Exception: ")
 
 
 @dataclass(frozen=True)
@@ -83,23 +96,56 @@ def _local_cores(master: str) -> int:
     return int(inside) if inside.isdigit() else 1
 
 
-def start_spark(
-    target: Target, secrets: Secrets, *, app_name: str, warehouse: str, on_log: Callable[[str], None]
-) -> SparkRuntime:
-    """Starts Spark and returns it; every line of the JVM's log goes to `on_log`."""
+@dataclass(frozen=True)
+class SparkLaunch:
+    """What a start of Spark needs besides the target: the application's name, the folder of managed tables, and who
+    takes each line of the JVM's log.
+    """
+
+    app_name: str
+    warehouse: str
+    on_log: Callable[[str], None]
+
+
+def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
+    """Starts Spark and returns it. Raises: FindingsError, with what Spark or the JVM said."""
     _prepare_environment(target)
     silence_pyspark()
     conf = SparkConf(loadDefaults=False)
-    conf.setAll(list(spark_settings(target, app_name, warehouse).items()))
+    conf.setAll(list(spark_settings(target, launch.app_name, launch.warehouse).items()))
+    said: deque[str] = deque(maxlen=LOG_LINES_KEPT)
+
+    def keep(line: str) -> None:
+        said.append(line)
+        launch.on_log(line)
+
+    try:
+        context = _start_context(conf, keep)
+    except (PySparkException, Py4JError) as error:
+        raise FindingsError([_start_finding(target, error, said, secrets)]) from error
+    hidden = {name: value for name, value in target.spark.items() if not isinstance(value, str)}
+    _set_secret_settings(context, secrets.resolve_all(hidden))
+    session = SparkSession(context)
+    names_sources = hasattr(session.readStream, "name") and _version_of(session.version) >= NAMED_SOURCES_SINCE
+    return SparkRuntime(session, session.version, names_sources)
+
+
+def _start_context(conf: SparkConf, on_log: Callable[[str], None]) -> SparkContext:
     # a second run in one process finds the JVM of the first still there, and Spark keeps to it
     gateway = None if SparkContext._gateway else launch_jvm(conf, on_log)  # noqa: SLF001
-    context = SparkContext(conf=conf, gateway=gateway)
-    _set_secret_settings(
-        context, secrets.resolve_all({k: v for k, v in target.spark.items() if not isinstance(v, str)})
+    return SparkContext(conf=conf, gateway=gateway)
+
+
+def _start_finding(target: Target, error: Exception, said: Iterable[str], secrets: Secrets) -> Finding:
+    reasons = [line.strip() for line in said if _JVM_REASON.search(line)]
+    why = reasons[-1] if isinstance(error, PySparkException) and reasons else read_error(error).message
+    return Finding(
+        "spark-start",
+        f"Spark does not start for target `{target.name}`",
+        secrets.redact(why),
+        "correct the target's master: and spark: settings; `sqlstream debug` checks them, logs/sqlstream.log has more",
+        target.location,
     )
-    session = SparkSession(context)
-    names_sources = hasattr(session.readStream, "name") and _version_of(session.version) >= (4, 3)
-    return SparkRuntime(session, session.version, names_sources)
 
 
 def _prepare_environment(target: Target) -> None:
@@ -136,8 +182,3 @@ def child_session(runtime: SparkRuntime, settings: Mapping[str, str]) -> SparkSe
     for name, value in settings.items():
         child.conf.set(name, value)
     return child
-
-
-def installed_spark() -> str:
-    """Returns the version of the installed PySpark."""
-    return str(pyspark.__version__)

@@ -11,15 +11,18 @@ from pyspark.errors.exceptions.captured import StreamingQueryException
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
+from sqlstream.project.nearest import did_you_mean
 from sqlstream.spark.secrets import Secrets
 
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}")
 _CONDITION = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
 _PARSE_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
+_ANALYSIS_POSITION = re.compile(r";? ?line \d+ pos \d+$")
+_SUGGESTION = re.compile(r"\s*Did you mean one of the following\?.*$")
+_QUOTED_NAME = re.compile(r"`([^`]+)`")
 _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|Driver stacktrace:|==)")
 
 FIXES = {
-    "UNRESOLVED_COLUMN.WITH_SUGGESTION": "did you mean one of {proposal}?",
     "FIELD_NOT_FOUND": "the fields are {fields}",
     "TABLE_OR_VIEW_NOT_FOUND": "read models with {{{{ ref('...') }}}} and sources with {{{{ source('...', '...') }}}}",
     "PATH_NOT_FOUND": "create the folder, or correct `path`",
@@ -104,18 +107,33 @@ def _one_line(text: str) -> str:
         if (kept and not line.strip()) or _JAVA_NOISE.match(line) or line.startswith(("+-", "'", "~", "   +-")):
             break
         kept.append(line.strip())
-    joined = _CONDITION.sub("", _SQLSTATE.sub("", " ".join(kept)))
-    return _PARSE_POSITION.sub("", joined).strip().rstrip(";.")
+    text = " ".join(kept)
+    for pattern in (_SQLSTATE, _CONDITION, _PARSE_POSITION, _ANALYSIS_POSITION, _SUGGESTION):
+        text = pattern.sub("", text).strip()
+    return text.rstrip(";.")
 
 
 def _fix(error: BaseException, condition: str | None) -> str | None:
-    if condition not in FIXES or not isinstance(error, PySparkException):
+    if not isinstance(error, PySparkException) or condition is None:
         return None
     parameters = error.getMessageParameters() or {}
+    if parameters.get("proposal"):
+        return did_you_mean(_last_name(parameters.get("objectName", "")), _last_names(parameters["proposal"]))
+    if condition not in FIXES:
+        return None
     try:
         return FIXES[condition].format(**parameters)
     except KeyError:
         return None
+
+
+def _last_names(listed: str) -> list[str]:
+    return [_last_name(qualified) for qualified in listed.split(", ")]
+
+
+def _last_name(qualified: str) -> str:
+    names = _QUOTED_NAME.findall(qualified)
+    return str(names[-1]) if names else qualified
 
 
 def _offset(error: BaseException, text: str, sql: str | None) -> int | None:

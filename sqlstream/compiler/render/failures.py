@@ -34,6 +34,13 @@ WORDS = {"end of print statement": "}}", "end of statement block": "%}"}
 """Jinja's names for tokens, as the user writes them."""
 
 
+OPERANDS = re.compile(
+    r"unsupported operand type\(s\) for (\S+)(?: or .*)?: '(\w+)' and '(\w+)'"
+    r"|can only concatenate (\w+) \(not \"(\w+)\"\) to"
+)
+"""Python's two messages for operators whose operands do not go together."""
+
+
 def reading_finding(error: Exception, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
     """Returns the finding for what was raised while `source` was parsed and compiled."""
     if isinstance(error, TemplateSyntaxError):
@@ -93,7 +100,7 @@ def _unknown_filter(kind: str, name: str, location: Location) -> Finding:
     return Finding(
         "jinja-undefined",
         f"there is no {kind} `{name}`",
-        f"templates know Jinja's own {kind}s, less those for web pages and chance",
+        f"templates know Jinja's own {kind}s, except those for web pages and random choice",
         did_you_mean(name, [known for known in (FILTERS if kind == "filter" else TESTS) if known != name]),
         location,
     )
@@ -136,6 +143,11 @@ def _failed_expression(error: Exception) -> TemplateProblem:
     elif isinstance(error, TypeError) and message.startswith("macro "):
         message, why = _in_words(message), "the macro's definition has other parameters"
         fix = "give the arguments that the definition of the macro names"
+    elif isinstance(error, TypeError) and (operands := OPERANDS.match(message)):
+        left, right = (_a_kind(name) for name in operands.groups()[1:] if name)
+        message = f"`{operands[1] or '+'}` cannot be applied to {left} and {right}"
+        why = "both sides must be of a kind that goes together, such as two numbers"
+        fix = "convert one side (|int, |float, |string), or put texts together with ~"
     return TemplateProblem("jinja-failed", message, why, fix)
 
 
@@ -178,7 +190,7 @@ def _undefined_finding(
     elif error.owner is None:
         message, why = (
             f"`{name}` is not defined",
-            "a template knows sqlstream's functions, macros and what it sets itself",
+            "a template knows sqlstream's functions, the macros in macros/ and what it sets itself",
         )
         fix = did_you_mean(name, _known_names(environment, path))
     else:
@@ -204,6 +216,12 @@ def _kind(owner: object) -> str:
     """What the user would call a value of this type."""
     name = type(owner).__name__
     return KINDS.get(name, name.lower())
+
+
+def _a_kind(type_name: str) -> str:
+    """A type of Python by its name, as the user would say it."""
+    known = {"str": "text", "NoneType": "nothing"}.get(type_name)
+    return known or f"a {KINDS.get(type_name, type_name)}"
 
 
 def _attributes(owner: object) -> list[str]:

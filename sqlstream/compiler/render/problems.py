@@ -61,5 +61,5 @@ def unsafe_use(what: str) -> TemplateProblem:
         "jinja-unsafe",
         f"{what} is out of reach of templates",
         "a template may use its own values, their ordinary methods and sqlstream's functions, never Python's insides",
-        "take it out; for logic that SQL and Jinja cannot express, write a Python model",
+        "take it out; compute the value in SQL, or hand it in with --vars",
     )

@@ -10,6 +10,13 @@ FILE_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"
 (https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html#output-sinks)."""
 
 
+OWN_PLACE = {
+    "sink": 'give each its own, for example path: "{{ model.name }}" in the sink',
+    "checkpoint": "give each its own, or leave `checkpoint` out: sqlstream then names it after the model",
+}
+"""What to do about two queries that share a place, by the key that says it."""
+
+
 def missing_sink_paths(compiled: CompiledProject) -> list[Finding]:
     """A file sink without a path has nowhere to write."""
     return [
@@ -65,9 +72,8 @@ def shared_outputs(compiled: CompiledProject) -> list[Finding]:
         if output.format in FILE_FORMATS and path:
             findings += _shared(model, paths.setdefault(path, model.name), "output path", path, "sink")
         checkpoint = (model.config.checkpoint or model.query_id).rstrip("/")
-        findings += _shared(
-            model, checkpoints.setdefault(checkpoint, model.name), "checkpoint", checkpoint, "checkpoint"
-        )
+        first = checkpoints.setdefault(checkpoint, model.name)
+        findings += _shared(model, first, "checkpoint", checkpoint, "checkpoint")
     return findings
 
 
@@ -79,7 +85,7 @@ def _shared(model: CompiledModel, first: str, what: str, value: str, key: str) -
             "shared-output",
             f"`{model.name}` and `{first}` have the same {what} `{value}`",
             "Spark keeps one log per checkpoint and per output folder: two queries would lose each other's data",
-            'give each its own, for example path: "{{ model.name }}" in the sink',
+            OWN_PLACE[key],
             model.place_of(key),
         )
     ]

@@ -164,7 +164,7 @@ def too_large(most: int, location: Location) -> Finding:
     return Finding(
         "yaml-too-large",
         f"the YAML has more than {most:,} values once its aliases are written out",
-        "aliases of aliases multiply",
+        "an alias `*name` repeats all that `&name` marks, so aliases of aliases multiply",
         "write out fewer aliases, or split the file",
         location,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sql_cases import SqlCase, read_cases
 
@@ -90,6 +90,7 @@ _WORDS = (
 )
 
 
+@example("from select @")
 @given(st.lists(st.sampled_from(_WORDS), max_size=40).map(" ".join))
 def test_any_tokens_are_survived(sql: str) -> None:
     """No order of tokens fails, and all places lie within the text, in order."""

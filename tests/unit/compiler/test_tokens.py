@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from sqlstream.compiler.tokens import Kind, SqlTokenError, tokenize
+from sqlstream.compiler.tokens import Kind, SqlTokenError, Tokens, tokenize
 
 
 def _texts(sql: str) -> list[str]:
@@ -73,14 +73,20 @@ def test_what_never_ends_is_placed(sql: str, offset: int) -> None:
     assert caught.value.offset == offset
 
 
+def _readable(sql: str) -> tuple[str, Tokens]:
+    """The beginning of `sql` that can be read, and its tokens; within an open hint something else may be open, too."""
+    try:
+        return sql, tokenize(sql)
+    except SqlTokenError as error:
+        event("refused")
+        return _readable(sql[: error.offset])
+
+
+@example("/*+`")
 @given(st.text(alphabet="a1.'\"`-/*+\\\n $e(é😀"))
 def test_any_text_is_read_or_refused(sql: str) -> None:
     """Tokens are in order, apart, and equal to the text where they stand, up to what never ends."""
-    try:
-        tokens = tokenize(sql)
-    except SqlTokenError as error:
-        event("refused")
-        sql, tokens = sql[: error.offset], tokenize(sql[: error.offset])
+    sql, tokens = _readable(sql)
     position = 0
     for token in tokens:
         assert position <= token.start < token.end

@@ -1,0 +1,70 @@
+"""Spark that does not start is a finding at the target, not a trace."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
+
+MODEL = "{{ config(sink='nowhere') }} select * from {{ source('shop', 'orders') }}"
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["master: nonsense", "spark: {spark.driver.memory: much}", "spark: {spark.scheduler.mode: NONE_SUCH}"],
+)
+def test_settings_that_spark_refuses_are_a_finding_at_the_target(orders: ProjectFolder, target: str) -> None:
+    """Three lines and exit code 1, whoever refuses: the launcher, the JVM or Spark."""
+    orders.write(
+        {
+            "models/all.sql": MODEL,
+            "project.yml": f"name: shop\nversion: 1.0.0\ntargets:\n  local: {{{target}, storage: /tmp}}\n",
+        }
+    )
+
+    process = orders.command("run", "--available-now")
+    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 1, out
+    lines = [line for line in out.splitlines() if line]
+    assert len(lines) == 3, out
+    assert lines[0].startswith("project.yml:4:3: [spark-start]")
+
+
+@pytest.mark.parametrize(("home", "path", "code"), [("", "EMPTY", "java-missing"), ("OLD", "", "java-too-old")])
+def test_java_that_cannot_be_used_is_one_clear_message(
+    orders: ProjectFolder, tmp_path: Path, home: str, path: str, code: str
+) -> None:
+    """Missing or too old: what to install, before anything of Spark is started."""
+    old = tmp_path / "old"
+    (old / "bin").mkdir(parents=True)
+    (old / "bin/java").write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    (old / "bin/java").chmod(0o755)
+    orders.write({"models/all.sql": MODEL})
+    env = {"JAVA_HOME": str(old) if home else "", "PATH": str(tmp_path / "empty") if path else os.environ["PATH"]}
+
+    process = orders.command("run", "--available-now", env=env)
+    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 1
+    assert f"[{code}]" in out
+    assert "openjdk-17" in out
+    assert len(out.splitlines()) == 3
+
+
+def test_a_target_over_spark_connect_is_refused(orders: ProjectFolder) -> None:
+    """It compiles, and this version says that it does not run there."""
+    orders.write(
+        {
+            "models/all.sql": MODEL,
+            "project.yml": "name: shop\nversion: 1.0.0\ntargets:\n  far: {remote: 'sc://127.0.0.1:15002', storage: /tmp/far}\n",
+        }
+    )
+
+    process = orders.command("run", "--available-now", "--log-format", "json")
+    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 1
+    assert '"code": "unsupported-target"' in out
