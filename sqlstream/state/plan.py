@@ -136,8 +136,8 @@ def _other_files(identity: QueryIdentity, state: CheckpointState, old: QueryIden
         f"`{identity.model}` has a checkpoint whose batches so far went to another sink",
         f"the sink changed from {before} to {after} since {state.ledger_path} was written; Spark cannot go on in a "
         "folder that lacks the first batches",
-        f"`--full-refresh {identity.model}` archives checkpoint and output and starts over; or give the sink its old "
-        "format and path again",
+        f"`--full-refresh {identity.model}` starts over and leaves the old checkpoint and output as they are; or give "
+        "the sink its old format and path again",
         location,
     )
 
@@ -160,7 +160,7 @@ def _without_ledger(
 
 def _refusal(code: str, message: str, why: str, identity: QueryIdentity, location: Location) -> Finding:
     fix = (
-        f"`--full-refresh {identity.model}` archives checkpoint and output and starts over; "
+        f"`--full-refresh {identity.model}` starts over and leaves the old checkpoint and output as they are; "
         f"`--accept-state-change {identity.model}` resumes on the old state as it is"
     )
     return Finding(code, message, why, fix, location)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder, order_rows
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, order_rows, wait_for
+from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
 from sqlstream.state.events import Status, TableShown
@@ -225,3 +229,50 @@ def test_a_failing_query_does_not_take_the_others_with_it(orders: ProjectFolder)
     assert "no a" in poor.finding.why
     assert "\n" not in poor.finding.why
     assert not outcome.succeeded
+
+
+def test_once_runs_one_batch_over_all_there_is(orders: ProjectFolder) -> None:
+    """As Spark runs it today: one batch, whatever limits the source has."""
+    orders.write(
+        {"models/all.sql": "{{ config(sink='lake', trigger='once') }} select id from {{ source('shop', 'orders') }}"}
+    )
+
+    result = orders.result(available_now=False)
+
+    assert (result.batches, result.rows_in, result.rows_out) == (1, 10, 10)
+
+
+def test_the_output_can_be_queried_while_it_is_written(orders: ProjectFolder, spark: SparkSession) -> None:
+    """Another Spark reads whole batches in the middle of a run, and sees the next one when it has been written."""
+    orders.write(
+        {
+            "models/all.sql": "{{ config(sink='lake', trigger='1 second') }} select id from {{ source('shop', 'orders') }}"
+        }
+    )
+    process = orders.command("run")
+    wait_for(process, "all batch 1:")
+    output = str(orders.root / "store/all")
+
+    before = spark.read.parquet(output).count()
+    orders.rows("in/orders/2.json", order_rows(2), modified=2)
+    wait_for(process, "all batch 2:")
+    after = spark.read.parquet(output).count()
+    process.terminate()
+    process.communicate(timeout=LONGEST_WAIT_SECONDS)
+    spark.stop()
+
+    assert (before, after) == (10, 15)
+
+
+def test_a_project_runs_from_any_folder(orders: ProjectFolder, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Relative paths lie under the project, whatever the working directory; nothing is left in that."""
+    orders.write({"models/all.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"})
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    command = [sys.executable, "-m", "sqlstream", "run", "--available-now", "--project-dir", str(orders.root)]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+    done = subprocess.run(command, cwd=elsewhere, env=env, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert (orders.root / "store/all/_spark_metadata").is_dir()
+    assert list(elsewhere.iterdir()) == []

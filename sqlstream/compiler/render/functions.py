@@ -162,5 +162,5 @@ def refuse_secret(name: str, _default: object = None) -> object:
         "secret-not-allowed",
         f"the secret {quoted(name)} may not be read here",
         "what a template reads becomes SQL or configuration, which is written to target/, to ledgers and to logs",
-        "read it in an option of the source, sink or target: there it stays a reference until Spark is called",
+        "read it under options: of a source or sink, or under spark: of a target, where it stays a reference",
     )

@@ -56,7 +56,7 @@ def test_issue(name: str) -> None:
 
 @pytest.mark.parametrize("name", read_attacks())
 def test_attack(name: str, all_outcomes: dict[str, Outcome]) -> None:
-    """Each attack is refused at a line of its template, soon and in little memory."""
+    """Each attack is refused at a line of its template, in little processor time and memory."""
     outcome = all_outcomes[name]
     assert outcome.code == "jinja-limit"
     assert outcome.line > 0

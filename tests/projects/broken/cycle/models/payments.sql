@@ -1,0 +1,3 @@
+select p.*
+from {{ source('shop', 'orders') }} p
+join {{ ref('orders') }} o using (order_id)

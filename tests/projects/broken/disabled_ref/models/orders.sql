@@ -1,0 +1,3 @@
+{{ config(enabled=false) }}
+select order_id, amount, ordered_at
+from {{ source('shop', 'orders') }}

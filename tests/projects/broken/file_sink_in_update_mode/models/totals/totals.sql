@@ -1,0 +1,2 @@
+{{ config(sink='lake') }}
+select count(*) as orders from {{ ref('orders') }}

@@ -1,0 +1,2 @@
+{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}
+select {{ again(0) }}

@@ -1,0 +1,2 @@
+select {{ 9 ** 99999 }} as n
+from {{ ref('orders') }}

@@ -1,0 +1,4 @@
+select
+  order_id,
+  {{ in_euro('amount') }}
+from {{ source('shop', 'orders') }}

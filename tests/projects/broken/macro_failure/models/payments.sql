@@ -1,0 +1,2 @@
+select {{ cents('amount') }}
+from {{ ref('orders') }}

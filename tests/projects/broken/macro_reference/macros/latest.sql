@@ -1,0 +1,3 @@
+{% macro latest() %}
+select * from {{ ref('order') }}
+{% endmacro %}

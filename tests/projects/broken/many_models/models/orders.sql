@@ -1,0 +1,2 @@
+select order_id
+from {{ source('shop' 'orders') }}

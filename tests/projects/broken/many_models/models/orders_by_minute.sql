@@ -1,0 +1,3 @@
+{{ config(snik='lake', trigger='soon') }}
+{% if target.name == 'prod' %}
+select * from {{ ref('orders') }}

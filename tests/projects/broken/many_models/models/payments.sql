@@ -1,0 +1,2 @@
+select {{ 1 / 0 }} as one
+from {{ ref('orders') }}

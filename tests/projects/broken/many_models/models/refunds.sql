@@ -1,0 +1,2 @@
+select {{ ''.__class__ }}
+from {{ ref() }}

@@ -1,0 +1,1 @@
+{{ exceptions.raise_compiler_error('returns are not ready yet') }}

@@ -1,0 +1,2 @@
+{{ exceptions.warn('shipped is deprecated, use orders') }}
+select 1 as one

@@ -1,0 +1,2 @@
+{{ config('lake') }}
+select 1 as one

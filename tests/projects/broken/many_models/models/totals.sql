@@ -1,0 +1,2 @@
+{% set days = '7' %}
+select {{ days + 1 }} as days

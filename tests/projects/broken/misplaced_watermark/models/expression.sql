@@ -1,0 +1,2 @@
+select /*+ WATERMARK(to_timestamp(ordered_at), '10 minutes') */ *
+from {{ ref('orders') }}

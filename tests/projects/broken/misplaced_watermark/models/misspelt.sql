@@ -1,0 +1,2 @@
+select /*+ WATERMAK(ordered_at, '10 minutes') */ *
+from {{ ref('orders') }}

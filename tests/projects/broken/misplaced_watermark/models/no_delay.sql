@@ -1,0 +1,2 @@
+select /*+ WATERMARK(ordered_at) */ *
+from {{ ref('orders') }}

@@ -1,0 +1,2 @@
+select /*+ WATERMARK(ordered_at, '10 minuts') */ *
+from {{ ref('orders') }}

@@ -1,0 +1,3 @@
+select order_id, amount, ordered_at
+from {{ source('shop', 'orders') }}
+where amount > {{ var('smalest_amount') }}

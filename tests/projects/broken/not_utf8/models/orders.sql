@@ -1,0 +1,3 @@
+-- Aufträge
+select order_id
+from {{ source('shop', 'orders') }}

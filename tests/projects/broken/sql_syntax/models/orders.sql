@@ -1,0 +1,2 @@
+select order_id, 'paid as state
+from {{ source('shop', 'orders') }}

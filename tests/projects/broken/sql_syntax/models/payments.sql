@@ -1,0 +1,2 @@
+/* all payments
+select * from {{ ref('orders') }}

@@ -1,0 +1,2 @@
+select *
+from {{ ref('orders') | frist }}

@@ -1,0 +1,2 @@
+{{ config(sink='screen', trigger='available_now') }}
+select * from {{ source('shop', 'clicks') }}

@@ -1,0 +1,5 @@
+{{ config(
+    sink='lake',
+    checkpoint='same'
+) }}
+select * from {{ ref('orders') }}

@@ -1,0 +1,2 @@
+{{ config(sink='archive', checkpoint='same') }}
+select * from {{ ref('orders') }}

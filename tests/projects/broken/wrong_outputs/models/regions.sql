@@ -1,0 +1,2 @@
+{{ config(sink='screen') }}
+select * from {{ source('shop', 'regions') }}

@@ -1,0 +1,116 @@
+"""Fills the tables of keys in docs/configuration.md from the pydantic models, which are what YAML is checked against.
+
+    .venv/bin/python tests/tools/make_configuration.py
+
+A table stands between `<!-- keys of SinkDocument -->` and `<!-- end of keys -->`; all else in the page is written by
+hand. tests/unit/test_documentation.py says when the page is out of date.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from sqlstream.project.config import ModelConfig, SeedConfig
+from sqlstream.project.documents import (
+    ColumnDocument,
+    ModelProperties,
+    ProjectDocument,
+    ResourceDocument,
+    SeedProperties,
+    SinkDocument,
+    SourceDocument,
+    TableDocument,
+    TargetDocument,
+    WatermarkDocument,
+)
+from sqlstream.project.fields import Document
+
+PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+HEADINGS: dict[type[Document], str] = {
+    ProjectDocument: "project.yml",
+    TargetDocument: "Targets",
+    ResourceDocument: "Other YAML files",
+    SourceDocument: "Sources",
+    TableDocument: "Source tables",
+    WatermarkDocument: "Watermark of a source table",
+    ColumnDocument: "Columns",
+    SinkDocument: "Sinks",
+    ModelProperties: "Properties of models",
+    ModelConfig: "Configuration of models",
+    SeedProperties: "Properties of seeds",
+    SeedConfig: "Configuration of seeds",
+}
+"""Every document, and the heading under which the page has its table."""
+
+_TABLE = re.compile(r"(?s)<!-- keys of (\w+) -->\n.*?<!-- end of keys -->")
+_BY_NAME = {model.__name__: model for model in HEADINGS}
+
+
+def fill_tables(page: str) -> str:
+    """Returns the page with every table of keys made anew."""
+    return _TABLE.sub(lambda match: _table(_BY_NAME[match[1]]), page)
+
+
+def _table(model: type[Document]) -> str:
+    properties = model.model_json_schema()["properties"]
+    fields = {field.alias or name: field for name, field in model.model_fields.items()}
+    rows = [
+        f"| `{key}` | {_type(properties[key])} | {_default(field)} | {(field.description or '').removesuffix('.')} |"
+        for key, field in fields.items()
+    ]
+    head = ["| key | takes | default | meaning |", "| --- | --- | --- | --- |"]
+    return "\n".join([f"<!-- keys of {model.__name__} -->", *head, *rows, "<!-- end of keys -->"])
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """What a key takes, in words, from the JSON Schema that editors use."""
+    if "$ref" in schema:
+        return f"a mapping: {_link(schema['$ref'])}"
+    if "anyOf" in schema:
+        return " or ".join(_type(part) for part in schema["anyOf"] if part.get("type") != "null")
+    if "enum" in schema or "const" in schema:
+        return " or ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+    if schema["type"] == "array":
+        items = schema["items"]
+        return f"a list: {_link(items['$ref'])}" if "$ref" in items else "a list of text"
+    return _object(schema) if schema["type"] == "object" else _scalar(schema)
+
+
+def _object(schema: dict[str, Any]) -> str:
+    values = schema.get("additionalProperties")
+    if not isinstance(values, dict):
+        return "a mapping" if values else "a mapping of one key"
+    if "$ref" in values:
+        return f"a mapping by name: {_link(values['$ref'])}"
+    return "a mapping by name" if values.get("type") == "object" else "a mapping to text, numbers, true or false"
+
+
+def _scalar(schema: dict[str, Any]) -> str:
+    if schema["type"] == "boolean":
+        return "true or false"
+    if "examples" in schema:
+        return "text such as " + " or ".join(f"`{example}`" for example in schema["examples"])
+    return "a name" if "pattern" in schema else "text"
+
+
+def _link(reference: str) -> str:
+    heading = HEADINGS[_BY_NAME[reference.rsplit("/", 1)[-1]]]
+    return f"[{heading}](#{heading.lower().replace(' ', '-').replace('.', '')})"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value is None or value in ("", (), {}):
+        return ""
+    return f"`{str(value).lower()}`" if isinstance(value, bool) else f"`{value}`"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(fill_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

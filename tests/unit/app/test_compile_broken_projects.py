@@ -1,0 +1,81 @@
+"""`sqlstream compile` over each project of tests/projects/broken: the exact text that the user reads, without Java.
+
+After a change of wording, `SQLSTREAM_WRITE_EXPECTED=1 pytest tests/unit/app/test_compile_broken_projects.py` writes the
+`expected.txt` files anew; read what has changed before you commit it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[3]
+BROKEN = REPOSITORY / "tests" / "projects" / "broken"
+PROJECTS = sorted(folder.name for folder in BROKEN.iterdir() if folder.is_dir())
+
+RUN = """
+import sys
+from sqlstream.cli.main import main
+try:
+    main(sys.argv[1:])
+finally:
+    loaded = sorted(name for name in sys.modules if name.split(".")[0] in ("pyspark", "py4j", "pandas", "pyarrow"))
+    assert not loaded, loaded
+"""
+"""The command in a process that fails loudly if anything of Spark was imported on the way."""
+
+
+def run_without_java(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Returns the finished command, run in an environment in which neither Java nor any other program is found."""
+    return subprocess.run(
+        [sys.executable, "-c", RUN, *arguments, "--project-dir", str(folder)],
+        env={"PATH": "/nowhere", "PYTHONPATH": str(REPOSITORY), "PYTHONIOENCODING": "utf-8"},
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+
+
+def copied(name: str, into: Path) -> Path:
+    """Returns a copy of a broken project, because compiling writes a log beside it."""
+    folder = into / name
+    shutil.copytree(BROKEN / name, folder)
+    if name == "link_out_of_the_project":  # a link cannot be kept here: it would lead out of every checkout elsewhere
+        (into / "shared").mkdir()
+        (into / "shared" / "payments.sql").write_text("select 1 as one\n")
+        (folder / "models" / "shared").symlink_to(into / "shared")
+        (folder / "models" / "payments.sql").symlink_to(into / "shared" / "payments.sql")
+    return folder
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_a_broken_project_is_explained(name: str, tmp_path: Path) -> None:
+    """Exit code 1, nothing on stdout, and exactly the expected findings on stderr."""
+    result = run_without_java(copied(name, tmp_path), "compile")
+    expected = BROKEN / name / "expected.txt"
+    if os.environ.get("SQLSTREAM_WRITE_EXPECTED"):
+        expected.write_text(result.stderr, encoding="utf-8")
+
+    assert result.stderr == expected.read_text(encoding="utf-8")
+    assert (result.returncode, result.stdout) == (1, "")
+
+
+@pytest.mark.parametrize("command", ["compile", "ls"])
+def test_the_examples_need_neither_java_nor_pyspark(command: str, tmp_path: Path) -> None:
+    """The examples at the repository's root compile, and are listed, in a process without Spark."""
+    for part in ("project.yml", "sources.yml", "sinks.yml"):
+        shutil.copy(REPOSITORY / part, tmp_path)
+    for part in ("models", "macros", "seeds"):
+        shutil.copytree(REPOSITORY / part, tmp_path / part)
+
+    result = run_without_java(tmp_path, command)
+
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "examples" in result.stdout

@@ -1,0 +1,180 @@
+"""The commands that need no Spark, from their arguments to their exit code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sqlstream.cli.main import main
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the examples without their data, as the current folder."""
+    for name in ("models", "macros", "seeds"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    for name in ("project.yml", "sources.yml", "sinks.yml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def exit_code(*arguments: str) -> int:
+    """Runs the command in this process and returns its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    return int(ended.value.code or 0)
+
+
+def test_compile_writes_the_sql_and_the_manifest(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The compiled SQL lies where dbt puts it; the manifest names parents, children, sources and sinks."""
+    assert exit_code("compile") == 0
+
+    assert capsys.readouterr().out.startswith("Found 9 models, 4 sources, 3 sinks, 1 seed\n")
+    compiled = (project / "target/compiled/examples/models/cloudtrail/cloudtrail_hourly.sql").read_text()
+    assert "cloudtrail_in_order WATERMARK event_time DELAY OF INTERVAL 10 MINUTES" in compiled
+    manifest = json.loads((project / "target/manifest.json").read_text())
+    hourly = "model.examples.cloudtrail_hourly"
+    assert manifest["nodes"][hourly]["compiled_sql"] == compiled
+    assert manifest["nodes"][hourly]["config"]["trigger"] == "10 seconds"
+    assert manifest["parent_map"][hourly] == ["model.examples.cloudtrail_in_order"]
+    assert hourly in manifest["child_map"]["model.examples.cloudtrail_in_order"]
+    assert set(manifest["sinks"]) == {"sink.examples.console", "sink.examples.results", "sink.examples.warehouse"}
+    assert manifest["sources"]["source.examples.iot.signals"]["format"] == "json"
+
+
+def test_compile_of_one_model_shows_its_sql(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As dbt does; only that model's file is written."""
+    assert exit_code("compile", "-s", "device_windows") == 0
+
+    assert "from iot__signals WATERMARK event_time DELAY OF INTERVAL 10 MINUTES" in capsys.readouterr().out
+    assert [path.name for path in (project / "target/compiled").rglob("*.sql")] == ["device_windows.sql"]
+
+
+def test_compile_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Machines get the SQL of each selected model and the warnings."""
+    assert exit_code("compile", "--select", "wordcount", "--output", "json") == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert [model["unique_id"] for model in found["models"]] == ["model.examples.word_counts"]
+    assert found["findings"] == []
+
+
+def test_ls_lists_names_and_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names as dbt writes them, or one JSON object a line with the manifest's entry."""
+    assert exit_code("ls", "--select", "+device_averages") == 0
+    names = capsys.readouterr().out.splitlines()
+    assert exit_code("ls", "--select", "devices", "--resource-type", "model", "--output", "json") == 0
+    entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert set(names) == {
+        "source:examples.iot.signals",
+        "examples.device_locations",
+        "examples.devices.device_averages",
+    }
+    assert {entry["name"] for entry in entries} == {
+        "device_averages",
+        "device_sessions",
+        "device_sliding_windows",
+        "device_windows",
+    }
+
+
+def test_several_words_after_select_are_a_union(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Dbt's users write them without quotes."""
+    assert exit_code("ls", "--select", "word_counts", "device_windows", "--exclude", "tag:iot") == 0
+
+    assert capsys.readouterr().out.splitlines() == ["examples.wordcount.word_counts"]
+
+
+def test_variables_and_target_come_from_the_command_line(project: Path) -> None:
+    """--vars beats the vars of project.yml."""
+    assert exit_code("compile", "--vars", "{devices_path: elsewhere}") == 0
+
+    manifest = json.loads((project / "target/manifest.json").read_text())
+    assert manifest["sources"]["source.examples.iot.signals"]["path"] == "elsewhere/*.json"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("ls", "--select", "nothing_such"), 1, "[empty-selection]"),
+        (("ls", "--select", "tga:iot"), 1, "[unknown-selector]"),
+        (("compile", "--target", "lokal"), 1, "[unknown-target]"),
+        (("compile", "--vars", "{a: [}"), 2, "--vars"),
+        (("compile", "--vars", "a"), 2, "--vars"),
+        (("compile", "--project-dir", "/"), 1, "[project-not-found]"),
+        (("compile", "--nothing-such"), 2, "No such option"),
+        (("run", "--for", "soon"), 2, "duration"),
+        (("run", "--select", "cloudtrail_in_order"), 1, "[no-terminal-model]"),
+        (("run", "--select", "word_counts", "--available-now"), 1, "[socket-available-now]"),
+        (
+            ("run", "--select", "cloudtrail", "--full-refresh", "cloudtrail_hourli"),
+            2,
+            "did you mean `cloudtrail_hourly`",
+        ),
+        (("run", "--accept-state-change", "nothing_such"), 2, "terminal models"),
+        (("nothing-such",), 2, "No such command"),
+    ],
+)
+def test_exit_codes(
+    project: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    """1: something in the project is wrong; 2: the command line is. What is wrong goes to stderr."""
+    assert exit_code(*arguments) == code
+
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert "Traceback" not in printed.err
+    assert printed.out == ""
+
+
+def test_a_template_may_print_and_log(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """log(info=True) is printed and logged, log() only logged, as in dbt."""
+    (project / "models/said.sql").write_text("{{ log('loud', info=True) }}{{ log('quiet') }}select 1 as one")
+
+    assert exit_code("compile", "--quiet") == 0
+
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "loud\n")
+    log = (project / "logs/sqlstream.log").read_text()
+    assert "loud" in log
+    assert "quiet" in log
+
+
+def test_two_inputs_with_one_view_name_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A model named like a source's view would take its place in silence."""
+    (project / "models/iot__signals.sql").write_text("select 1 as device")
+    (project / "models/both.sql").write_text(
+        "select device from {{ ref('iot__signals') }} join {{ source('iot', 'signals') }} using (device)"
+    )
+
+    assert exit_code("compile") == 1
+    assert "models/both.sql:1:1: [duplicate-name]" in capsys.readouterr().err
+
+
+def test_clean_removes_target_only(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Storage, logs and everything else stay."""
+    (project / ".sqlstream/local").mkdir(parents=True)
+    exit_code("compile")
+
+    assert exit_code("clean") == 0
+    assert not (project / "target").exists()
+    assert (project / ".sqlstream/local").is_dir()
+    assert (project / "logs").is_dir()
+    assert exit_code("clean") == 0
+    assert "no target/ folder" in capsys.readouterr().out
+
+
+def test_the_public_names_are_as_documented() -> None:
+    """About ten names; adding one is a decision."""
+    import sqlstream
+
+    assert sqlstream.__all__ == sorted(sqlstream.__all__)
+    assert len(sqlstream.__all__) <= 12
+    assert all(hasattr(sqlstream, name) for name in sqlstream.__all__)

@@ -1,0 +1,94 @@
+"""docs/configuration.md says what the code does: every key, name, limit, setting and method."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from sqlstream.compiler.render.budget import Limits
+from sqlstream.compiler.render.environment import TemplateEnvironment
+from sqlstream.compiler.render.model_functions import model_names, names_of_model
+from sqlstream.compiler.render.values import RenderOptions
+from sqlstream.compiler.select_methods import METHODS
+from sqlstream.location import Location
+from sqlstream.project import documents
+from sqlstream.project.fields import Document
+from sqlstream.project.values import ModelFile, Target
+from sqlstream.spark.session import EVOLUTION, FROZEN_SETTINGS, spark_settings
+
+REPOSITORY = Path(__file__).parents[2]
+PAGE = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
+TOOL = REPOSITORY / "tests" / "tools" / "make_configuration.py"
+
+
+def section(heading: str) -> str:
+    """The part of the page below a heading, up to the next one of any level."""
+    after = PAGE.split(f"# {heading}\n", 1)[1]
+    return after.split("\n#", 1)[0]
+
+
+def target(master: str) -> Target:
+    """A target that sets nothing but its master and a package."""
+    return Target("local", master, ".sqlstream/local", {}, ("a:b:1",), Location("project.yml"))
+
+
+def test_the_tables_of_keys_are_those_that_the_code_makes() -> None:
+    """After a change of the models, tests/tools/make_configuration.py writes them anew."""
+    code = f"import runpy; m = runpy.run_path({str(TOOL)!r}); page = m['PAGE'].read_text(); assert m['fill_tables'](page) == page"
+
+    assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, model in vars(documents).items()
+        if isinstance(model, type) and issubclass(model, BaseModel) and model is not Document
+    ],
+)
+def test_every_document_has_its_table(name: str) -> None:
+    """No document of the YAML files is left out."""
+    assert f"<!-- keys of {name} -->\n| key |" in PAGE
+
+
+def test_every_name_of_templates_is_described() -> None:
+    """The functions and values that models' templates know."""
+    options = RenderOptions({}, {}, target("local"), "shop", datetime.now(UTC), "id", lambda *_: None)
+    model = ModelFile("m", "models/m.sql", "", (), "", (), (), None)
+    names = {**model_names(TemplateEnvironment(), options), **names_of_model(model)}
+
+    described = set(re.findall(r"`(\w+)", section("Jinja")))
+
+    assert set(names) - described == set()
+
+
+def test_every_limit_is_there_with_its_value() -> None:
+    """The limits of a template."""
+    limits = Limits()
+
+    assert [
+        field.name for field in fields(Limits) if f"| {getattr(limits, field.name):,} |" not in section("Limits")
+    ] == []
+
+
+def test_every_setting_of_spark_is_there() -> None:
+    """Those of a local master and those of others, the frozen ones and the naming of sources."""
+    given = {**spark_settings(target("local[2]"), "a", "w"), **spark_settings(target("yarn"), "a", "w")}
+
+    assert [
+        name for name in (*given, EVOLUTION, *FROZEN_SETTINGS) if f"`{name}`" not in section("Spark's settings")
+    ] == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_selection_method_is_there(method: str) -> None:
+    """The methods of --select and --exclude."""
+    assert f"`{method}{'.' if method == 'config' else ':'}" in section("Selection")
