@@ -126,7 +126,9 @@ CODES: dict[str, str] = {
     "java-too-old": "The Java found is older than Spark needs.",
     "spark-start": "Spark does not start.",
     "unsupported-target": "A target that this version compiles for but does not run on.",
+    "unknown-format": "Spark has no data source of that name.",
     "source-unreadable": "Spark cannot open a source or seed.",
+    "no-query": "A model holds a command, such as an INSERT or a CREATE, and not a query.",
     "sql-syntax": "Spark cannot read a model's SQL.",
     "sql-analysis": "Spark refuses a model's SQL.",
     "sink-schema": "A sink cannot take a model's columns.",
@@ -135,5 +137,6 @@ CODES: dict[str, str] = {
     # checkpoints
     "state-change": "A stateful query is not the one that made its checkpoint.",
     "sink-change": "A query would write files to another place than its checkpoint has written to so far.",
+    "storage-unusable": "A target's storage cannot be read or written.",
     "ledger-unreadable": "A checkpoint's ledger is missing or cannot be read.",
 }

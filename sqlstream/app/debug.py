@@ -103,9 +103,10 @@ def _spark(loaded: Loaded, start_spark: Callable[[Loaded], str]) -> Check:
 def session_version(loaded: Loaded) -> str:
     """Starts Spark for the project's target, stops it again, and returns its version. Raises: FindingsError."""
     from sqlstream.app.session_run import start_session  # pyspark is loaded here and not before
+    from sqlstream.spark.session import stop_spark
 
     runtime = start_session(loaded, Secrets(dict(os.environ)))
     try:
         return runtime.version
     finally:
-        runtime.session.stop()
+        stop_spark(runtime)

@@ -37,7 +37,8 @@ EVERYTHING = Selection()
 class RunRequest:
     """A run: what to start and when to stop by itself (`stop_after_seconds`; None: when all queries have ended).
 
-    `accept_state_change` and `full_refresh` are names of terminal models.
+    `accept_state_change` and `full_refresh` are names of terminal models. With `console_to_stderr` console sinks leave
+    stdout to the caller.
     """
 
     project: ProjectRequest
@@ -47,3 +48,4 @@ class RunRequest:
     accept_state_change: tuple[str, ...] = ()
     full_refresh: tuple[str, ...] = ()
     debug: bool = False
+    console_to_stderr: bool = False

@@ -30,8 +30,8 @@ class RunOutcome:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every query ended well."""
-        return all(result.status in (Status.SUCCESS, Status.INTERRUPTED) for result in self.results)
+        """Whether no query failed. One that was skipped did not: either another one failed, or a stop was asked for."""
+        return not any(result.status is Status.ERROR for result in self.results)
 
 
 def run_models(request: RunRequest, tell: Callable[[RunEvent], None]) -> RunOutcome:

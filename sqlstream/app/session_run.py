@@ -12,22 +12,22 @@ from sqlstream.app.request import RunRequest
 from sqlstream.app.signals import stop_on_signals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
 from sqlstream.project.paths import join
 from sqlstream.spark.java import find_java
 from sqlstream.spark.memory import memory_table
-from sqlstream.spark.prepare import PreparedQuery, prepare_query
+from sqlstream.spark.prepare import PreparedQuery, prepare_query, unrestartable
 from sqlstream.spark.runner import Runner
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import SparkLaunch, SparkRuntime, start_spark
+from sqlstream.spark.session import SparkLaunch, SparkRuntime, start_spark, stop_spark
 from sqlstream.spark.start import StartOrder
-from sqlstream.spark.storage import Storage, read_checkpoint, storage_for, write_ledger
+from sqlstream.spark.storage import Storage, read_checkpoint, storage_for, storage_problems, write_ledger
 from sqlstream.state.events import Notice, ProjectFound, QueryResult, RunEvent
 from sqlstream.state.layout import checkpoint_path, output_path, query_root
 from sqlstream.state.ledger import Ledger
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, Wishes, plan_query
 from sqlstream.version import __version__
 
-logger = logging.getLogger("sqlstream.run")
 spark_logger = logging.getLogger("sqlstream.spark")
 
 
@@ -51,19 +51,22 @@ def run_queries(
     if isinstance(java, Finding):
         raise FindingsError([java])
     secrets = Secrets(request.project.env)
-    runtime = start_session(loaded, secrets)
+    runtime = start_session(loaded, secrets, console_to_stderr=request.console_to_stderr)
     try:
         tell(_found(loaded, runtime))
         ready = _check_all(loaded, models, request, runtime, secrets)
         base = storage_base(loaded)
-        orders = [_order(item, base, runtime, tell) for item in ready]
+        for item in ready:
+            with storage_problems(item.root, _storage_location(loaded, item.query.model), secrets):
+                _write_ledger(item, base, runtime)
+        orders = [_order(item, base, tell) for item in ready]
         runner = Runner(secrets, tell)
         with stop_on_signals(runner.request_stop):
             results = runner.run(orders, stop_after_seconds=request.stop_after_seconds)
         _show_memory(ready, results, tell)
         return results
     finally:
-        runtime.session.stop()
+        stop_spark(runtime)
 
 
 def _found(loaded: Loaded, runtime: SparkRuntime) -> ProjectFound:
@@ -98,14 +101,18 @@ def storage_base(loaded: Loaded) -> str:
     return join(str(project.root), project.target.storage)
 
 
-def start_session(loaded: Loaded, secrets: Secrets) -> SparkRuntime:
-    """Returns a started Spark for the project's target. Raises: FindingsError."""
+def start_session(loaded: Loaded, secrets: Secrets, *, console_to_stderr: bool = False) -> SparkRuntime:
+    """Returns a started Spark for the project's target; console sinks print where `console_to_stderr` says.
+
+    Raises: FindingsError.
+    """
     project = loaded.compiled.project
     missing = secrets.missing(project.target.spark, project.target.location)
     if missing:
         raise FindingsError(missing)
-    settings = SparkLaunch(f"sqlstream {project.name}", join(storage_base(loaded), "warehouse"), spark_logger.info)
-    return start_spark(project.target, secrets, settings)
+    warehouse = join(storage_base(loaded), "warehouse")
+    launch = SparkLaunch(f"sqlstream {project.name}", warehouse, spark_logger.info, console_to_stderr)
+    return start_spark(project.target, secrets, launch)
 
 
 def _check_all(
@@ -126,11 +133,12 @@ def _check_all(
 
 def _check(loaded: Loaded, model: CompiledModel, request: RunRequest, runtime: SparkRuntime, secrets: Secrets) -> Ready:
     wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
-    storage, root = storage_for(wanted, runtime.session)
-    state = read_checkpoint(storage, root)
+    with storage_problems(wanted, _storage_location(loaded, model), secrets):
+        storage, root = storage_for(wanted, runtime.session)
+        state = read_checkpoint(storage, root)
     refresh = model.name in request.full_refresh
-    kept = state.ledger if state.has_batches and not refresh else None
-    query = prepare_query(loaded.compiled, model, runtime, secrets, kept)
+    resumes = state.has_batches and not refresh and unrestartable(loaded.compiled, model) is None
+    query = prepare_query(loaded.compiled, model, runtime, secrets, state.ledger if resumes else None)
     wishes = Wishes(model.name in request.accept_state_change, refresh)
     plan = plan_query(
         query.identity, state, wishes, restartable=query.unrestartable is None, location=model.file.location
@@ -140,22 +148,34 @@ def _check(loaded: Loaded, model: CompiledModel, request: RunRequest, runtime: S
     return Ready(query, plan, root, storage, state)
 
 
-def _order(ready: Ready, base: str, runtime: SparkRuntime, tell: Callable[[RunEvent], None]) -> StartOrder:
-    """The order to start `ready`, once its ledger is written and what is unusual about it is said."""
-    model, plan = ready.query.model, ready.plan
+def _storage_location(loaded: Loaded, model: CompiledModel) -> Location:
+    return model.config_places.get("checkpoint", loaded.compiled.project.target.location)
+
+
+def _write_ledger(ready: Ready, base: str, runtime: SparkRuntime) -> None:
+    if ready.plan.writes_ledger:
+        write_ledger(ready.storage, ready.root, _ledger(ready, _output(ready, base), runtime))
+
+
+def _output(ready: Ready, base: str) -> str | None:
     path = ready.query.output.path
-    output = None if path is None else output_path(base, path, plan.version)
-    if plan.writes_ledger:
-        write_ledger(ready.storage, ready.root, _ledger(ready, output, runtime))
+    return None if path is None else output_path(base, path, ready.plan.version)
+
+
+def _order(ready: Ready, base: str, tell: Callable[[RunEvent], None]) -> StartOrder:
+    """The order to start `ready`, once what is unusual about it is said."""
+    model, plan = ready.query.model, ready.plan
     if plan.action is Action.FRESH_EACH_RUN:
         why = ready.query.unrestartable
         tell(Notice(f"{model.name}: starts with a fresh checkpoint on every run, because {why}"))
     if plan.action is Action.REFRESH:
         old = f"version {ready.state.version} of its checkpoint and output stay where they are"
         tell(Notice(f"{model.name}: starts over as version {plan.version}; {old}"))
-    for change in plan.changes:
-        logger.info("%s: resumes although %s", model.name, change)
-    return StartOrder(ready.query, model.config.trigger, checkpoint_path(ready.root, plan.version), output)
+    if plan.changes:
+        tell(Notice(f"{model.name}: goes on with its checkpoint although {'; '.join(plan.changes)}"))
+    return StartOrder(
+        ready.query, model.config.trigger, checkpoint_path(ready.root, plan.version), _output(ready, base)
+    )
 
 
 def _ledger(ready: Ready, output: str | None, runtime: SparkRuntime) -> Ledger:
@@ -177,5 +197,6 @@ def _ledger(ready: Ready, output: str | None, runtime: SparkRuntime) -> Ledger:
 
 def _show_memory(ready: Sequence[Ready], results: Sequence[QueryResult], tell: Callable[[RunEvent], None]) -> None:
     for item, result in zip(ready, results, strict=True):
-        if item.query.output.format == "memory" and result.batches:
-            tell(memory_table(item.query))
+        table = memory_table(item.query) if item.query.output.format == "memory" and result.batches else None
+        if table is not None:
+            tell(table)

@@ -65,9 +65,7 @@ class Duration(click.ParamType[float]):
     envvar="SQLSTREAM_LOG_FORMAT",
     help="Lines for people, or JSON lines.",
 )
-@click.pass_context
 def run(
-    context: click.Context,
     project_dir: Path,
     target: str | None,
     variables: str | None,
@@ -81,7 +79,6 @@ def run(
     log_format: str,
 ) -> int:
     """Start the selected terminal models as streams and show what they do. Ctrl-C stops after the running batches."""
-    del context
     request = RunRequest(
         project=project_request(project_dir, target, variables),
         selection=selection_of(select, exclude),
@@ -90,6 +87,7 @@ def run(
         accept_state_change=accept_state_change,
         full_refresh=full_refresh,
         debug=debug,
+        console_to_stderr=log_format == "json",
     )
     if log_format == "json":
         return _run_for_machines(request)

@@ -40,7 +40,9 @@ def _unknown_sink(project: Project, name: str, location: Location) -> Finding:
 
 
 def _fill_in(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelConfig) -> Output:
-    model = {"name": file.name, "path": file.path, "tags": list(config.tags), "meta": dict(config.meta)}
+    # a renamed query keeps its checkpoint, and with it the folder that this has written to so far
+    name = config.previous_name or file.name
+    model = {"name": name, "path": file.path, "tags": list(config.tags), "meta": dict(config.meta)}
 
     def render(value: Located, *, secrets: bool) -> OptionValue:
         rendered = render_sink_value(value, model, options.variables, options.env, options.target.name, secrets=secrets)
@@ -48,10 +50,11 @@ def _fill_in(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelC
 
     filled = {name: render(value, secrets=True) for name, value in sink.options.items()}
     filled |= {name: option_text(value) for name, value in config.options.items()}
+    path = None if sink.path is None else str(render(sink.path, secrets=False))
     return Output(
         sink=sink.name,
         format=sink.format,
-        path=None if sink.path is None else str(render(sink.path, secrets=False)),
+        path=path,
         partition_by=config.partition_by or sink.partition_by,
         options=filled,
         location=sink.location,

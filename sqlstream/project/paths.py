@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -15,3 +16,12 @@ def is_absolute(path: str) -> bool:
 def join(base: str, path: str) -> str:
     """Returns `path` under `base` (either may be a URI); an absolute `path` or URI stays as it is."""
     return path if is_absolute(path) else f"{base.rstrip('/')}/{path.removeprefix('./')}"
+
+
+def plain_path(base: str, path: str) -> str:
+    """Returns `path` under `base` in one spelling, so that two paths can be compared: no `.`, no `//`, no `file:`."""
+    joined = join(base, path)
+    scheme = _SCHEME.match(joined)
+    prefix = scheme.group() if scheme and scheme.group() != "file:" else ""
+    rest = joined[scheme.end() :] if scheme else joined
+    return prefix + posixpath.normpath("/" + rest.lstrip("/"))

@@ -13,10 +13,19 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
-from pyspark import SparkConf
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import ensure_callback_server_started, launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+
+from sqlstream.project.values import SECRET_PREFIX
+
+JVM_ERRORS = (Py4JError, ConnectionError)
+"""What a call into the JVM raises besides PySpark's own errors; see `is_jvm_gone`."""
+
+STDERR = 2
+"""The descriptor: `sys.stderr` may be replaced by what has none."""
 
 STATEFUL_NODES = frozenset(
     {
@@ -24,9 +33,11 @@ STATEFUL_NODES = frozenset(
         "Deduplicate",
         "DeduplicateWithinWatermark",
         "Distinct",
+        "Except",
         "FlatMapGroupsInPandasWithState",
         "FlatMapGroupsWithState",
         "GlobalLimit",
+        "Intersect",
         "TransformWithState",
         "TransformWithStateInPySpark",
     }
@@ -35,18 +46,25 @@ STATEFUL_NODES = frozenset(
 (org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker and IncrementalExecution)."""
 
 
-def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None]) -> Any:
+COMMANDS = ("Command", "ParsedStatement", "InsertIntoDir")
+"""What a parsed text may hold that is no query (org.apache.spark.sql.catalyst.plans.logical)."""
+
+
+def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_stderr: bool = False) -> Any:
     """Starts the JVM so that it outlives Ctrl-C and SIGTERM, and returns py4j's gateway.
 
     A process started while a signal is ignored ignores it for good, and so do its Python workers: sent to the whole
     process group, a signal then stops no batch in the middle. Each line that the JVM writes to stderr goes to
-    `on_stderr`, in a thread. Signals that arrive during the launch (about two seconds) are lost.
+    `on_stderr`, in a thread. Signals that arrive during the launch (about two seconds) are lost. Neither the JVM nor
+    its workers get the secrets of the environment: SQL can read an environment, with `reflect` for one. Console sinks
+    print to the JVM's stdout, which is this process's own, or its stderr with `console_to_stderr`.
     Over Connect: the server is not ours to start.
     """
     read_end, write_end = os.pipe()
-    with _ignored(signal.SIGINT), _ignored(signal.SIGTERM):
+    outputs = {"stderr": write_end, "stdout": STDERR if console_to_stderr else None}
+    with _ignored(signal.SIGINT), _ignored(signal.SIGTERM), _without_secrets():
         try:
-            gateway = launch_gateway(conf, popen_kwargs={"stderr": write_end})  # type: ignore[no-untyped-call]
+            gateway = launch_gateway(conf, popen_kwargs=outputs)  # type: ignore[no-untyped-call]
         except Exception:
             os.close(write_end)
             _read_lines(read_end, on_stderr)
@@ -68,10 +86,31 @@ def _ignored(number: signal.Signals) -> Iterator[None]:
         signal.signal(number, before)
 
 
+@contextmanager
+def _without_secrets() -> Iterator[None]:
+    hidden = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(SECRET_PREFIX)}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
 def _read_lines(descriptor: int, on_line: Callable[[str], None]) -> None:
     with os.fdopen(descriptor, encoding="utf-8", errors="replace") as stream:
         for line in stream:
             on_line(line.rstrip("\n"))
+
+
+def is_jvm_gone(error: BaseException) -> bool:
+    """Returns whether `error` says that the JVM has been killed or has crashed: py4j then has no answer to show."""
+    torn = type(error) is Py4JError and "\n" not in str(error).strip()
+    return torn or isinstance(error, Py4JNetworkError | ConnectionError)
+
+
+def forget_jvm() -> None:
+    """Lets the next start of Spark in this process launch a JVM of its own: the one that PySpark holds is gone."""
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
 
 
 def check_streaming(frame: DataFrame, output_mode: str) -> None:
@@ -83,6 +122,37 @@ def check_streaming(frame: DataFrame, output_mode: str) -> None:
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     checker.checkForStreaming(_analyzed(frame), mode)
+
+
+def command_in(session: SparkSession, sql: str) -> str | None:
+    """Returns the name of the command (an INSERT, a CREATE, ...) that `sql` holds, None where it is a plain query.
+
+    `spark.sql` carries a command out at once, so it must not see one. Raises: ParseException.
+    Over Connect: only the words of the text tell.
+    """
+    java_session: Any = session._jsparkSession  # noqa: SLF001
+    plan = java_session.sessionState().sqlParser().parsePlan(sql)
+    jvm = _jvm(session)
+    package = "org.apache.spark.sql.catalyst.plans.logical."
+    kinds = [jvm.java.lang.Class.forName(package + name) for name in COMMANDS]
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        if any(kind.isInstance(node) for kind in kinds):
+            return str(node.nodeName())
+        children = node.children()
+        waiting += [children.apply(index) for index in range(children.size())]
+    return None
+
+
+def check_format(session: SparkSession, name: str) -> None:
+    """Has Spark look up the data source `name`, as a writer would when it starts.
+
+    Raises: Spark's error when there is none. Over Connect: an unknown format shows only at start.
+    """
+    java_session: Any = session._jsparkSession  # noqa: SLF001
+    source = _jvm(session).org.apache.spark.sql.execution.datasources.DataSource
+    source.lookupDataSource(name, java_session.sessionState().conf())
 
 
 def check_file_schema(session: SparkSession, format_name: str, frame: DataFrame) -> None:
@@ -215,6 +285,11 @@ class _Listener:
         """What py4j reads to make a Java proxy of this class."""
 
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+
+
+def default_file_system(session: SparkSession) -> str:
+    """Returns the URI that paths without a scheme belong to, `file:///` unless configured. Over Connect: unknown."""
+    return str(session.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///"))  # noqa: SLF001
 
 
 def hadoop_file_system(session: SparkSession, uri: str) -> tuple[Any, Callable[[str], Any]]:

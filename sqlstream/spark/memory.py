@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from pyspark.errors import PySparkException
+
+from sqlstream.spark.jvm import JVM_ERRORS
 from sqlstream.spark.prepare import PreparedQuery
+from sqlstream.spark.start import query_name
 from sqlstream.state.events import TableShown
 
 SHOWN_ROWS = 20
 """Rows shown of a memory sink's table, as Spark's own show() does."""
 
 
-def memory_table(query: PreparedQuery) -> TableShown:
-    """Returns the first rows of the table of `query`, as text, and how many it has."""
-    table = query.frame.sparkSession.table(query.model.name)
-    rows = table.limit(SHOWN_ROWS).collect()
+def memory_table(query: PreparedQuery) -> TableShown | None:
+    """Returns the first rows of the table of `query`, as text, and how many it has; None where Spark has it no more."""
+    try:
+        table = query.frame.sparkSession.table(query_name(query))
+        rows = table.limit(SHOWN_ROWS).collect()
+        count = table.count()
+    except (PySparkException, *JVM_ERRORS):
+        return None  # the run has its results, and they must still be written
     shown = tuple(tuple("null" if value is None else str(value) for value in row) for row in rows)
-    return TableShown(query.model.name, tuple(table.columns), shown, table.count())
+    return TableShown(query.model.name, tuple(table.columns), shown, count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import count, lit
@@ -12,7 +13,8 @@ from pyspark.sql.functions import count, lit
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.fingerprint import fingerprint
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.spark.jvm import check_file_schema, check_streaming, is_stateful
+from sqlstream.location import Location
+from sqlstream.spark.jvm import check_file_schema, check_format, check_streaming, is_stateful
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import EVOLUTION, FROZEN_SETTINGS, TIME_ZONE, SparkRuntime, child_session
 from sqlstream.spark.sources import Readers
@@ -51,7 +53,7 @@ def prepare_query(
     output = model.output
     if output is None:
         raise ValueError(f"{model.name} is not a terminal model")
-    frozen = _frozen_settings(runtime, ledger)
+    frozen = _frozen_settings(model, runtime, ledger)
     session = child_session(runtime, frozen)
     readers = Readers(session, secrets, compiled.project.root)
     views = ViewBuilder(compiled, readers, names_sources=frozen[EVOLUTION] == "true")
@@ -61,14 +63,26 @@ def prepare_query(
     settings = {name: str(session.conf.get(name)) for name in (*FROZEN_SETTINGS, TIME_ZONE, EVOLUTION)}
     identity = _identity(compiled, model, output, views, is_stateful(frame), settings)
     observed = frame.observe(ROWS_OUT, count(lit(1)).alias("rows"))
-    return PreparedQuery(model, output, observed, identity, _unrestartable(compiled, model, output))
+    return PreparedQuery(model, output, observed, identity, unrestartable(compiled, model))
 
 
-def _frozen_settings(runtime: SparkRuntime, ledger: Ledger | None) -> dict[str, str]:
+def _frozen_settings(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger | None) -> dict[str, str]:
     if ledger is None:
         return {EVOLUTION: "true" if runtime.names_sources else "false"}
+    if ledger.identity.settings.get(EVOLUTION) == "true" and not runtime.names_sources:
+        raise FindingsError([_older_spark(model, runtime, ledger)])
     kept = {name: ledger.identity.settings[name] for name in FROZEN_SETTINGS if name in ledger.identity.settings}
     return {EVOLUTION: ledger.identity.settings.get(EVOLUTION, "false"), **kept}
+
+
+def _older_spark(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger) -> Finding:
+    return Finding(
+        "unsupported-version",
+        f"the checkpoint of `{model.name}` is from Spark {ledger.spark_version}, and this is Spark {runtime.version}",
+        "it knows its sources by name, which Spark can since 4.3 only",
+        f"install pyspark {ledger.spark_version} again, or start over with --full-refresh {model.name}",
+        model.file.location,
+    )
 
 
 def _check_secrets(output: Output, compiled: CompiledProject, model: CompiledModel, secrets: Secrets) -> None:
@@ -86,24 +100,43 @@ def _check_output(model: CompiledModel, output: Output, frame: DataFrame, secret
     findings = _partition_findings(model, output, frame)
     mode = model.config.output_mode
     mode_fix = "use another output_mode, or a watermark: /*+ WATERMARK(column, '10 minutes') */ on the event time"
+    format_fix = "correct the sink's format, or add the package that has it to the target's packages:"
     columns_fix = f"cast or leave out the column, or use a sink that is not {output.format}"
-    checks: tuple[tuple[str, str, str, Callable[[], None]], ...] = (
-        ("output-mode", f"`{model.name}` cannot stream in {mode} mode", mode_fix, lambda: check_streaming(frame, mode)),
+    checks: tuple[tuple[str, str, str, Location, Callable[[], None]], ...] = (
+        (
+            "unknown-format",
+            f"sink `{output.sink}` has the format `{output.format}`, which Spark does not know",
+            format_fix,
+            output.location,
+            lambda: _check_format(output, frame),
+        ),
+        (
+            "output-mode",
+            f"`{model.name}` cannot stream in {mode} mode",
+            mode_fix,
+            model.place_of("output_mode"),
+            lambda: check_streaming(frame, mode),
+        ),
         (
             "sink-schema",
             f"sink `{output.sink}` cannot take the columns of `{model.name}`",
             columns_fix,
+            model.place_of("sink"),
             lambda: _check_columns(output, frame),
         ),
     )
-    place = at(model.file.location)
-    for code, what, fix, check in checks:
+    for code, what, fix, location, check in checks:
         try:
             check()
-        except PySparkException as error:
-            findings.append(error_finding(error, code=code, what=what, place=place, secrets=secrets, fix=fix))
+        except (PySparkException, Py4JJavaError) as error:
+            findings.append(error_finding(error, code=code, what=what, place=at(location), secrets=secrets, fix=fix))
     if findings:
         raise FindingsError(findings)
+
+
+def _check_format(output: Output, frame: DataFrame) -> None:
+    if output.format not in UNRESTARTABLE_SINKS:  # the memory sink is part of the writer, and no data source
+        check_format(frame.sparkSession, output.format)
 
 
 def _check_columns(output: Output, frame: DataFrame) -> None:
@@ -113,6 +146,8 @@ def _check_columns(output: Output, frame: DataFrame) -> None:
 
 def _partition_findings(model: CompiledModel, output: Output, frame: DataFrame) -> list[Finding]:
     columns = {column.lower() for column in frame.columns}
+    if columns and columns <= {column.lower() for column in output.partition_by}:
+        return [_nothing_left(model, output)]
     return [
         Finding(
             "partition-column",
@@ -124,6 +159,16 @@ def _partition_findings(model: CompiledModel, output: Output, frame: DataFrame) 
         for column in output.partition_by
         if column.lower() not in columns
     ]
+
+
+def _nothing_left(model: CompiledModel, output: Output) -> Finding:
+    return Finding(
+        "partition-column",
+        f"sink `{output.sink}` partitions by every column of `{model.name}`",
+        "the columns of partition_by stand in the names of folders, so no column is left for the files",
+        "leave at least one column out of partition_by",
+        model.place_of("partition_by"),
+    )
 
 
 def _identity(
@@ -150,9 +195,10 @@ def _identity(
     )
 
 
-def _unrestartable(compiled: CompiledProject, model: CompiledModel, output: Output) -> str | None:
-    if output.format in UNRESTARTABLE_SINKS:
-        return f"it writes into {output.format}"
+def unrestartable(compiled: CompiledProject, model: CompiledModel) -> str | None:
+    """Returns why Spark cannot restart the query of `model` on a checkpoint, None when it can."""
+    if model.output is not None and model.output.format in UNRESTARTABLE_SINKS:
+        return f"it writes into {model.output.format}"
     upstream = compiled.graph.ancestors(model.unique_id)
     for table in compiled.project.sources:
         if table.format in UNRESTARTABLE_SOURCES and f"source.{compiled.project.name}.{table.full_name}" in upstream:

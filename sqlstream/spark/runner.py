@@ -7,18 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
-from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding
-from sqlstream.spark.jvm import Phase, listen, mark_stopped, phase_of, unmark_stopped
+from sqlstream.spark.jvm import JVM_ERRORS, Phase, is_jvm_gone, listen, mark_stopped, phase_of, unmark_stopped
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding
 from sqlstream.spark.start import StartOrder, start_query
 from sqlstream.state.events import Notice, QueryResult, QueryStarted, RunEvent, Status
 from sqlstream.state.progress import BatchProgress, read_progress, total
 
+LOST_END_SECONDS = 5.0
+"""How long the end of a query that is no longer active may be on its way: Spark drops events when it is overrun."""
 GRACE_SECONDS = 60.0
 """How long a running batch may take after a stop was asked for, before it is interrupted."""
 POLL_SECONDS = 0.1
@@ -38,7 +39,7 @@ class Running:
     query: StreamingQuery | None = None
     started: float = 0.0
     batches: list[BatchProgress] = field(default_factory=list)
-    ended: bool = False
+    inactive_since: float | None = None
     interrupted: bool = False
     marked: Phase | None = None
     idle_looks: int = 0
@@ -68,11 +69,14 @@ class Runner:
     def run(self, orders: Sequence[StartOrder], *, stop_after_seconds: float | None = None) -> tuple[QueryResult, ...]:
         """Starts all of `orders` and returns their results, in their order, when the last has ended.
 
-        If one cannot be started, those before it are stopped and those after it are skipped.
+        If one cannot be started, those before it are stopped and those after it are skipped; a stop that is asked for
+        meanwhile has the same effect.
         """
         every = [Running(order, index) for index, order in enumerate(orders, start=1)]
         deadline = None if stop_after_seconds is None else time.monotonic() + stop_after_seconds
         for running in every:
+            if self._stops:
+                break
             if not self._start(running, len(every)):
                 self._stops += 1
                 break
@@ -90,10 +94,10 @@ class Runner:
         )
         running.started = time.monotonic()
         session = running.order.query.frame.sparkSession
-        listen(session, lambda text: self._events.put((running, text)), lambda: self._events.put((running, None)))
         try:
+            listen(session, lambda text: self._events.put((running, text)), lambda: self._events.put((running, None)))
             running.query = start_query(running.order, self._secrets)
-        except (PySparkException, Py4JError) as error:
+        except (PySparkException, *JVM_ERRORS) as error:
             self._finish(running, count, Status.ERROR, self._failure(running, error))
             return False
         return True
@@ -126,20 +130,24 @@ class Runner:
 
     def _look_for_lost_ends(self, every: Sequence[Running]) -> None:
         for running in every:
-            if running.query is None or running.result is not None or not self._stops_answering(running):
-                continue
-            self._end(running, len(every))
+            if running.query is not None and running.result is None and self._is_lost(running, running.query):
+                self._end(running, len(every))
 
-    def _stops_answering(self, running: Running) -> bool:
+    def _is_lost(self, running: Running, query: StreamingQuery) -> bool:
+        """Whether the end of `query` will not be heard of: its JVM is gone, or the event is long overdue."""
         try:
-            return running.query is not None and not running.query.isActive and running.query.exception() is not None
-        except Py4JError:
+            if query.isActive:
+                return False
+        except JVM_ERRORS:
             return True
+        now = time.monotonic()
+        running.inactive_since = running.inactive_since or now
+        return now - running.inactive_since >= LOST_END_SECONDS
 
     def _end(self, running: Running, count: int) -> None:
         try:
             error: Exception | None = running.query.exception() if running.query else None
-        except Py4JError as gone:
+        except JVM_ERRORS as gone:
             error = gone
         if error is not None and not running.interrupted:
             self._finish(running, count, Status.ERROR, self._failure(running, error))
@@ -186,8 +194,10 @@ class Runner:
                 continue
             try:
                 self._stop_one(running, running.query, late=late)
-            except Py4JNetworkError:
-                continue  # the JVM is gone; the heartbeat notices its end
+            except (PySparkException, *JVM_ERRORS) as error:
+                # the look for lost ends notices a JVM that is gone; else it did not stop within Spark's stopTimeout
+                if not is_jvm_gone(error):
+                    self._finish(running, len(every), Status.ERROR, self._failure(running, error))
 
     def _stop_one(self, running: Running, query: StreamingQuery, *, late: bool) -> None:
         """Takes a query one look further towards its end; see `Phase` for when it may be marked."""

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.values import Target
-from sqlstream.spark.jvm import launch_jvm
+from sqlstream.spark.jvm import JVM_ERRORS, forget_jvm, is_jvm_gone, launch_jvm
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import read_error
 
@@ -70,6 +70,8 @@ def spark_settings(target: Target, app_name: str, warehouse: str) -> dict[str, s
         "spark.sql.warehouse.dir": warehouse,
         "spark.sql.streaming.stopTimeout": "60s",
         "spark.sql.streaming.stopActiveRunOnRestart": "false",
+        # the text that runs is the compiled one: Spark would put variables of its own and the environment for ${...}
+        "spark.sql.variable.substitute": "false",
         # pushed into the parser, a filter hides rows from the count of rows read
         "spark.sql.json.filterPushdown.enabled": "false",
         "spark.sql.csv.filterPushdown.enabled": "false",
@@ -98,13 +100,14 @@ def _local_cores(master: str) -> int:
 
 @dataclass(frozen=True)
 class SparkLaunch:
-    """What a start of Spark needs besides the target: the application's name, the folder of managed tables, and who
-    takes each line of the JVM's log.
+    """What a start of Spark needs besides the target: the application's name, the folder of managed tables, who takes
+    each line of the JVM's log, and whether what console sinks print goes to stderr.
     """
 
     app_name: str
     warehouse: str
     on_log: Callable[[str], None]
+    console_to_stderr: bool = False
 
 
 def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
@@ -120,7 +123,7 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
         launch.on_log(line)
 
     try:
-        context = _start_context(conf, keep)
+        context = _start_context(conf, keep, launch.console_to_stderr)
     except (PySparkException, Py4JError) as error:
         raise FindingsError([_start_finding(target, error, said, secrets)]) from error
     hidden = {name: value for name, value in target.spark.items() if not isinstance(value, str)}
@@ -130,15 +133,25 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
     return SparkRuntime(session, session.version, names_sources)
 
 
-def _start_context(conf: SparkConf, on_log: Callable[[str], None]) -> SparkContext:
+def stop_spark(runtime: SparkRuntime) -> None:
+    """Stops Spark, also where its JVM has died; a later start in this process then launches a new one."""
+    try:
+        runtime.session.stop()
+    except JVM_ERRORS as error:
+        if not is_jvm_gone(error):
+            raise
+        forget_jvm()
+
+
+def _start_context(conf: SparkConf, on_log: Callable[[str], None], console_to_stderr: bool) -> SparkContext:
     # a second run in one process finds the JVM of the first still there, and Spark keeps to it
-    gateway = None if SparkContext._gateway else launch_jvm(conf, on_log)  # noqa: SLF001
+    gateway = None if SparkContext._gateway else launch_jvm(conf, on_log, console_to_stderr)  # noqa: SLF001
     return SparkContext(conf=conf, gateway=gateway)
 
 
 def _start_finding(target: Target, error: Exception, said: Iterable[str], secrets: Secrets) -> Finding:
     reasons = [line.strip() for line in said if _JVM_REASON.search(line)]
-    why = reasons[-1] if isinstance(error, PySparkException) and reasons else read_error(error).message
+    why = reasons[0] if isinstance(error, PySparkException) and reasons else read_error(error).message
     return Finding(
         "spark-start",
         f"Spark does not start for target `{target.name}`",
@@ -160,6 +173,9 @@ def silence_pyspark() -> None:
     """Stops PySpark from printing every analysis error, SQL included, to stderr: they become findings."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    if not logging.getLogger().handlers:
+        # py4j tells the root logger of a lost JVM, with its trace, which goes to stderr where nobody listens
+        logging.getLogger().addHandler(logging.NullHandler())
 
 
 def _set_secret_settings(context: SparkContext, settings: Mapping[str, str]) -> None:

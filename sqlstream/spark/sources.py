@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,19 +49,40 @@ class Readers:
 
         A declared type is applied by a cast of the text, so that a zip code 01234 declared `string` stays itself.
         """
-        path = str(self.root / seed.path)
-        plain = self.session.read.csv(path, header=True, enforceSchema=False)
-        inferred = self.session.read.csv(path, header=True, inferSchema=True).schema
-        types = {field.name: field.dataType.simpleString() for field in inferred}
-        types |= {column.name: column.data_type for column in seed.columns if column.data_type}
-        expressions = [f"cast(`{name}` as {types[name]}) as `{name}`" for name in plain.columns]
-        return plain.selectExpr(*expressions)
+        path = f"{_escape(self.root)}/{seed.path}"
+        plain = self.session.read.options(**_CSV).csv(path)
+        inferred = self.session.read.options(**_CSV).csv(path, inferSchema=True).schema
+        declared = {column.name.lower(): column.data_type for column in seed.columns if column.data_type}
+        types = {field.name: declared.get(field.name.lower(), field.dataType.simpleString()) for field in inferred}
+        return plain.select(*(plain[quoted(name)].cast(types[name]).alias(name) for name in plain.columns))
 
     def _path(self, table: SourceTable) -> str:
-        return join(str(self.root), table.path or "")
+        return join(_escape(self.root), table.path or "")
+
+
+_CSV = {"header": "true", "multiLine": "true", "escape": '"'}
+"""CSV as RFC 4180 and every spreadsheet write it: a quote within quotes is doubled, and a line may break there."""
+
+
+def _escape(root: Path) -> str:
+    """The project's folder as Spark takes it: what is a pattern in the path of a source is just a name here."""
+    return re.sub(r"([][{}*?\\])", r"\\\1", str(root))
+
+
+def quoted(name: str) -> str:
+    """Returns `name` in back-quotes, as one identifier of Spark's."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+class SchemaError(ValueError):
+    """A schema file's JSON is no schema of Spark's; the message is one line."""
 
 
 def _spark_schema(schema: Schema) -> StructType | str:
-    if schema.json is not None:
+    if schema.json is None:
+        return schema.ddl or ""
+    try:
         return StructType.fromJson(json.loads(schema.json))
-    return schema.ddl or ""
+    except (AttributeError, KeyError, TypeError) as error:
+        # PySpark takes the JSON's form for granted
+        raise SchemaError(f"a field of the JSON lacks {error}, or has it in another form") from error

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import StreamingQueryException
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.project.nearest import did_you_mean
+from sqlstream.spark.jvm import is_jvm_gone
 from sqlstream.spark.secrets import Secrets
 
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}")
@@ -20,6 +21,7 @@ _PARSE_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _ANALYSIS_POSITION = re.compile(r";? ?line \d+ pos \d+$")
 _SUGGESTION = re.compile(r"\s*Did you mean one of the following\?.*$")
 _QUOTED_NAME = re.compile(r"`([^`]+)`")
+_JAVA_CLASSES = re.compile(r"^:?\s*(?:[\w.$]+(?:Exception|Error): )+")
 _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|Driver stacktrace:|==)")
 
 FIXES = {
@@ -66,6 +68,8 @@ def error_finding(
     """Returns the finding for `error`: `what` is the message, Spark's words are the why."""
     said = read_error(error, sql)
     why = f"Spark says: {said.message}" + (f" [{said.condition}]" if said.condition else "")
+    if is_jvm_gone(error):
+        why = "the Java process that Spark ran in is gone: it was killed, perhaps because memory ran out, or it crashed"
     return Finding(code, what, secrets.redact(why), secrets.redact(said.fix or fix), place.location, calls=place.calls)
 
 
@@ -83,6 +87,9 @@ def _root_cause(error: BaseException) -> BaseException:
 
 
 def _describe(error: BaseException) -> str:
+    if isinstance(error, Py4JJavaError):
+        # the first line is py4j's own; the second is the Java exception, with the names of its classes
+        return _JAVA_CLASSES.sub("", str(error).split("\n", 1)[-1]) or type(error).__name__
     if isinstance(error, Py4JError):
         return str(error).splitlines()[0]
     return str(error) or type(error).__name__

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from sqlstream.compiler.names import quote_identifier
 from sqlstream.project.config import Trigger
 from sqlstream.spark.jvm import set_pool
 from sqlstream.spark.prepare import PreparedQuery
@@ -32,14 +33,20 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     writer = (
         query.frame.writeStream.format(query.output.format)
         .outputMode(query.model.config.output_mode)
-        .queryName(query.model.name)
         .options(**secrets.resolve_all(query.output.options))
+        .queryName(query_name(query))
         .option("checkpointLocation", order.checkpoint)
     )
     if query.output.partition_by:
         writer = writer.partitionBy(*query.output.partition_by)
     writer = _with_trigger(writer, order.trigger)
     return writer.start(order.output) if order.output else writer.start()
+
+
+def query_name(query: PreparedQuery) -> str:
+    """Returns the name that Spark knows the query by: a memory sink takes it as SQL, for its table."""
+    name = query.model.name
+    return quote_identifier(name) if query.output.format == "memory" else name
 
 
 def _with_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:

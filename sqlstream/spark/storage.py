@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import unquote, urlparse
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sqlstream.spark.jvm import hadoop_file_system, hadoop_replace
+from sqlstream.errors import FindingsError
+from sqlstream.location import Location
+from sqlstream.spark.jvm import JVM_ERRORS, default_file_system, hadoop_file_system, hadoop_replace
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.spark_errors import at, error_finding
 from sqlstream.state.layout import checkpoint_path, ledger_path, version_number
 from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
 from sqlstream.state.plan import CheckpointState
+
+_FILE_URI = re.compile(r"file:(?://)?(?=/(?!/))")
+"""What begins the URI of a local path. The rest is the path as it is: Hadoop decodes no `%20` either."""
 
 
 class Storage(Protocol):
@@ -94,12 +104,28 @@ class HadoopStorage:
 
 def storage_for(path: str, session: SparkSession) -> tuple[Storage, str]:
     """Returns the storage that holds `path`, and `path` as that storage takes it."""
-    parsed = urlparse(path)
-    if not parsed.scheme:
-        return LocalStorage(), path
-    if parsed.scheme == "file" and not parsed.netloc:
-        return LocalStorage(), unquote(parsed.path)
+    if default_file_system(session).startswith("file:"):
+        local = _FILE_URI.sub("", path)
+        if local.startswith("/"):
+            return LocalStorage(), local
     return HadoopStorage(session), path
+
+
+@contextmanager
+def storage_problems(path: str, location: Location, secrets: Secrets) -> Iterator[None]:
+    """Turns what reading or writing below `path` raises into a finding at `location`. Raises: FindingsError."""
+    try:
+        yield
+    except (OSError, PySparkException, *JVM_ERRORS) as error:
+        finding = error_finding(
+            error,
+            code="storage-unusable",
+            what=f"the storage `{path}` cannot be read or written",
+            place=at(location),
+            secrets=secrets,
+            fix="correct the target's storage:, its access rights, or the packages: that its file system comes with",
+        )
+        raise FindingsError([finding]) from error
 
 
 def read_checkpoint(storage: Storage, root: str) -> CheckpointState:

@@ -13,7 +13,8 @@ class Status(StrEnum):
     """How a query ended.
 
     `SUCCESS`: by itself, or stopped after its running batch. `INTERRUPTED`: stopped in the middle of a batch, which
-    runs again next time. `ERROR`: it failed. `SKIPPED`: it was not started, because another one failed to start.
+    runs again next time. `ERROR`: it failed. `SKIPPED`: it was not started, because another one failed to start or
+    a stop was asked for before.
     """
 
     SUCCESS = "success"

@@ -17,12 +17,14 @@ LEDGER_VERSION = 1
 class SourceUse:
     """One reader of a query: the name Spark's checkpoint knows it by, and the source table it reads.
 
-    `watermark` is the table's declared one as `column delay`, or None.
+    `watermark` is the table's declared one as `column delay`, or None; `path` is the one it is read from, as it was
+    written, None for sources without one.
     """
 
     name: str
     table: str
     watermark: str | None
+    path: str | None = None
 
 
 @dataclass(frozen=True)

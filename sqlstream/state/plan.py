@@ -8,7 +8,7 @@ from enum import StrEnum
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.state.ledger import Ledger, QueryIdentity
+from sqlstream.state.ledger import Ledger, QueryIdentity, SourceUse
 
 
 class Action(StrEnum):
@@ -101,7 +101,8 @@ def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[str, ...]:
     if old.output_mode != new.output_mode:
         changes.append(f"the output mode changed from {old.output_mode} to {new.output_mode}")
     if old.sources != new.sources:
-        changes.append(f"the sources changed from {_sources(old)} to {_sources(new)}")
+        paths = {use.path for use in old.sources} != {use.path for use in new.sources}
+        changes.append(f"the sources changed from {_sources(old, paths=paths)} to {_sources(new, paths=paths)}")
     zone = "spark.sql.session.timeZone"
     if old.settings.get(zone) != new.settings.get(zone):
         changes.append(f"the time zone changed from {old.settings.get(zone)} to {new.settings.get(zone)}")
@@ -113,9 +114,14 @@ def _renamed(old: QueryIdentity, new: QueryIdentity) -> dict[str, str]:
     return {new.model if name == old.model else name: digest for name, digest in old.fingerprints.items()}
 
 
-def _sources(identity: QueryIdentity) -> str:
-    shown = [f"{use.table} (watermark {use.watermark})" if use.watermark else use.table for use in identity.sources]
-    return ", ".join(shown) or "none"
+def _sources(identity: QueryIdentity, *, paths: bool) -> str:
+    return ", ".join(_source(use, path=paths) for use in identity.sources) or "none"
+
+
+def _source(use: SourceUse, *, path: bool) -> str:
+    details = [f"watermark {use.watermark}"] if use.watermark else []
+    details += [f"path {use.path}"] if path and use.path else []
+    return f"{use.table} ({', '.join(details)})" if details else use.table
 
 
 def _sink(identity: QueryIdentity) -> tuple[str, str | None]:

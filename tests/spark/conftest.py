@@ -179,3 +179,12 @@ def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:
         signal.alarm(0)
         signal.signal(stuck, before)
     raise AssertionError(f"{text!r} was not among the lines:\n" + "\n".join(lines))
+
+
+def descendants(pid: int) -> list[int]:
+    """A process and all below it."""
+    found = [pid]
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += descendants(int(child))
+    return found

@@ -11,6 +11,7 @@ import pytest
 from conftest import ProjectFolder, order_rows
 
 from sqlstream.errors import FindingsError
+from sqlstream.spark.session import EVOLUTION
 from sqlstream.state.events import Notice, TableShown
 
 Rows = Callable[[Path], list[dict[str, Any]]]
@@ -175,3 +176,101 @@ def test_a_memory_query_has_a_fresh_checkpoint_on_each_run(orders: ProjectFolder
         assert "fresh checkpoint" in notices[0]
     (shown,) = [event for event in orders.events if isinstance(event, TableShown)]
     assert shown.count == 10
+
+
+def test_rows_without_those_of_a_table_keep_state(orders: ProjectFolder) -> None:
+    """Spark plans EXCEPT as an aggregation, so a change to it is refused like that of any other."""
+    model = "{{{{ config(sink='nowhere') }}}} select {} from {{{{ source('shop', 'orders') }}}} except select 'b' from range(1)"
+    orders.write({"models/kinds.sql": model.format("kind")})
+    orders.result()
+    orders.write({"models/kinds.sql": model.format("upper(kind)")})
+
+    assert refused(orders) == ("state-change", "models/kinds.sql:1:1")
+
+
+def test_a_renamed_query_goes_on_where_it_was(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """`previous_name` keeps the checkpoint, and with it the output whose path is named after the model."""
+    model = "{{{{ config(sink='lake'{}) }}}} select id from {{{{ source('shop', 'orders') }}}}"
+    orders.write({"models/before.sql": model.format("")})
+    orders.result()
+    (orders.root / "models/before.sql").unlink()
+    orders.write({"models/after.sql": model.format(", previous_name='before'")})
+    orders.rows("in/orders/2.json", order_rows(2), modified=2)
+
+    result = orders.result()
+
+    assert (result.model, result.rows_in) == ("after", 5)
+    assert len(read_parquet(orders.root / "store/before")) == 15
+
+
+def test_what_a_changed_query_goes_on_with_is_said(orders: ProjectFolder) -> None:
+    """A stateless query may change; the run says once that it has."""
+    model = "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"
+    orders.write({"models/all.sql": model})
+    orders.result()
+    orders.write({"models/all.sql": f"{model} where id > 1"})
+    said = []
+    for _ in range(2):
+        orders.result()
+        said.append([event.text for event in orders.events if isinstance(event, Notice)])
+
+    assert [len(texts) for texts in said] == [1, 0]
+    assert "the SQL of `all` changed" in said[0][0]
+
+
+def test_a_fresh_checkpoint_has_the_settings_of_today(orders: ProjectFolder) -> None:
+    """What an older version of a query that Spark cannot restart was frozen with does not live on."""
+    orders.write({"models/shown.sql": "{{ config(sink='table') }} select id from {{ source('shop', 'orders') }}"})
+    orders.result()
+    project = orders.root / "project.yml"
+    project.write_text(project.read_text().replace("store}", "store, spark: {spark.sql.shuffle.partitions: 7}}"))
+
+    orders.result()
+
+    settings = ledger(orders, "shown", 2)["identity"]["settings"]
+    assert settings["spark.sql.shuffle.partitions"] == "7"
+
+
+@pytest.mark.parametrize("storage", ["nofs://bucket/x", "s3a://bucket/x", "/dev/null/x"])
+def test_storage_that_cannot_be_reached_is_a_finding(orders: ProjectFolder, storage: str) -> None:
+    """A scheme that Spark has no file system for, one whose package is missing, and a file where a folder should be."""
+    orders.write(
+        {
+            "models/all.sql": "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}",
+            "project.yml": f"name: shop\ntargets:\n  local: {{storage: '{storage}'}}\n",
+        }
+    )
+
+    assert refused(orders) == ("storage-unusable", "project.yml:3:3")
+
+
+@pytest.mark.parametrize("prefix", ["", "file:", "file://"])
+def test_storage_may_lie_under_any_local_path(orders: ProjectFolder, prefix: str) -> None:
+    """Spaces, letters outside ASCII and `%20` stand for themselves, in a path and in a URI: one folder has it all."""
+    storage = orders.root / "ein Ordner é%20x"
+    orders.write(
+        {
+            "models/all.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}",
+            "project.yml": f"name: shop\ntargets: {{local: {{storage: '{prefix}{storage}'}}}}\n",
+        }
+    )
+
+    assert [orders.result().rows_in, orders.result().rows_in] == [10, 0]
+    assert {path.name for path in storage.iterdir()} >= {"all", "queries"}
+    assert {path.name for path in (storage / "queries/all/v1").iterdir()} == {"checkpoint", "ledger.json"}
+
+
+@pytest.mark.smoke
+def test_named_sources_need_a_spark_that_can_name_them(orders: ProjectFolder) -> None:
+    """A checkpoint from Spark 4.3 is refused by an older one, which would find its sources by their order."""
+    orders.write({"models/all.sql": "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"})
+    orders.result()
+    written = ledger(orders, "all", 1)
+    can_name = written["identity"]["settings"][EVOLUTION] == "true"
+    written["identity"]["settings"][EVOLUTION] = "true"
+    orders.write({"store/queries/all/v1/ledger.json": json.dumps(written)})
+
+    if can_name:
+        assert orders.result().rows_in == 0
+    else:
+        assert refused(orders) == ("unsupported-version", "models/all.sql:1:1")

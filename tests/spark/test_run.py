@@ -276,3 +276,98 @@ def test_a_project_runs_from_any_folder(orders: ProjectFolder, tmp_path_factory:
     assert done.returncode == 0, done.stderr
     assert (orders.root / "store/all/_spark_metadata").is_dir()
     assert list(elsewhere.iterdir()) == []
+
+
+def test_names_with_hyphens_and_reserved_words_run(orders: ProjectFolder) -> None:
+    """As a view, as a query's name and as a memory sink's table; an option cannot take the name away."""
+    orders.write(
+        {
+            "models/select.sql": "select id from {{ source('shop', 'orders') }}",
+            "models/a-b.sql": "{{ config(sink='table', options={'queryName': 'other'}) }} select id from {{ ref('select') }}",
+        }
+    )
+
+    orders.run()
+
+    (shown,) = [event for event in orders.events if isinstance(event, TableShown)]
+    assert (shown.model, shown.count) == ("a-b", 10)
+
+
+def test_the_projects_folder_is_no_pattern(tmp_path: Path) -> None:
+    """Brackets in the name of the folder that a project lies in are part of that name."""
+    project = ProjectFolder(tmp_path / "orders [1] {a,b}")
+    project.write(
+        {
+            "project.yml": "name: shop\ntargets: {local: {storage: store}}\n",
+            "sources.yml": "sources:\n  - name: shop\n    tables:\n      - {name: orders, format: json, path: 'in/*', schema: id int}\n",
+            "sinks.yml": "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}'}\n",
+            "models/all.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }} where id = 1",
+        }
+    )
+    project.rows("in/orders/0.json", order_rows(0))
+
+    assert project.result().rows_out == 1
+
+
+def test_a_seed_is_csv_as_spreadsheets_write_it(orders: ProjectFolder) -> None:
+    """Quotes are doubled within quotes, lines break there, and a header may hold anything; types go by name alone."""
+    orders.write(
+        {
+            "seeds/said.csv": 'id,"we`ird, a.b",ZIP\n1,"say ""hi""\nand go",01234\n',
+            "seeds/_seeds.yml": "seeds:\n  - {name: said, columns: [{name: zip, data_type: string}]}\n",
+            "models/shown.sql": "{{ config(sink='table') }}\n"
+            "select said.* from {{ source('shop', 'orders') }} join {{ ref('said') }} using (id)",
+        }
+    )
+
+    orders.run()
+
+    (shown,) = [event for event in orders.events if isinstance(event, TableShown)]
+    assert shown.columns == ("id", "we`ird, a.b", "ZIP")
+    assert shown.rows == (("1", 'say "hi"\nand go', "01234"),)
+
+
+def test_the_text_that_runs_is_the_compiled_one(orders: ProjectFolder) -> None:
+    """Spark puts nothing of its own for what looks like a variable."""
+    orders.write(
+        {
+            "models/shown.sql": "{{ config(sink='table') }}\n"
+            "select '${env:HOME} ${system:user.name} ${x}' as text from {{ source('shop', 'orders') }} where id = 1"
+        }
+    )
+
+    orders.run()
+
+    (shown,) = [event for event in orders.events if isinstance(event, TableShown)]
+    assert shown.rows == (("${env:HOME} ${system:user.name} ${x}",),)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "insert overwrite directory '{precious}' using parquet select 1 as a",
+        "create table made using parquet as select 1 as a",
+        "with one as (select 1 as a) insert overwrite directory '{precious}' using parquet select * from one",
+        "from (select 1 as a) insert overwrite directory '{precious}' using parquet select a",
+        "drop table if exists nothing",
+        "set spark.sql.shuffle.partitions=3",
+    ],
+)
+def test_a_model_that_is_a_command_is_refused_and_not_carried_out(orders: ProjectFolder, command: str) -> None:
+    """Spark carries a command out as soon as it is given one: an INSERT OVERWRITE would delete what is there."""
+    orders.write(
+        {
+            "precious/report.csv": "kept",
+            "models/view.sql": command.format(precious=orders.root / "precious"),
+            "models/all.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }} cross join {{ ref('view') }}",
+        }
+    )
+
+    with pytest.raises(FindingsError) as caught:
+        orders.run()
+
+    assert [(finding.code, str(finding.location)) for finding in caught.value.findings] == [
+        ("no-query", "models/view.sql:1:1")
+    ]
+    assert (orders.root / "precious/report.csv").read_text() == "kept"
+    assert not (orders.root / "store").exists()

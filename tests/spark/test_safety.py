@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, wait_for
 
 CANARY = "canary-7f3a9c-do-not-show"
 LISTEN = "0A"
@@ -47,6 +48,40 @@ def test_a_secret_is_found_in_nothing_that_a_run_leaves(orders: ProjectFolder) -
     left = [path for path in orders.root.rglob("*") if path.is_file()]
     assert len(left) > 20
     assert [str(path) for path in left if CANARY.encode() in path.read_bytes()] == []
+
+
+def test_no_secret_reaches_sql(orders: ProjectFolder) -> None:
+    """SQL can read the environment of the process that it runs in: no secret is there, nor in Spark's variables."""
+    orders.write(
+        {
+            "models/all.sql": "{{ config(sink='table') }} select '${env:SQLSTREAM_SECRET_CANARY}' as a, "
+            "reflect('java.lang.System', 'getenv', 'SQLSTREAM_SECRET_CANARY') as b from {{ source('shop', 'orders') }}"
+        }
+    )
+
+    process = orders.command("run", "--available-now", env={"SQLSTREAM_SECRET_CANARY": CANARY})
+    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 0, out
+    assert "all (10 rows)" in out
+    assert CANARY not in out
+
+
+def test_json_lines_are_all_there_is_on_stdout(orders: ProjectFolder) -> None:
+    """What a console sink prints goes to stderr then."""
+    orders.write(
+        {
+            "sinks.yml": "sinks:\n  - {name: screen, format: console}\n",
+            "models/all.sql": "{{ config(sink='screen') }} select id from {{ source('shop', 'orders') }}",
+        }
+    )
+    command = [sys.executable, "-m", "sqlstream", "run", "--available-now", "--log-format", "json"]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+    done = subprocess.run(command, cwd=orders.root, env=env, capture_output=True, text=True, check=False)
+
+    assert all(json.loads(line)["event"] for line in done.stdout.splitlines())
+    assert "Batch: 1" in done.stderr
 
 
 def test_a_missing_secret_is_a_finding_before_anything_starts(orders: ProjectFolder) -> None:
@@ -148,15 +183,6 @@ def listening_addresses(root: int) -> set[str]:
             parts = line.split()
             if parts[3] == LISTEN and parts[9] in inodes:
                 found.add(address(parts[1].split(":")[0]))
-    return found
-
-
-def descendants(pid: int) -> list[int]:
-    """A process and all below it."""
-    found = [pid]
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += descendants(int(child))
     return found
 
 

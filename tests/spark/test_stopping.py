@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, wait_for
+
+from sqlstream import ProjectRequest, RunRequest, run_models
+from sqlstream.state.events import QueryStarted, RunEvent, Status
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -111,3 +114,38 @@ def test_for_stops_by_itself(folder: ProjectFolder) -> None:
     assert [line["event"] for line in lines] == ["run_started", "query_started", "batch", "query_ended", "done"]
     assert (lines[2]["rows_in"], lines[2]["rows_out"]) == (1, 1)
     assert lines[-1]["succeeded"] is True
+
+
+def test_a_stop_between_two_starts_starts_no_more(orders: ProjectFolder) -> None:
+    """The first query ends after its batch, the second is skipped, and nothing has failed."""
+    model = "{{ config(sink='nowhere', trigger='1 hour') }} select id from {{ source('shop', 'orders') }}"
+    orders.write({"models/a.sql": model, "models/b.sql": model})
+
+    def interrupt_first(event: RunEvent) -> None:
+        if isinstance(event, QueryStarted):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    outcome = run_models(RunRequest(ProjectRequest(orders.root)), interrupt_first)
+
+    assert [result.status for result in outcome.results] == [Status.SUCCESS, Status.SKIPPED]
+    assert outcome.succeeded
+
+
+@pytest.mark.parametrize("stops", [False, True], ids=["running", "stopping"])
+def test_a_jvm_that_dies_ends_the_run(slow: ProjectFolder, stops: bool) -> None:
+    """Exit 1 and a finding per query, at once and without a trace; the results are written."""
+    slow.write({"models/idle.sql": SLOW.replace("100 milliseconds", "1 hour").replace("1500", "1")})
+    process = slow.command("run", "--log-format", "json")
+    wait_for(process, '"batch_id": 0')
+    if stops:
+        process.send_signal(signal.SIGTERM)
+
+    jvm = descendants(process.pid)[1]  # the launcher's scripts have become it
+    os.kill(jvm, signal.SIGKILL)
+    rest, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 1, rest
+    ended = [json.loads(line) for line in rest.splitlines() if line.startswith("{")]
+    assert "query-failed" in {(line.get("error") or {}).get("code") for line in ended}
+    assert "Traceback" not in rest
+    assert (slow.root / "target/run_results.json").exists()

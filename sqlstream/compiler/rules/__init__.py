@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.rules.outputs import batch_outputs, missing_sink_paths, output_modes, shared_outputs
+from sqlstream.compiler.rules.outputs import (
+    batch_outputs,
+    missing_sink_paths,
+    output_modes,
+    path_options,
+    shared_outputs,
+)
 from sqlstream.compiler.rules.sources import missing_schemas, socket_sources
 from sqlstream.compiler.rules.storage import relative_storage
 from sqlstream.compiler.rules.triggers import unsupported_triggers
@@ -15,6 +21,7 @@ RULES: tuple[Callable[[CompiledProject], list[Finding]], ...] = (
     missing_schemas,
     socket_sources,
     unsupported_triggers,
+    path_options,
     missing_sink_paths,
     output_modes,
     batch_outputs,

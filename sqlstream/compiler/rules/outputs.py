@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.errors import Finding
+from sqlstream.project.paths import join, plain_path
 
 FILE_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})
 """Spark's file sinks: they take append mode only, and need a path
@@ -17,6 +20,21 @@ OWN_PLACE = {
 """What to do about two queries that share a place, by the key that says it."""
 
 
+def path_options(compiled: CompiledProject) -> list[Finding]:
+    """A path among the options would lie under the working directory, and a full refresh could not change it."""
+    return [
+        Finding(
+            "invalid-value",
+            f"`{model.name}` gives sink `{output.sink}` its path as an option",
+            "an option goes to Spark as it is: the path would lie under the working directory, whoever runs this",
+            'say it as the sink\'s own key, for example path: "{{ model.name }}"',
+            model.place_of("options") if _is_path_among(model.config.options) else output.location,
+        )
+        for model, output in terminal_models(compiled)
+        if _is_path_among(output.options)
+    ]
+
+
 def missing_sink_paths(compiled: CompiledProject) -> list[Finding]:
     """A file sink without a path has nowhere to write."""
     return [
@@ -28,8 +46,12 @@ def missing_sink_paths(compiled: CompiledProject) -> list[Finding]:
             output.location,
         )
         for model, output in terminal_models(compiled)
-        if output.format in FILE_FORMATS and not output.path and "path" not in output.options
+        if output.format in FILE_FORMATS and not output.path and not _is_path_among(output.options)
     ]
+
+
+def _is_path_among(options: Iterable[str]) -> bool:
+    return any(name.lower() == "path" for name in options)
 
 
 def output_modes(compiled: CompiledProject) -> list[Finding]:
@@ -67,12 +89,13 @@ def shared_outputs(compiled: CompiledProject) -> list[Finding]:
     findings: list[Finding] = []
     paths: dict[str, str] = {}
     checkpoints: dict[str, str] = {}
+    storage = join(str(compiled.project.root), compiled.project.target.storage)
     for model, output in terminal_models(compiled):
-        path = (output.path or "").rstrip("/")
-        if output.format in FILE_FORMATS and path:
-            findings += _shared(model, paths.setdefault(path, model.name), "output path", path, "sink")
-        checkpoint = (model.config.checkpoint or model.query_id).rstrip("/")
-        first = checkpoints.setdefault(checkpoint, model.name)
+        if output.format in FILE_FORMATS and output.path:
+            first = paths.setdefault(plain_path(storage, output.path), model.name)
+            findings += _shared(model, first, "output path", output.path, "sink")
+        checkpoint = model.config.checkpoint or f"queries/{model.query_id}"
+        first = checkpoints.setdefault(plain_path(storage, checkpoint), model.name)
         findings += _shared(model, first, "checkpoint", checkpoint, "checkpoint")
     return findings
 

@@ -21,7 +21,9 @@ def missing_schemas(compiled: CompiledProject) -> list[Finding]:
     for table in used_sources(compiled):
         if table.mode == "stream" and table.format in SCHEMA_FORMATS and table.schema is None and not inferred:
             findings.append(_missing_schema(table))
-        if table.format in PATH_FORMATS and not table.path and "path" not in table.options:
+        if any(name.lower() == "path" for name in table.options):
+            findings.append(_path_option(table))
+        elif table.format in PATH_FORMATS and not table.path:
             findings.append(_missing_path(table))
     return findings
 
@@ -43,6 +45,16 @@ def _missing_path(table: SourceTable) -> Finding:
         f"a source of {table.format} files reads a folder",
         "add path: with a folder or a pattern of files",
         table.location,
+    )
+
+
+def _path_option(table: SourceTable) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"source `{table.full_name}` has its path among the options",
+        "an option goes to Spark as it is: the path would lie under the working directory, whoever runs this",
+        "say it as the table's own key, path:",
+        table.places.get("options", table.location),
     )
 
 

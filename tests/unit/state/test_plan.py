@@ -202,6 +202,10 @@ def test_an_unreadable_ledger_may_be_accepted(state: CheckpointState, change: st
             replace(STATEFUL, sources=(SourceUse("shop__orders", "shop.orders", "ts 10 minutes"),)),
             ("the sources changed from shop.orders to shop.orders (watermark ts 10 minutes)",),
         ),
+        (
+            replace(STATEFUL, sources=(replace(ORDERS, path="in/new"),)),
+            ("the sources changed from shop.orders to shop.orders (path in/new)",),
+        ),
         (replace(STATEFUL, sources=()), ("the sources changed from shop.orders to none",)),
         (replace(STATEFUL, settings={ZONE: "Europe/Berlin"}), ("the time zone changed from UTC to Europe/Berlin",)),
         (replace(STATEFUL, settings={ZONE: "UTC", "spark.sql.shuffle.partitions": "9"}), ()),

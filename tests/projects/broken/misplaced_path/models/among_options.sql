@@ -1,0 +1,2 @@
+{{ config(sink='option') }}
+select order_id from {{ source('shop', 'orders') }}

@@ -1,0 +1,2 @@
+{{ config(sink='same') }}
+select order_id from {{ source('shop', 'orders') }}
