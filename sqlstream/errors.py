@@ -11,7 +11,7 @@ one of `CODES`, which is also the table of contents of the documentation of erro
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from sqlstream.location import Location
@@ -51,6 +51,18 @@ class Finding:
         """Whether this finding stops the stage that found it."""
         return self.severity is Severity.ERROR
 
+    def as_json(self) -> dict[str, object]:
+        """Returns the finding as plain data, in the one form that all JSON of sqlstream has; places are numbers."""
+        return {
+            "code": self.code,
+            "severity": str(self.severity),
+            "message": self.message,
+            "why": self.why,
+            "fix": self.fix,
+            "location": None if self.location is None else asdict(self.location),
+            "calls": [asdict(call) for call in self.calls],
+        }
+
 
 class SqlstreamError(Exception):
     """The root of the tree."""
@@ -87,6 +99,11 @@ CODES: dict[str, str] = {
     "unknown-target": "The target is not one of project.yml's targets.",
     "unsupported-model": "A file under models/ is of a kind that this version does not run.",
     "unsupported-version": "The project asks for another version of sqlstream.",
+    "seed-header": "A seed's first line does not name its columns as Spark needs them.",
+    "seed-syntax": "A seed's quotes or line ends cannot be read as CSV.",
+    "seed-row": "A row of a seed has more or fewer values than the header has columns.",
+    "seed-column": "A declared column is not in the seed's header, or Spark does not know its type.",
+    "seed-value": "A value of a seed is not of the type that is declared for its column.",
     "unused-config": "A folder configuration or model properties apply to nothing.",
     # rendering
     "jinja-syntax": "A template cannot be read.",
@@ -104,6 +121,7 @@ CODES: dict[str, str] = {
     "unknown-source": "source(), or a target's override, names no declared source table.",
     "unknown-sink": "A model, or a target's override, names a sink that is not declared.",
     "disabled-ref": "ref() names a model that is disabled.",
+    "missing-ref": "A query reads a model, seed or source by its bare name.",
     "cycle": "Models depend on each other in a circle.",
     # selection
     "empty-selection": "A selector matches nothing.",
@@ -128,7 +146,7 @@ CODES: dict[str, str] = {
     "unsupported-target": "A target that this version compiles for but does not run on.",
     "unknown-format": "Spark has no data source of that name.",
     "source-unreadable": "Spark cannot open a source or seed.",
-    "no-query": "A model holds a command, such as an INSERT or a CREATE, and not a query.",
+    "no-query": "A model holds nothing, or a command such as an INSERT or a CREATE, and not a query.",
     "sql-syntax": "Spark cannot read a model's SQL.",
     "sql-analysis": "Spark refuses a model's SQL.",
     "sink-schema": "A sink cannot take a model's columns.",
@@ -137,6 +155,7 @@ CODES: dict[str, str] = {
     # checkpoints
     "state-change": "A stateful query is not the one that made its checkpoint.",
     "sink-change": "A query would write files to another place than its checkpoint has written to so far.",
+    "source-change": "A query would read a source from another place than its checkpoint has read so far.",
     "storage-unusable": "A target's storage cannot be read or written.",
     "ledger-unreadable": "A checkpoint's ledger is missing or cannot be read.",
 }

@@ -5,38 +5,65 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlstream.app.loading import Loaded
+from sqlstream.app.loading import Invocation, Loaded
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.manifest import build_manifest
+from sqlstream.errors import Finding, UsageError
 from sqlstream.state.events import QueryResult
 from sqlstream.version import __version__
 
+RUN_RESULTS = "run_results.json"
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What a run leaves behind for machines; `seconds` is its wall time.
+
+    `target` is None where the project's default was to be used and the project did not load. `findings` are those that
+    refused the run, and the warnings of one that was not refused. `results` are empty where nothing was started.
+    """
+
+    invocation: Invocation
+    target: str | None
+    succeeded: bool
+    findings: tuple[Finding, ...]
+    results: tuple[QueryResult, ...]
+    seconds: float
+
 
 def write_compiled(loaded: Loaded, models: Sequence[CompiledModel]) -> None:
-    """Writes the compiled SQL of `models`, the very text that runs, and the manifest of the whole project."""
+    """Writes the compiled SQL of `models`, the very text that runs, and the manifest of the whole project.
+
+    Raises: UsageError where target/ cannot be written.
+    """
     for model in models:
         write_text(loaded.target_folder / model.compiled_path, model.sql)
     manifest = build_manifest(loaded.compiled, generated_at=_now(), invocation_id=loaded.invocation.id)
     write_json(loaded.target_folder / "manifest.json", manifest)
 
 
-def write_run_results(loaded: Loaded, results: Sequence[QueryResult], seconds: float) -> None:
-    """Writes target/run_results.json: per query its status, batches, rows, duration and error."""
+def write_run_results(folder: Path, record: RunRecord) -> None:
+    """Writes run_results.json into the target folder: how the run ended, its findings, and each query's status,
+    batches, rows, duration and error. Raises: UsageError where it cannot be written.
+    """
     content = {
         "metadata": {
             "run_results_version": 1,
             "sqlstream_version": __version__,
             "generated_at": _now(),
-            "invocation_id": loaded.invocation.id,
-            "target": loaded.compiled.project.target.name,
+            "invocation_id": record.invocation.id,
+            "target": record.target,
         },
-        "elapsed_seconds": round(seconds, 3),
-        "results": [result.as_json() for result in results],
+        "status": "success" if record.succeeded else "error",
+        "elapsed_seconds": round(record.seconds, 3),
+        "findings": [finding.as_json() for finding in record.findings],
+        "results": [result.as_json() for result in record.results],
     }
-    write_json(loaded.target_folder / "run_results.json", content)
+    write_json(folder / RUN_RESULTS, content)
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:
@@ -45,8 +72,19 @@ def write_json(path: Path, content: Mapping[str, object]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes `text`, whole or not at all: readers of an artifact never see half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Writes `text`, whole or not at all: readers of an artifact never see half of it.
+
+    Raises: UsageError where it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_aside(path, text)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"{path} cannot be written: {reason}; compile and run write into target/") from error
+
+
+def _write_aside(path: Path, text: str) -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         aside.write_text(text, encoding="utf-8")

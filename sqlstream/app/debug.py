@@ -55,7 +55,7 @@ def _pyspark() -> Check:
     try:
         return Check("PySpark", True, metadata.version("pyspark"))
     except metadata.PackageNotFoundError:
-        return Check("PySpark", False, "not installed", "pip install sqlstream installs it")
+        return Check("PySpark", False, "not installed", "install it into this Python: pip install pyspark")
 
 
 def _java(env: Mapping[str, str]) -> Check:
@@ -102,7 +102,7 @@ def _spark(loaded: Loaded, start_spark: Callable[[Loaded], str]) -> Check:
 
 def session_version(loaded: Loaded) -> str:
     """Starts Spark for the project's target, stops it again, and returns its version. Raises: FindingsError."""
-    from sqlstream.app.session_run import start_session  # pyspark is loaded here and not before
+    from sqlstream.app.session import start_session  # pyspark is loaded here and not before
     from sqlstream.spark.session import stop_spark
 
     runtime = start_session(loaded, Secrets(dict(os.environ)))

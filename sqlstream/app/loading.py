@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.files import find_project_root
+from sqlstream.project.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.project.loading import load_project
 
 logger = logging.getLogger(TEMPLATE_LOGGER)
@@ -25,8 +25,8 @@ logger = logging.getLogger(TEMPLATE_LOGGER)
 class Invocation:
     """One call of one command: its id and the time it began (UTC)."""
 
-    id: str
-    started_at: datetime
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,20 @@ class Loaded:
     @property
     def target_folder(self) -> Path:
         """Where artifacts are written."""
-        return self.compiled.project.root / "target"
+        return self.compiled.project.root / ARTIFACTS_FOLDER
 
 
-def load(request: ProjectRequest) -> Loaded:
+def load(request: ProjectRequest, invocation: Invocation | None = None) -> Loaded:
     """Returns the compiled project. Raises: FindingsError with every finding of the first stage that has errors."""
     root = find_project_root(request.folder)
     open_log(root, request.env)
-    invocation = Invocation(str(uuid.uuid4()), datetime.now(UTC))
+    invocation = invocation or Invocation()
     loaded = load_project(
-        root, make_render=make_yaml_renderer(request.env), target=request.target, cli_vars=request.variables
+        root,
+        make_render=make_yaml_renderer(request.env),
+        target=request.target,
+        cli_vars=request.variables,
+        target_named_by=request.target_named_by,
     )
     if loaded.project is None or any(finding.is_error for finding in loaded.findings):
         raise FindingsError(loaded.findings)

@@ -10,6 +10,7 @@ from sqlstream.app.loading import load
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.selecting import select
 from sqlstream.compiler.manifest import build_manifest
+from sqlstream.compiler.node_ids import SEED, SOURCE
 from sqlstream.errors import Finding
 
 
@@ -36,8 +37,9 @@ def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> Li
 
 
 def _shown(unique_id: str, entry: Mapping[str, Any]) -> str:
-    if entry["resource_type"] == "source":
-        return "source:" + unique_id.removeprefix("source.")
-    if entry["resource_type"] == "seed":
-        return unique_id.removeprefix("seed.")
+    kind, _, named = unique_id.partition(".")
+    if kind == SOURCE:
+        return f"source:{named}"
+    if kind == SEED:
+        return named
     return ".".join(entry["fqn"])

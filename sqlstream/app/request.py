@@ -11,13 +11,15 @@ from pathlib import Path
 @dataclass(frozen=True)
 class ProjectRequest:
     """Which project, for which target. `folder` is the project's folder or one below it; `variables` beat those of
-    project.yml; `env` is the environment that env_var() reads, this process's own unless another is given.
+    project.yml; `env` is the environment that env_var() reads, this process's own unless another is given;
+    `target_named_by` is where the name `target` comes from, for the message when there is no such target.
     """
 
     folder: Path
     target: str | None = None
     variables: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    target_named_by: str = "the request"
 
 
 @dataclass(frozen=True)

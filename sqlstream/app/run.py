@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from sqlstream.app.artifacts import write_compiled, write_run_results
-from sqlstream.app.loading import Loaded, load
+from sqlstream.app.artifacts import RunRecord, write_compiled, write_run_results
+from sqlstream.app.loading import Invocation, Loaded, load
 from sqlstream.app.request import RunRequest
 from sqlstream.app.selecting import select, terminal_models
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.rules import check_models
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.project.config import Trigger
+from sqlstream.project.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.state.events import QueryResult, RunEvent, Status, Warned
-
-logger = logging.getLogger("sqlstream.run")
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,35 @@ def run_models(request: RunRequest, tell: Callable[[RunEvent], None]) -> RunOutc
     """Runs the selected terminal models until all have ended, `tell`ing every event, and writes the artifacts.
 
     No query starts unless all of them have been checked. Ctrl-C and SIGTERM stop each query after its running batch.
-    Raises: FindingsError, UsageError; nothing has been started then.
+    Raises: FindingsError, UsageError; nothing has been started then. run_results.json tells of findings too, so that
+    the results of an earlier run are not taken for those of this one.
     """
     began = time.monotonic()
-    loaded = load(request.project)
+    folder = find_project_root(request.project.folder) / ARTIFACTS_FOLDER
+    invocation = Invocation()
+    with _refusal_recorded(folder, invocation, request.project.target, began):
+        loaded = load(request.project, invocation)
+    target = loaded.compiled.project.target.name
+    with _refusal_recorded(folder, invocation, target, began):
+        outcome = _run_loaded(loaded, request, tell)
+    seconds = time.monotonic() - began
+    record = RunRecord(invocation, target, outcome.succeeded, outcome.warnings, outcome.results, seconds)
+    write_run_results(folder, record)
+    return outcome
+
+
+@contextmanager
+def _refusal_recorded(folder: Path, invocation: Invocation, target: str | None, began: float) -> Iterator[None]:
+    try:
+        yield
+    except FindingsError as error:
+        record = RunRecord(invocation, target, False, error.findings, (), time.monotonic() - began)
+        with suppress(UsageError):  # what refuses the run matters more than that this cannot be written
+            write_run_results(folder, record)
+        raise
+
+
+def _run_loaded(loaded: Loaded, request: RunRequest, tell: Callable[[RunEvent], None]) -> RunOutcome:
     chosen, unmatched = select(loaded.compiled, request.selection)
     models = terminal_models(loaded.compiled, chosen)
     _check_names(request, models)
@@ -52,9 +77,7 @@ def run_models(request: RunRequest, tell: Callable[[RunEvent], None]) -> RunOutc
     warnings = (*loaded.warnings, *unmatched)
     for warning in warnings:
         tell(Warned(warning))
-    results = run_queries(loaded, models, request, tell)
-    write_run_results(loaded, results, time.monotonic() - began)
-    return RunOutcome(results, warnings)
+    return RunOutcome(run_queries(loaded, models, request, tell), warnings)
 
 
 def _check_names(request: RunRequest, models: tuple[CompiledModel, ...]) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
-from sqlstream.app.request import Selection
+from sqlstream.app.request import EVERYTHING, Selection
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.node_ids import kind_of, seed_id, source_id
 from sqlstream.compiler.select import SelectableNode, SelectionGraph, SelectorError, select_nodes, unmatched_criteria
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.project.values import Seed, SourceTable
@@ -25,7 +26,7 @@ def select(compiled: CompiledProject, selection: Selection) -> tuple[tuple[str, 
     except SelectorError as error:
         raise FindingsError([_unreadable(error)]) from error
     if selection.resource_types:
-        chosen = frozenset(node for node in chosen if node.split(".", 1)[0] in selection.resource_types)
+        chosen = frozenset(node for node in chosen if kind_of(node) in selection.resource_types)
     if not chosen:
         raise FindingsError(_empty(selection, unmatched))
     order = [node for node in compiled.graph.order if node in chosen]
@@ -70,7 +71,7 @@ def _model_node(project: str, model: CompiledModel) -> SelectableNode:
 def _source_node(project: str, table: SourceTable) -> SelectableNode:
     config: Mapping[str, object] = {"enabled": True, "tags": list(table.tags), "meta": dict(table.meta)}
     return SelectableNode(
-        unique_id=f"source.{project}.{table.full_name}",
+        unique_id=source_id(project, table),
         resource_type="source",
         name=table.name,
         fqn=(project, table.source, table.name),
@@ -86,7 +87,7 @@ def _seed_node(project: str, seed: Seed) -> SelectableNode:
     config |= {key: located.value for key, located in seed.config.items()}
     tags = config["tags"] if isinstance(config["tags"], list) else [config["tags"]]
     return SelectableNode(
-        unique_id=f"seed.{project}.{seed.name}",
+        unique_id=seed_id(project, seed.name),
         resource_type="seed",
         name=seed.name,
         fqn=(project, *PurePosixPath(seed.path).parent.parts[1:], seed.name),
@@ -109,11 +110,15 @@ def _unreadable(error: SelectorError) -> Finding:
 def _empty(selection: Selection, unmatched: tuple[tuple[str, tuple[str, ...]], ...]) -> list[Finding]:
     if unmatched:
         return [_unmatched(text, near, Severity.ERROR) for text, near in unmatched]
-    given = " ".join([*selection.select, *(f"--exclude {text}" for text in selection.exclude)])
+    if selection == EVERYTHING:
+        why, fix = "it has no enabled model, seed or source", "add a model: a SELECT in a file such as models/first.sql"
+        return [Finding("empty-selection", "the project has nothing to select", why, fix)]
+    types = (f"--resource-type {kind}" for kind in selection.resource_types)
+    given = " ".join([*selection.select, *(f"--exclude {text}" for text in selection.exclude), *types])
     return [
         Finding(
             "empty-selection",
-            f"the selection `{given}` matches nothing" if given else "the project has nothing to select",
+            f"the selection `{given}` matches nothing",
             "each part matches something, but nothing is left when they are taken together",
             "see what each part matches with `sqlstream ls --select`",
         )

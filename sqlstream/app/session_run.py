@@ -1,72 +1,91 @@
-"""The part of a run that needs Spark: check every query, decide on every checkpoint, then start them all."""
+"""The part of a run that needs Spark: every query made ready, its ledger written, then all started and watched."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sqlstream.app.loading import Loaded
+from sqlstream.app.ready import Checks, Ready, check_all, storage_location
 from sqlstream.app.request import RunRequest
-from sqlstream.app.signals import stop_on_signals
+from sqlstream.app.session import check_target, start_session, storage_base
+from sqlstream.app.signals import StopAskedError, StopSignals, stop_signals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.location import Location
-from sqlstream.project.paths import join
 from sqlstream.spark.java import find_java
 from sqlstream.spark.memory import memory_table
-from sqlstream.spark.prepare import PreparedQuery, prepare_query, unrestartable
 from sqlstream.spark.runner import Runner
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import SparkLaunch, SparkRuntime, start_spark, stop_spark
+from sqlstream.spark.session import SparkRuntime, stop_spark
 from sqlstream.spark.start import StartOrder
-from sqlstream.spark.storage import Storage, read_checkpoint, storage_for, storage_problems, write_ledger
+from sqlstream.spark.storage import storage_problems, write_ledger
 from sqlstream.state.events import Notice, ProjectFound, QueryResult, RunEvent
-from sqlstream.state.layout import checkpoint_path, output_path, query_root
+from sqlstream.state.layout import checkpoint_path, output_path
 from sqlstream.state.ledger import Ledger
-from sqlstream.state.plan import Action, CheckpointState, QueryPlan, Wishes, plan_query
+from sqlstream.state.plan import Action
 from sqlstream.version import __version__
-
-spark_logger = logging.getLogger("sqlstream.spark")
-
-
-@dataclass(frozen=True)
-class Ready:
-    """A checked query with the plan for its checkpoint, whose versions lie under `root` in `storage`."""
-
-    query: PreparedQuery
-    plan: QueryPlan
-    root: str
-    storage: Storage
-    state: CheckpointState
 
 
 def run_queries(
     loaded: Loaded, models: Sequence[CompiledModel], request: RunRequest, tell: Callable[[RunEvent], None]
 ) -> tuple[QueryResult, ...]:
-    """Runs `models` in one Spark session and returns their results. Raises: FindingsError, with nothing started."""
-    _check_target(loaded)
+    """Runs `models` in one Spark session and returns their results. Raises: FindingsError, with nothing started.
+
+    Ctrl-C and SIGTERM end it well at any time: none of the queries is started then, or each ends after its batch.
+    """
+    check_target(loaded)
+    with stop_signals() as signals:
+        try:
+            _check_java(request, signals)
+            return _run_in_session(loaded, models, request, tell, signals)
+        except StopAskedError:
+            tell(Notice("stopped before any query was started"))
+            return _skip_all(models, tell)
+
+
+def _check_java(request: RunRequest, signals: StopSignals) -> None:
     java = find_java(request.project.env)
+    signals.check()  # a signal to the whole group has also ended the Java that was asked for its version
     if isinstance(java, Finding):
         raise FindingsError([java])
+
+
+def _run_in_session(
+    loaded: Loaded,
+    models: Sequence[CompiledModel],
+    request: RunRequest,
+    tell: Callable[[RunEvent], None],
+    signals: StopSignals,
+) -> tuple[QueryResult, ...]:
     secrets = Secrets(request.project.env)
     runtime = start_session(loaded, secrets, console_to_stderr=request.console_to_stderr)
     try:
+        signals.install()
         tell(_found(loaded, runtime))
-        ready = _check_all(loaded, models, request, runtime, secrets)
+        ready = check_all(Checks(loaded, request, runtime, secrets), models, signals)
         base = storage_base(loaded)
         for item in ready:
-            with storage_problems(item.root, _storage_location(loaded, item.query.model), secrets):
+            with storage_problems(item.root, storage_location(loaded, item.query.model), secrets):
                 _write_ledger(item, base, runtime)
         orders = [_order(item, base, tell) for item in ready]
+        signals.check()
         runner = Runner(secrets, tell)
-        with stop_on_signals(runner.request_stop):
+        with signals.passed_to(runner.request_stop):
             results = runner.run(orders, stop_after_seconds=request.stop_after_seconds)
         _show_memory(ready, results, tell)
         return results
     finally:
         stop_spark(runtime)
+
+
+def _skip_all(models: Sequence[CompiledModel], tell: Callable[[RunEvent], None]) -> tuple[QueryResult, ...]:
+    results = tuple(
+        QueryResult.skipped(model.name, model.unique_id, index, len(models))
+        for index, model in enumerate(models, start=1)
+    )
+    for result in results:
+        tell(result)
+    return results
 
 
 def _found(loaded: Loaded, runtime: SparkRuntime) -> ProjectFound:
@@ -79,77 +98,6 @@ def _found(loaded: Loaded, runtime: SparkRuntime) -> ProjectFound:
         sqlstream_version=__version__,
         spark_version=runtime.version,
     )
-
-
-def _check_target(loaded: Loaded) -> None:
-    target = loaded.compiled.project.target
-    if target.remote is None:
-        return
-    problem = Finding(
-        "unsupported-target",
-        f"target `{target.name}` runs over Spark Connect, which this version cannot start queries on",
-        f"remote: {target.remote} gives no access to what a run needs of Spark's own process",
-        "give the target a master: such as local[*] or spark://host:7077",
-        target.location,
-    )
-    raise FindingsError([problem])
-
-
-def storage_base(loaded: Loaded) -> str:
-    """Returns the target's storage as an absolute path or URI."""
-    project = loaded.compiled.project
-    return join(str(project.root), project.target.storage)
-
-
-def start_session(loaded: Loaded, secrets: Secrets, *, console_to_stderr: bool = False) -> SparkRuntime:
-    """Returns a started Spark for the project's target; console sinks print where `console_to_stderr` says.
-
-    Raises: FindingsError.
-    """
-    project = loaded.compiled.project
-    missing = secrets.missing(project.target.spark, project.target.location)
-    if missing:
-        raise FindingsError(missing)
-    warehouse = join(storage_base(loaded), "warehouse")
-    launch = SparkLaunch(f"sqlstream {project.name}", warehouse, spark_logger.info, console_to_stderr)
-    return start_spark(project.target, secrets, launch)
-
-
-def _check_all(
-    loaded: Loaded, models: Sequence[CompiledModel], request: RunRequest, runtime: SparkRuntime, secrets: Secrets
-) -> list[Ready]:
-    """Every query analysed, checked and planned; the findings of all of them together."""
-    ready: list[Ready] = []
-    findings: list[Finding] = []
-    for model in models:
-        try:
-            ready.append(_check(loaded, model, request, runtime, secrets))
-        except FindingsError as error:
-            findings += [finding for finding in error.findings if finding not in findings]
-    if findings:
-        raise FindingsError(findings)
-    return ready
-
-
-def _check(loaded: Loaded, model: CompiledModel, request: RunRequest, runtime: SparkRuntime, secrets: Secrets) -> Ready:
-    wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
-    with storage_problems(wanted, _storage_location(loaded, model), secrets):
-        storage, root = storage_for(wanted, runtime.session)
-        state = read_checkpoint(storage, root)
-    refresh = model.name in request.full_refresh
-    resumes = state.has_batches and not refresh and unrestartable(loaded.compiled, model) is None
-    query = prepare_query(loaded.compiled, model, runtime, secrets, state.ledger if resumes else None)
-    wishes = Wishes(model.name in request.accept_state_change, refresh)
-    plan = plan_query(
-        query.identity, state, wishes, restartable=query.unrestartable is None, location=model.file.location
-    )
-    if isinstance(plan, Finding):
-        raise FindingsError([plan])
-    return Ready(query, plan, root, storage, state)
-
-
-def _storage_location(loaded: Loaded, model: CompiledModel) -> Location:
-    return model.config_places.get("checkpoint", loaded.compiled.project.target.location)
 
 
 def _write_ledger(ready: Ready, base: str, runtime: SparkRuntime) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a request, for as long as queries run."""
+"""Ctrl-C and SIGTERM as a request, for as long as a run lasts."""
 
 from __future__ import annotations
 
@@ -10,20 +10,69 @@ from contextlib import contextmanager
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-@contextmanager
-def stop_on_signals(request_stop: Callable[[], None]) -> Iterator[None]:
-    """Calls `request_stop` for each Ctrl-C or SIGTERM.
+class StopAskedError(Exception):
+    """A stop was asked for before any query was started."""
 
-    PySpark's own handler, which cancels every running job, is put aside and comes back afterwards. Outside the main
-    thread signals stay with whoever has them.
+
+class StopSignals:
+    """What Ctrl-C and SIGTERM have asked for so far, and who is told.
+
+    While a run is prepared the first one waits for the next `check`, and a second one stops at once. While queries run,
+    `passed_to` says who decides.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = [signal.signal(number, lambda _number, _frame: request_stop()) for number in STOP_SIGNALS]
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._listener: Callable[[], None] | None = None
+
+    def receive(self) -> None:
+        """Notes one signal. Raises: KeyboardInterrupt for the second one while nobody listens."""
+        self._count += 1
+        if self._listener is not None:
+            self._listener()
+        elif self._count > 1:
+            raise KeyboardInterrupt
+
+    def check(self) -> None:
+        """Raises: StopAskedError once a stop was asked for."""
+        if self._count:
+            raise StopAskedError
+
+    def install(self) -> None:
+        """Has the signals come here; again after Spark's start, where PySpark puts in a handler that cancels all jobs.
+
+        Outside the main thread signals stay with whoever has them.
+        """
+        if _in_main_thread():
+            for number in STOP_SIGNALS:
+                signal.signal(number, lambda _number, _frame: self.receive())
+
+    @contextmanager
+    def passed_to(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Calls `listener` for each signal meanwhile, and for one that has come before."""
+        self._listener = listener
+        if self._count:
+            listener()
+        try:
+            yield
+        finally:
+            self._listener = None
+
+
+@contextmanager
+def stop_signals() -> Iterator[StopSignals]:
+    """Gives the signals that arrive meanwhile; the handlers that were there come back afterwards."""
+    signals = StopSignals()
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    signals.install()
     try:
-        yield
+        yield signals
     finally:
-        for number, handler in zip(STOP_SIGNALS, before, strict=True):
-            # None stands for a handler that was not installed from Python, which Python cannot put back
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for number, handler in before.items():
+            if _in_main_thread():
+                # None stands for a handler that was not installed from Python, which Python cannot put back
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

@@ -7,17 +7,12 @@ from pathlib import Path
 import click
 
 from sqlstream.app.clean import clean_project
+from sqlstream.cli.options import project_dir_option
 
 
-@click.command("clean")
-@click.option(
-    "--project-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(),
-    envvar="SQLSTREAM_PROJECT_DIR",
-    help="The project's folder, or one below it. [default: the current folder]",
-)
+@click.command("clean", short_help="Remove target/; outputs and checkpoints stay.")
+@project_dir_option
 def clean(project_dir: Path) -> None:
-    """Remove target/, which every command makes anew. Checkpoints, outputs and logs stay."""
+    """Remove target/, which compile and run make anew. Outputs, checkpoints and logs stay."""
     removed = clean_project(project_dir.resolve())
     click.echo(f"Removed {removed}" if removed else "There is no target/ folder to remove.")

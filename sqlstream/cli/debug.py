@@ -12,10 +12,10 @@ from sqlstream.cli.options import project_options, project_request
 from sqlstream.report.checks import check_text
 
 
-@click.command("debug")
+@click.command("debug", short_help="Check Java, Spark, the target and write access.")
 @project_options
 def debug(project_dir: Path, target: str | None, variables: str | None, debug: bool) -> int:
-    """Check Java, Spark, the target and write access; each line is ok or says how to mend it."""
+    """Check Java, Spark, the target and write access. Each line says ok, or what is missing and how to mend it."""
     del debug  # the traceback of an error is printed by main
     well = True
     for check in debug_project(project_request(project_dir, target, variables), session_version):

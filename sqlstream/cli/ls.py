@@ -9,10 +9,10 @@ import click
 
 from sqlstream.app.ls import list_nodes
 from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
-from sqlstream.report.findings import findings_text
+from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 
 
-@click.command("ls")
+@click.command("ls", short_help="List models, seeds and sources.")
 @project_options
 @selection_options
 @click.option(
@@ -20,9 +20,9 @@ from sqlstream.report.findings import findings_text
     "types",
     multiple=True,
     type=click.Choice(["model", "seed", "source"]),
-    help="Only nodes of this type.",
+    help="Only what is of this type; may be given more than once.",
 )
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", help="Names, or one JSON object a line.")
+@output_option("Names, or dbt's JSON: an object a line for each node.")
 def ls(
     project_dir: Path,
     target: str | None,
@@ -33,11 +33,9 @@ def ls(
     types: tuple[str, ...],
     output: str,
 ) -> None:
-    """List the models, seeds and sources that a selection names. Needs no Java."""
-    del debug  # the traceback of an error is printed by main
-    request = project_request(project_dir, target, variables)
-    listing = list_nodes(request, selection_of(select, exclude, types))
-    if listing.warnings:
-        click.echo(findings_text(listing.warnings), err=True)
-    lines = listing.names if output == "text" else [json.dumps(entry) for entry in listing.entries]
+    """List the models, seeds and sources that a selection takes, one a line. Needs no Java."""
+    with refusals_printed(output, debug):
+        listing = list_nodes(project_request(project_dir, target, variables), selection_of(select, exclude, types))
+    echo_warnings(listing.warnings)
+    lines = map(json.dumps, listing.entries) if output == "json" else listing.names
     click.echo("\n".join(lines))

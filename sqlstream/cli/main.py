@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 import click
@@ -14,24 +13,41 @@ from sqlstream.cli.compile import compile_
 from sqlstream.cli.debug import debug
 from sqlstream.cli.init import init
 from sqlstream.cli.ls import ls
+from sqlstream.cli.output import DONE, FAILED, UNUSABLE, echo_trace, redacted
 from sqlstream.cli.run import run
 from sqlstream.cli.words import join_selectors
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.report.findings import findings_text
-from sqlstream.spark.secrets import Secrets
 from sqlstream.version import __version__
 
-DONE, FAILED, UNUSABLE = 0, 1, 2
-"""Exit codes: done; the user's project or queries failed; bad usage or an unexpected fault (dbt's)."""
+COMMANDS = (init, debug, compile_, ls, run, clean)
+"""In the order in which a newcomer meets them."""
+
+OFF = ("", "0", "false", "f", "no", "n", "off")
+"""What click reads as no in the environment variable of a flag."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _Commands(click.Group):
+    """A group whose help lists the commands in their own order, not by the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Returns the names of the commands."""
+        del ctx
+        return list(self.commands)
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="A new project: sqlstream init NAME. The options of a command: sqlstream COMMAND --help. "
+    "Exit codes: 0 done, 1 something in the project or a query failed, 2 bad usage.",
+)
 @click.version_option(__version__, "--version", "-v", prog_name="sqlstream")
 def cli() -> None:
-    """SQL-first streaming on Spark: a folder of SQL models compiles and runs as streams."""
+    """Compile a folder of SQL models and run them as streams on Spark."""
 
 
-for command in (init, debug, compile_, ls, run, clean):
+for command in COMMANDS:
     cli.add_command(command)
 
 
@@ -58,16 +74,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.close()  # the reader of our output has gone, as with `| head`; nobody is left to tell
         sys.exit(FAILED)
     except Exception as error:
-        click.echo(_redacted(f"Unexpected fault: {type(error).__name__}: {error}"), err=True)
+        click.echo(redacted(f"Unexpected fault: {type(error).__name__}: {error}"), err=True)
         click.echo("  This is a bug in sqlstream. Run again with --debug to see where it happened.", err=True)
         _trace(given)
         sys.exit(UNUSABLE)
 
 
 def _trace(given: Sequence[str]) -> None:
-    if "--debug" in given or os.environ.get("SQLSTREAM_DEBUG"):
-        click.echo(_redacted(traceback.format_exc()), err=True)
-
-
-def _redacted(text: str) -> str:
-    return Secrets(os.environ).redact(text)
+    if "--debug" in given or os.environ.get("SQLSTREAM_DEBUG", "").lower() not in OFF:
+        echo_trace()

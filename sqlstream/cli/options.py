@@ -3,75 +3,116 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.errors import FindingsError, UsageError
-from sqlstream.project.yaml import parse_yaml, plain
+from sqlstream.cli.variables import EXAMPLE, read_variables
+from sqlstream.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+project_dir_option = click.option(
+    "--project-dir",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=Path(),
+    envvar="SQLSTREAM_PROJECT_DIR",
+    show_envvar=True,
+    help="The project's folder, or one below it. The current folder if not given.",
+)
+
+
+PROJECT_OPTIONS = (
+    project_dir_option,
+    click.option(
+        "-t",
+        "--target",
+        metavar="NAME",
+        envvar="SQLSTREAM_TARGET",
+        show_envvar=True,
+        help="The target of project.yml to use, instead of its default_target.",
+    ),
+    click.option(
+        "--vars",
+        "variables",
+        metavar="YAML",
+        envvar="SQLSTREAM_VARS",
+        show_envvar=True,
+        help=f"Variables, which go before those of project.yml, for example '{EXAMPLE}'.",
+    ),
+    click.option(
+        "--debug",
+        is_flag=True,
+        envvar="SQLSTREAM_DEBUG",
+        show_envvar=True,
+        help="After an error, show the Python traceback too.",
+    ),
+)
+
+SELECTION_OPTIONS = (
+    click.option(
+        "-s",
+        "--select",
+        "-m",
+        "--models",
+        "select",
+        metavar="SELECTOR...",
+        multiple=True,
+        envvar="SQLSTREAM_SELECT",
+        show_envvar=True,
+        help="What to take; everything if not given. A name or folder, tag:x, source:a.b, sink:x, path:x or "
+        "config.x:y; +x takes in what x reads, x+ what reads x. A blank means or, a comma means and.",
+    ),
+    click.option(
+        "--exclude",
+        metavar="SELECTOR...",
+        multiple=True,
+        envvar="SQLSTREAM_EXCLUDE",
+        show_envvar=True,
+        help="What to leave out of that.",
+    ),
+)
 
 
 def project_options(command: Command) -> Command:
     """Adds the options that say which project, for which target, with which variables."""
-    options = (
-        click.option(
-            "--project-dir",
-            type=click.Path(file_okay=False, path_type=Path),
-            default=Path(),
-            envvar="SQLSTREAM_PROJECT_DIR",
-            help="The project's folder, or one below it. [default: the current folder]",
-        ),
-        click.option("-t", "--target", envvar="SQLSTREAM_TARGET", help="One of the targets of project.yml."),
-        click.option(
-            "--vars", "variables", envvar="SQLSTREAM_VARS", help="Variables as YAML, for example '{day: 2024-01-01}'."
-        ),
-        click.option("--debug", is_flag=True, envvar="SQLSTREAM_DEBUG", help="Show where an error happened."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return _with_options(command, PROJECT_OPTIONS)
 
 
 def selection_options(command: Command) -> Command:
     """Adds --select and --exclude, in dbt's grammar."""
-    options = (
-        click.option(
-            "-s",
-            "--select",
-            "-m",
-            "--models",
-            "select",
-            multiple=True,
-            envvar="SQLSTREAM_SELECT",
-            help="What to select: names, folders, tag:x, source:a.b, sink:x, config.x:y, path:, +model+, @model.",
-        ),
-        click.option("--exclude", multiple=True, envvar="SQLSTREAM_EXCLUDE", help="What to leave out of it."),
-    )
+    return _with_options(command, SELECTION_OPTIONS)
+
+
+def _with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
 
 
 def project_request(project_dir: Path, target: str | None, variables: str | None) -> ProjectRequest:
-    """Returns the request that the project options make. Raises: UsageError for --vars that are no YAML mapping."""
-    return ProjectRequest(project_dir.resolve(), target, _variables(variables), dict(os.environ))
+    """Returns the request that the project options of the running command make.
+
+    Raises: UsageError for --vars that are no mapping of names to values.
+    """
+    source = click.get_current_context().get_parameter_source("target")
+    named_by = "SQLSTREAM_TARGET" if source is ParameterSource.ENVIRONMENT else "--target"
+    return ProjectRequest(
+        project_dir.resolve(), target, read_variables(variables), dict(os.environ), target_named_by=named_by
+    )
 
 
 def selection_of(select: tuple[str, ...], exclude: tuple[str, ...], types: tuple[str, ...] = ()) -> Selection:
-    """Returns the selection that the selection options make."""
+    """Returns the selection that the selection options make.
+
+    Raises: UsageError for an empty selector, which to dbt is everything; most often it is a variable of the shell that
+    is not set.
+    """
+    for flag, selectors in (("--select", select), ("--exclude", exclude)):
+        if any(not selector.strip() for selector in selectors):
+            raise UsageError(f"{flag} is empty; give a selector such as `my_model` or `tag:daily`, or leave {flag} out")
     return Selection(select, exclude, types)
-
-
-def _variables(text: str | None) -> dict[str, object]:
-    if not text:
-        return {}
-    try:
-        found = plain(parse_yaml(text, "--vars"))
-    except FindingsError as error:
-        raise UsageError(f"--vars is not a YAML mapping such as '{{day: 2024-01-01}}': {error}") from error
-    return dict(found) if isinstance(found, dict) else {}

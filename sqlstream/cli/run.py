@@ -10,12 +10,15 @@ import click
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run import run_models
 from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
+from sqlstream.cli.output import DONE, FAILED, RunLines, echo_trace
 from sqlstream.errors import FindingsError
 from sqlstream.report.run_json import JsonReporter
 from sqlstream.report.run_text import TextReporter, summary_text
 from sqlstream.state.events import Warned
 
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+LONGEST_SECONDS = 100 * 365 * SECONDS["d"]
+"""A hundred years: more is a mistake, and more than threads can wait."""
 
 
 class Duration(click.ParamType[float]):
@@ -28,42 +31,49 @@ class Duration(click.ParamType[float]):
         if isinstance(value, float):
             return value
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is not a duration such as 60s, 5m or 2h", param, ctx)
-        return float(match.group(1)) * SECONDS[match.group(2) or "s"]
+        seconds = float(match.group(1)) * SECONDS[match.group(2) or "s"] if match else 0.0
+        if not 0 < seconds < LONGEST_SECONDS:
+            self.fail(f"{str(value)!r} is not a duration above zero, such as 60s, 5m or 2h", param, ctx)
+        return seconds
 
 
-@click.command("run")
+@click.command("run", short_help="Start the models that write to sinks as streams.")
 @project_options
 @selection_options
 @click.option(
     "--available-now",
     is_flag=True,
     envvar="SQLSTREAM_AVAILABLE_NOW",
-    help="Process what is there, in every query, then end.",
+    show_envvar=True,
+    help="Process what is there and end, whatever the triggers of the models say.",
 )
 @click.option(
     "--for",
     "stop_after",
     type=Duration(),
     envvar="SQLSTREAM_FOR",
-    help="Stop by itself after this long, for example 60s or 5m.",
+    show_envvar=True,
+    help="Stop by itself after this long, as Ctrl-C does: 90s, 5m, 2h or 1d.",
 )
 @click.option(
-    "--accept-state-change", multiple=True, metavar="MODEL", help="Resume a changed stateful query on its old state."
+    "--accept-state-change",
+    multiple=True,
+    metavar="MODEL",
+    help="Let the query of this model go on with its old state although its SQL has changed.",
 )
 @click.option(
     "--full-refresh",
     multiple=True,
     metavar="MODEL",
-    help="Start over: a new checkpoint and output; the old ones are kept.",
+    help="Let the query of this model start over, with a new checkpoint and output; the old ones stay.",
 )
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     default="text",
     envvar="SQLSTREAM_LOG_FORMAT",
-    help="Lines for people, or JSON lines.",
+    show_envvar=True,
+    help="Lines for people, or one JSON object a line.",
 )
 def run(
     project_dir: Path,
@@ -78,7 +88,11 @@ def run(
     full_refresh: tuple[str, ...],
     log_format: str,
 ) -> int:
-    """Start the selected terminal models as streams and show what they do. Ctrl-C stops after the running batches."""
+    """Start the selected models that name a sink, each as a query of its own, and print a line for every batch.
+
+    A query ends when its trigger says so (available_now, once), and otherwise runs until Ctrl-C or --for: then each
+    query ends after its running batch, and the next run goes on there.
+    """
     request = RunRequest(
         project=project_request(project_dir, target, variables),
         selection=selection_of(select, exclude),
@@ -89,22 +103,26 @@ def run(
         debug=debug,
         console_to_stderr=log_format == "json",
     )
-    if log_format == "json":
-        return _run_for_machines(request)
-    outcome = run_models(request, TextReporter(click.echo))
-    click.echo(summary_text(outcome.results, len(outcome.warnings), Path.cwd()))
-    return 0 if outcome.succeeded else 1
+    return _run_for_machines(request, RunLines()) if log_format == "json" else _run_for_people(request, RunLines())
 
 
-def _run_for_machines(request: RunRequest) -> int:
+def _run_for_people(request: RunRequest, write: RunLines) -> int:
+    outcome = run_models(request, TextReporter(write))
+    write(summary_text(outcome.results, len(outcome.warnings), Path.cwd()))
+    return DONE if outcome.succeeded else FAILED
+
+
+def _run_for_machines(request: RunRequest, write: RunLines) -> int:
     """The same with JSON lines for everything that is told, findings that refuse the run included."""
-    reporter = JsonReporter(click.echo)
+    reporter = JsonReporter(write)
     try:
         outcome = run_models(request, reporter)
     except FindingsError as error:
         for finding in error.findings:
             reporter(Warned(finding))
         reporter.done((), succeeded=False)
-        return 1
+        if request.debug:
+            echo_trace()
+        return FAILED
     reporter.done(outcome.results, succeeded=outcome.succeeded)
-    return 0 if outcome.succeeded else 1
+    return DONE if outcome.succeeded else FAILED

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject, CompileResult
+from sqlstream.compiler.bare_names import spellings_of
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, CompileResult, Output
 from sqlstream.compiler.graph import Graph, Names, build_graph, project_names, resolve_reference
+from sqlstream.compiler.node_ids import model_id, source_id, view_of
 from sqlstream.compiler.outputs import resolve_output
 from sqlstream.compiler.render.model import ModelRenderer
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions
-from sqlstream.compiler.rewrite import Rewritten, rewrite_model
+from sqlstream.compiler.rewrite import Inputs, Rewritten, rewrite_model
 from sqlstream.compiler.rules import check_models
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.config import ModelConfig, merge_configs
-from sqlstream.project.values import ModelFile, Project
+from sqlstream.project.values import ModelFile, Project, Target
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,11 @@ def compile_project(project: Project, options: RenderOptions) -> CompileResult:
     findings += problems
     if _has_errors(problems):
         return CompileResult(None, tuple(findings))
-    rendered = {f"model.{project.name}.{name}": model.rendered for name, model in enabled.items()}
+    rendered = {model_id(project.name, name): model.rendered for name, model in enabled.items()}
     graph = build_graph(names, rendered, parents)
     if isinstance(graph, Finding):
         return CompileResult(None, (*findings, graph))
-    compiled, problems = _finish_all(project, options, renderer, enabled, graph, names)
+    compiled, problems = _finish_all(_Linked(project, enabled, graph, names), options, renderer)
     findings += problems + check_models(compiled)
     return CompileResult(None if _has_errors(findings) else compiled, tuple(findings))
 
@@ -79,51 +81,81 @@ def _resolve_all(
     for name, model in enabled.items():
         found = [resolve_reference(reference, names) for reference in model.rendered.references]
         findings += [item for item in found if isinstance(item, Finding)]
-        parents[f"model.{project.name}.{name}"] = [item for item in found if isinstance(item, str)]
+        parents[model_id(project.name, name)] = [item for item in found if isinstance(item, str)]
     return parents, findings
 
 
+@dataclass(frozen=True)
+class _Linked:
+    """The enabled models by name, with their graph: all that is known before any SQL is looked into."""
+
+    project: Project
+    enabled: Mapping[str, Configured]
+    graph: Graph
+    names: Names
+
+
 def _finish_all(
-    project: Project,
-    options: RenderOptions,
-    renderer: ModelRenderer,
-    enabled: Mapping[str, Configured],
-    graph: Graph,
-    names: Names,
+    linked: _Linked, options: RenderOptions, renderer: ModelRenderer
 ) -> tuple[CompiledProject, list[Finding]]:
+    project, graph = linked.project, linked.graph
     streaming = _streaming_nodes(project, graph)
+    rewritten = _rewrite_all(linked, renderer, streaming)
     findings: list[Finding] = []
     models: dict[str, CompiledModel] = {}
-    rewritten: dict[str, Rewritten] = {}
-    for name, model in enabled.items():
-        unique_id = f"model.{project.name}.{name}"
-        rewrite = rewrite_model(model.rendered, renderer, names, graph.parents[unique_id], streaming)
+    for model in linked.enabled.values():
+        unique_id = model_id(project.name, model.rendered.file.name)
         output, problems = resolve_output(project, options, model.rendered.file, model.config, model.places)
-        findings += [*rewrite.findings, *problems]
-        rewritten[unique_id] = rewrite
-        models[unique_id] = CompiledModel(
-            unique_id=unique_id,
-            file=model.rendered.file,
-            config=model.config,
-            config_places=model.places,
-            sql=rewrite.text.text,
-            reads=rewrite.reads,
-            streaming=unique_id in streaming,
-            output=output,
-            compiled_path=compiled_path(project, model.rendered.file),
+        findings += [*rewritten[unique_id].findings, *problems]
+        models[unique_id] = _compiled_model(
+            project, model, rewritten[unique_id], output, streaming=unique_id in streaming
         )
 
     def locate(unique_id: str, offset: int) -> Place:
-        rendered = enabled[models[unique_id].name].rendered
+        rendered = linked.enabled[models[unique_id].name].rendered
         return renderer.source_map(rendered).locate(rewritten[unique_id].text.original_offset(offset))
 
     ordered = {node: models[node] for node in graph.order if node in models}
     return CompiledProject(project, graph, ordered, locate), findings
 
 
+def _rewrite_all(linked: _Linked, renderer: ModelRenderer, streaming: frozenset[str]) -> dict[str, Rewritten]:
+    graph, names = linked.graph, linked.names
+    spellings = spellings_of(names, has_catalog=_has_catalog(linked.project.target))
+    views = frozenset(map(view_of, graph.parents))
+    inputs = Inputs(spellings, streaming, views)
+    rewritten = {}
+    for name, model in linked.enabled.items():
+        unique_id = model_id(linked.project.name, name)
+        rewritten[unique_id] = rewrite_model(model.rendered, renderer, graph.parents[unique_id], inputs)
+    return rewritten
+
+
+def _has_catalog(target: Target) -> bool:
+    """Whether tables may exist in Spark before sqlstream starts it: on one machine it starts with an empty catalog."""
+    named = any(key.startswith(("spark.sql.catalog", "spark.sql.extensions")) for key in target.spark)
+    return named or target.remote is not None or not target.is_local
+
+
+def _compiled_model(
+    project: Project, model: Configured, rewritten: Rewritten, output: Output | None, *, streaming: bool
+) -> CompiledModel:
+    return CompiledModel(
+        unique_id=model_id(project.name, model.rendered.file.name),
+        file=model.rendered.file,
+        config=model.config,
+        config_places=model.places,
+        sql=rewritten.text.text,
+        reads=rewritten.reads,
+        streaming=streaming,
+        output=output,
+        compiled_path=compiled_path(project, model.rendered.file),
+    )
+
+
 def _streaming_nodes(project: Project, graph: Graph) -> frozenset[str]:
     """The nodes with a stream among their ancestors, or that are one."""
-    streams = {f"source.{project.name}.{table.full_name}" for table in project.sources if table.mode == "stream"}
+    streams = {source_id(project.name, table) for table in project.sources if table.mode == "stream"}
     for node in graph.order:
         if any(parent in streams for parent in graph.parents[node]):
             streams.add(node)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
+from sqlstream.compiler.node_ids import model_id, seed_id, source_id
 from sqlstream.compiler.render.values import Reference, RenderedModel
 from sqlstream.errors import Finding
 from sqlstream.location import Location
@@ -53,11 +54,11 @@ class Names:
 
 def project_names(project: Project, enabled: Iterable[str]) -> Names:
     """Returns the names that ref() and source() may use; `enabled` are the names of the enabled models."""
-    nodes = {seed.name: f"seed.{project.name}.{seed.name}" for seed in project.seeds}
+    nodes = {seed.name: seed_id(project.name, seed.name) for seed in project.seeds}
     enabled = set(enabled)
-    nodes |= {name: f"model.{project.name}.{name}" for name in enabled}
+    nodes |= {name: model_id(project.name, name) for name in enabled}
     sources: dict[tuple[str, ...], str] = {
-        (table.source, table.name): f"source.{project.name}.{table.source}.{table.name}" for table in project.sources
+        (table.source, table.name): source_id(project.name, table) for table in project.sources
     }
     disabled = frozenset(model.name for model in project.models if model.name not in enabled)
     return Names(nodes, sources, disabled)
@@ -83,10 +84,16 @@ def resolve_reference(reference: Reference, names: Names) -> str | Finding:
         "unknown-ref",
         f"`{name}` is not a model or a seed of this project",
         "ref() takes the name of a file in models/ or seeds/, without its extension",
-        did_you_mean(name, names.nodes),
+        _source_call(name, names) or did_you_mean(name, names.nodes),
         reference.location,
         calls=reference.calls,
     )
+
+
+def _source_call(name: str, names: Names) -> str | None:
+    """The fix where ref() is given the name of a source's table, and no model's."""
+    tables = [f"source('{source}', '{table}')" for source, table in names.sources if table == name]
+    return f"read a source's table with {' or '.join(tables)}" if tables else None
 
 
 def _unknown_source(reference: Reference, names: Names) -> Finding:

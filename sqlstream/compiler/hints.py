@@ -1,14 +1,17 @@
-"""Hints read from tokens, and those that Spark would ignore in silence."""
+"""Hints read from SQL, and those that Spark would ignore in silence."""
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 
 from sqlstream.compiler.clauses import at, skip_parentheses
+from sqlstream.compiler.problem import SqlProblem
 from sqlstream.compiler.sql_shape import is_select
-from sqlstream.compiler.tokens import Kind, Token, Tokens
+from sqlstream.compiler.tokens import Kind, Token, Tokens, find_comments
 from sqlstream.errors import Severity
 
 WATERMARK = "WATERMARK"
@@ -34,17 +37,7 @@ SPARK_HINTS = frozenset(
 _NEAR_WATERMARK = 0.7
 """From this likeness on (1.0: the same word) a name is taken for a misspelt WATERMARK, whose loss changes results."""
 
-
-@dataclass(frozen=True)
-class HintProblem:
-    """What is wrong with one hint; `offset` is that of the hint's name, or of the part of it that is wrong."""
-
-    offset: int
-    code: str
-    message: str
-    why: str
-    fix: str
-    severity: Severity = Severity.ERROR
+_COMMENTED_HINT = re.compile(r"(?P<opening>/\*\s+\+|--\s*\+)\s*(?P<name>\w+)\s*\(")
 
 
 @dataclass(frozen=True)
@@ -84,15 +77,15 @@ def read_hints(tokens: Tokens) -> tuple[Hint, ...]:
     )
 
 
-def unknown_hint(item: HintItem) -> HintProblem | None:
+def unknown_hint(item: HintItem) -> SqlProblem | None:
     """Returns what is wrong with a hint that neither Spark nor sqlstream knows: an error where WATERMARK was meant."""
     name = item.name.name.upper()
     if item.is_watermark or name in SPARK_HINTS:
         return None
-    meant_watermark = SequenceMatcher(None, name, WATERMARK).ratio() >= _NEAR_WATERMARK
+    meant_watermark = _is_near_watermark(name)
     near = get_close_matches(name, sorted(SPARK_HINTS), n=1, cutoff=_NEAR_WATERMARK)
     fix = f"did you mean `{near[0]}`?" if near else "remove it, or write one of Spark's hints, such as BROADCAST(name)"
-    return HintProblem(
+    return SqlProblem(
         item.start,
         "unknown-hint",
         f"`{item.name.name}` is not a hint that Spark or sqlstream knows",
@@ -100,6 +93,34 @@ def unknown_hint(item: HintItem) -> HintProblem | None:
         "did you mean `WATERMARK`?" if meant_watermark else fix,
         Severity.ERROR if meant_watermark else Severity.WARNING,
     )
+
+
+def ignored_hints(sql: str, tokens: Tokens) -> Iterator[SqlProblem]:
+    """Gives a warning for each ordinary comment that was meant as a hint: `/* + WATERMARK(...) */` or `--+ ...`.
+
+    `tokens` are those of `sql`. A comment with one of Spark's own hints counts only where a hint may stand, directly
+    after SELECT: elsewhere it may well be a piece of SQL that was commented out, such as `+ coalesce(x, 0)`.
+    """
+    for start, text in find_comments(sql):
+        meant = _COMMENTED_HINT.match(text)
+        if meant is None:
+            continue
+        index = bisect_left(tokens, start, key=lambda token: token.start) - 1
+        if _is_near_watermark(meant["name"].upper()) or (
+            meant["name"].upper() in SPARK_HINTS and is_select(tokens, index)
+        ):
+            yield SqlProblem(
+                start,
+                "unknown-hint",
+                f"`{meant['opening']} {meant['name']}` is an ordinary comment, and not a hint",
+                "a hint begins with the three characters /*+, and Spark ignores comments",
+                f"write /*+ {meant['name']}(...) */, or delete the + if it is meant as a comment",
+                Severity.WARNING,
+            )
+
+
+def _is_near_watermark(name: str) -> bool:
+    return SequenceMatcher(None, name, WATERMARK).ratio() >= _NEAR_WATERMARK
 
 
 def _select_before(tokens: Tokens, index: int) -> int | None:

@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.project.values import Column, Located, Seed, Sink, SourceTable
 from sqlstream.version import __version__
 
@@ -18,8 +19,8 @@ def build_manifest(compiled: CompiledProject, *, generated_at: str, invocation_i
     and `child_map`. Option values that hold secrets show the variable's name only.
     """
     project = compiled.project
-    seeds = {f"seed.{project.name}.{seed.name}": _seed(seed) for seed in project.seeds}
-    sources = {f"source.{project.name}.{table.full_name}": _source(table) for table in project.sources}
+    seeds = {seed_id(project.name, seed.name): _seed(seed) for seed in project.seeds}
+    sources = {source_id(project.name, table): _source(table) for table in project.sources}
     return {
         "metadata": {
             "manifest_version": MANIFEST_VERSION,

@@ -4,19 +4,32 @@ and the second reference to a stream within one text gets a name of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sqlstream.compiler.bare_names import Spellings, bare_name_problems
 from sqlstream.compiler.compiled import Read
-from sqlstream.compiler.edits import EditedText, apply_edits
-from sqlstream.compiler.graph import Names
-from sqlstream.compiler.hints import HintProblem
+from sqlstream.compiler.edits import Edit, EditedText, apply_edits
+from sqlstream.compiler.hints import ignored_hints
+from sqlstream.compiler.node_ids import view_of
+from sqlstream.compiler.problem import SqlProblem
 from sqlstream.compiler.render.model import ModelRenderer
 from sqlstream.compiler.render.values import RenderedModel
 from sqlstream.compiler.second_references import name_second_references
-from sqlstream.compiler.tokens import SqlTokenError, tokenize
+from sqlstream.compiler.statement import statement_problem
+from sqlstream.compiler.tokens import SqlTokenError, Tokens, tokenize
 from sqlstream.compiler.watermarks import place_watermarks
 from sqlstream.errors import Finding
+from sqlstream.location import Place
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the models of a project may read: how each input is written, the nodes that stream, all views' names."""
+
+    spellings: Spellings
+    streaming: frozenset[str]
+    views: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -29,45 +42,55 @@ class Rewritten:
 
 
 def rewrite_model(
-    rendered: RenderedModel, renderer: ModelRenderer, names: Names, parents: Sequence[str], streaming: frozenset[str]
+    rendered: RenderedModel, renderer: ModelRenderer, parents: Sequence[str], inputs: Inputs
 ) -> Rewritten:
-    """Returns the rewritten SQL of one model whose parents are `parents`; `streaming` are all nodes that stream."""
+    """Returns the rewritten SQL of one model whose parents are `parents`."""
     views = {view_of(node): node for node in parents}
-    clash = _clash(parents, rendered)
     try:
         tokens = tokenize(rendered.sql)
     except SqlTokenError as error:
-        place = renderer.source_map(rendered).locate(error.offset)
-        finding = Finding(
-            "sql-syntax",
-            f"the SQL of `{rendered.file.name}` cannot be read",
-            error.message,
-            "close what is left open",
-            place.location,
-            calls=place.calls,
-        )
-        return Rewritten(apply_edits(rendered.sql, ()), _reads(views), (finding,))
-    edits, problems = place_watermarks(rendered.sql, tokens)
-    taken = {view_of(node) for node in (*names.nodes.values(), *names.sources.values())}
-    repeated = frozenset(view for view, node in views.items() if node in streaming)
-    renames, occurrences = name_second_references(rendered.sql, tokens, repeated, taken)
-    reads = {
-        occurrence.name_in_text: Read(occurrence.name_in_text, views[occurrence.view]) for occurrence in occurrences
-    }
+        reads = tuple(Read(view, node) for view, node in views.items())
+        finding = _finding(_unreadable(error, rendered), rendered, renderer)
+        return Rewritten(apply_edits(rendered.sql, ()), reads, (finding,))
+    marks, problems = place_watermarks(rendered.sql, tokens)
+    renames, reads = _name_reads(rendered.sql, tokens, views, inputs)
+    problems += _other_problems(rendered, tokens, views, inputs)
+    findings = [_finding(problem, rendered, renderer) for problem in problems]
+    return Rewritten(apply_edits(rendered.sql, (*marks, *renames)), reads, (*_clash(parents, rendered), *findings))
+
+
+def _other_problems(
+    rendered: RenderedModel, tokens: Tokens, views: Mapping[str, str], inputs: Inputs
+) -> tuple[SqlProblem, ...]:
+    statement = statement_problem(tokens, rendered.file.name)
+    if statement is not None:
+        return (statement,)
+    names = bare_name_problems(tokens, rendered.file.name, views, inputs.spellings)
+    return (*ignored_hints(rendered.sql, tokens), *names)
+
+
+def _name_reads(
+    sql: str, tokens: Tokens, views: Mapping[str, str], inputs: Inputs
+) -> tuple[tuple[Edit, ...], tuple[Read, ...]]:
+    """Returns the edits that name second references, and all views that the edited text reads."""
+    repeated = frozenset(view for view, node in views.items() if node in inputs.streaming)
+    renames, occurrences = name_second_references(sql, tokens, repeated, inputs.views)
+    reads = {found.name_in_text: Read(found.name_in_text, views[found.view]) for found in occurrences}
     for view, node in views.items():
         reads.setdefault(view, Read(view, node))
-    findings = tuple(_finding(problem, rendered, renderer) for problem in problems)
-    return Rewritten(apply_edits(rendered.sql, (*edits, *renames)), tuple(reads.values()), (*clash, *findings))
+    return renames, tuple(reads.values())
 
 
-def view_of(node_id: str) -> str:
-    """Returns the plain (unquoted) name of the temp view of a node."""
-    kind, _, *parts = node_id.split(".")
-    return "__".join(parts) if kind == "source" else parts[-1]
+def _unreadable(error: SqlTokenError, rendered: RenderedModel) -> SqlProblem:
+    message = f"the SQL of `{rendered.file.name}` cannot be read"
+    return SqlProblem(error.offset, "sql-syntax", message, error.message, "close what is left open")
 
 
 def _clash(parents: Sequence[str], rendered: RenderedModel) -> tuple[Finding, ...]:
-    """The finding for two different inputs of one model whose views Spark could not tell apart."""
+    """The finding for two different inputs of one model whose views Spark could not tell apart.
+
+    Inputs of different models may share a view's name: each text is analysed with its own inputs' views.
+    """
     by_view: dict[str, list[str]] = {}
     for node in parents:
         by_view.setdefault(view_of(node).lower(), []).append(node)
@@ -84,12 +107,9 @@ def _clash(parents: Sequence[str], rendered: RenderedModel) -> tuple[Finding, ..
     )
 
 
-def _reads(views: dict[str, str]) -> tuple[Read, ...]:
-    return tuple(Read(view, node) for view, node in views.items())
-
-
-def _finding(problem: HintProblem, rendered: RenderedModel, renderer: ModelRenderer) -> Finding:
-    place = renderer.source_map(rendered).locate(problem.offset)
+def _finding(problem: SqlProblem, rendered: RenderedModel, renderer: ModelRenderer) -> Finding:
+    is_blank = not rendered.sql.strip()  # the place of a text that a template left blank is its end
+    place = Place(rendered.file.location) if is_blank else renderer.source_map(rendered).locate(problem.offset)
     return Finding(
         problem.code, problem.message, problem.why, problem.fix, place.location, problem.severity, place.calls
     )

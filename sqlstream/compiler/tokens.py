@@ -125,8 +125,18 @@ def tokenize(sql: str) -> Tokens:
     return tuple(done)
 
 
+def find_comments(sql: str) -> Iterator[tuple[int, str]]:
+    """Gives the comments of `sql`, which are no hints, as the offset and text of each. Raises: SqlTokenError."""
+    return ((start, text) for group, start, text in _pieces(sql) if group in ("line_comment", "comment"))
+
+
 def _flat_tokens(sql: str) -> Iterator[Token]:
     """Gives the tokens in order, the edges of hints among them as symbols of their own."""
+    return (_token(group, text, start) for group, start, text in _pieces(sql) if group not in _DROPPED)
+
+
+def _pieces(sql: str) -> Iterator[tuple[str, int, str]]:
+    """Gives all pieces of the text in order, comments and blanks too, as their group of `_RULES`, offset and text."""
     position = 0
     while position < len(sql):
         match = _RULES.match(sql, position)
@@ -136,17 +146,16 @@ def _flat_tokens(sql: str) -> Iterator[Token]:
             end = _comment_end(sql, position)
         elif group == "dollars":
             end = _dollar_string_end(sql, position, end)
-        if group not in _DROPPED:
-            yield _token(group, sql[position:end], position, end)
+        yield group, position, sql[position:end]
         position = end
 
 
-def _token(group: str, text: str, start: int, end: int) -> Token:
+def _token(group: str, text: str, start: int) -> Token:
     if group == "opening":
         raise SqlTokenError(start, f"a {_OPENINGS[text]} starts here and never ends")
     kind = _KINDS.get(group, Kind.SYMBOL)
     key = text.upper() if kind in (Kind.WORD, Kind.SYMBOL) else ""
-    return Token(kind, text, start, end, key)
+    return Token(kind, text, start, start + len(text), key)
 
 
 def _comment_end(sql: str, start: int) -> int:

@@ -11,8 +11,9 @@ from difflib import get_close_matches
 from itertools import pairwise
 
 from sqlstream.compiler.edits import Edit, spaced
-from sqlstream.compiler.hints import Hint, HintItem, HintProblem, read_hints, unknown_hint
+from sqlstream.compiler.hints import Hint, HintItem, read_hints, unknown_hint
 from sqlstream.compiler.intervals import NEGATIVE, NO_DELAY, IntervalError, parse_interval
+from sqlstream.compiler.problem import SqlProblem
 from sqlstream.compiler.relations import Relation, find_relations
 from sqlstream.compiler.tokens import Kind, Token, Tokens
 
@@ -23,7 +24,7 @@ class _MisplacedError(Exception):
     """One hint cannot be compiled; caught for each hint, so that all of them are reported."""
 
     def __init__(self, offset: int, message: str, why: str, fix: str) -> None:
-        self.problem = HintProblem(offset, "misplaced-watermark", message, why, fix)
+        self.problem = SqlProblem(offset, "misplaced-watermark", message, why, fix)
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class _Watermark:
     delay: str
 
 
-def place_watermarks(sql: str, tokens: Tokens) -> tuple[tuple[Edit, ...], tuple[HintProblem, ...]]:
+def place_watermarks(sql: str, tokens: Tokens) -> tuple[tuple[Edit, ...], tuple[SqlProblem, ...]]:
     """Returns the edits that put Spark's clause in place of every WATERMARK hint, and what is wrong with the hints.
 
     `tokens` are those of `sql`. A hint with a problem is left as it stands. Other hints are not touched; of those that
@@ -44,7 +45,7 @@ def place_watermarks(sql: str, tokens: Tokens) -> tuple[tuple[Edit, ...], tuple[
     hints = read_hints(tokens)
     relations = find_relations(tokens) if hints else ()
     edits: list[Edit] = []
-    problems: list[HintProblem] = []
+    problems: list[SqlProblem] = []
     taken: set[int] = set()
     for hint in hints:
         placed: list[HintItem] = []

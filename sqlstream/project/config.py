@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.fields import Document, Name, Names, Options, Text, TriggerField
+from sqlstream.project.fields import Delimiter, Document, Name, Names, Options, Text, TriggerField
 from sqlstream.project.trigger import Trigger
 from sqlstream.project.validate import Path, is_template, to_finding
 from sqlstream.project.values import ConfigPatch, Located
@@ -72,6 +72,7 @@ class SeedConfig(Document):
     called: ClassVar[str] = "a seed's configuration"
 
     enabled: bool = Field(True, description="Whether the seed is part of the project.")
+    delimiter: Delimiter = Field(",", description="The one character between two values of the file.")
     tags: Names = Field((), description="Words to select the seed by; the tags of all places count together.")
     meta: dict[str, Any] = Field(default_factory=dict, description="Anything of your own; it stands in the manifest.")
 

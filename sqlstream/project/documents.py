@@ -111,7 +111,7 @@ class SeedProperties(Document):
 
     name: Name = Field(description="The seed's name, which is its file's name without the ending.")
     description: Text = Field("", description=_DESCRIPTION)
-    columns: tuple[ColumnDocument, ...] = Field((), description="Its columns; one without data_type is text.")
+    columns: tuple[ColumnDocument, ...] = Field((), description="Its columns; types that none declares are inferred.")
     config: SeedConfig | None = Field(None, description="Its configuration.")
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)

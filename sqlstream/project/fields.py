@@ -76,6 +76,13 @@ def parse_option(value: object) -> OptionValue:
     raise invalid(f"must be text, a number, true or false, and is {given(value)}", "write one value; Spark takes text")
 
 
+def _parse_delimiter(value: object) -> str:
+    text = _parse_text(value)
+    if len(text) == 1 and text not in '"\\\r\n\0':
+        return text
+    raise invalid(f"cannot be {given(text)}", 'write one character that is no quote or backslash, such as ";" or "\\t"')
+
+
 def _parse_delay(value: object) -> str:
     return parse_interval(value, zero=True)
 
@@ -109,3 +116,6 @@ Names = Annotated[
 Options = dict[str, Annotated[OptionValue, PlainValidator(parse_option), WithJsonSchema(_OPTION_SCHEMA)]]
 TriggerField = Annotated[Trigger, PlainValidator(parse_trigger), WithJsonSchema(_TRIGGER_SCHEMA)]
 Delay = Annotated[str, PlainValidator(_parse_delay), WithJsonSchema(_INTERVAL_SCHEMA)]
+Delimiter = Annotated[
+    str, PlainValidator(_parse_delimiter), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 1})
+]

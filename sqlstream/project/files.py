@@ -44,12 +44,15 @@ class ProjectFiles:
         `named_at` is where the project names the file, if a person wrote the path. Raises: FindingsError for a file
         that is missing, outside the project, not readable, too large or not UTF-8.
         """
+        return self.read_exactly(relative, named_at).replace("\r\n", "\n")
+
+    def read_exactly(self, relative: str, named_at: Location | None = None) -> str:
+        """Returns the file's text as `read_text` does, but with the line ends that it has."""
         at = named_at or Location(relative)
         path = self.root / relative
         if not is_inside(path, self.root):
             raise FindingsError([_outside(relative, at)])
-        text = _decode(_read_bytes(path, relative, at), relative)
-        return text.removeprefix("\ufeff").replace("\r\n", "\n")
+        return _decode(_read_bytes(path, relative, at), relative).removeprefix("\ufeff")
 
     def list_files(self, folder: str, *suffixes: str) -> Listing:
         """Returns the files below `folder` that end in one of `suffixes`; none if there is no such folder.

@@ -19,15 +19,16 @@ from sqlstream.project.models import (
     folders_of,
     load_macros,
     load_models,
-    load_seeds,
-    refuse_python_models,
+    refuse_other_models,
 )
 from sqlstream.project.overrides import wrong_overrides
 from sqlstream.project.properties import collect_properties, unused_properties
 from sqlstream.project.resources import Resources, load_resources, overrides_of
+from sqlstream.project.seeds import load_seeds
 from sqlstream.project.settings import Settings, load_settings
 from sqlstream.project.sinks import build_sinks
 from sqlstream.project.sources import build_sources
+from sqlstream.project.target import Wanted
 from sqlstream.project.values import MacroFile, MakeRenderYaml, ModelFile, Project, Seed, Sink, SourceTable
 
 
@@ -51,16 +52,22 @@ class _Parts:
 
 
 def load_project(
-    root: Path, *, make_render: MakeRenderYaml, target: str | None, cli_vars: Mapping[str, object]
+    root: Path,
+    *,
+    make_render: MakeRenderYaml,
+    target: str | None,
+    cli_vars: Mapping[str, object],
+    target_named_by: str = "--target",
 ) -> LoadResult:
     """Returns the project in the folder `root`, or the findings that say why there is none.
 
-    `target` is the name of the target to use, None for the project's default; `cli_vars` go before all variables of the
-    files. Where project.yml is wrong, the other files are still checked as far as they can be without its variables.
+    `target` is the name of the target to use, None for the project's default, and `target_named_by` says to its reader
+    where that name comes from; `cli_vars` go before all variables of the files. Where project.yml is wrong, the other
+    files are still checked as far as they can be without its variables.
     """
     findings: list[Finding] = []
     files = ProjectFiles(root.resolve())
-    settings = load_settings(files, make_render, target, cli_vars, findings)
+    settings = load_settings(files, make_render, Wanted(target, target_named_by), cli_vars, findings)
     if settings is None and any(finding.code == "project-not-found" for finding in findings):
         return LoadResult(None, tuple(findings))
     parts = _load_parts(files, settings, findings)
@@ -90,7 +97,7 @@ def _load_parts(files: ProjectFiles, settings: Settings | None, findings: list[F
     resources = load_resources(files, settings, findings)
     model_paths = find_files(files, MODELS, ".sql", findings)
     seed_paths = find_files(files, SEEDS, ".csv", findings)
-    refuse_python_models(files, findings)
+    refuse_other_models(files, findings)
     check_names(model_paths, seed_paths, findings)
     sources = build_sources(resources, files, findings)
     sinks = build_sinks(resources, findings)
@@ -129,7 +136,8 @@ def _load_seeds(
     folders = _folder_config(settings, SEEDS, paths, findings)
     properties = collect_properties(resources, SEEDS, findings)
     findings.extend(unused_properties(properties.values(), [file_name(path) for path in paths], SEEDS))
-    return load_seeds(files, paths, folders, properties, findings)
+    configured = settings is not None and resources.complete
+    return load_seeds(files, paths, folders, properties, findings, configured=configured)
 
 
 def _folder_config(

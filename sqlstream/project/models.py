@@ -1,4 +1,4 @@
-"""The files under models/, seeds/ and macros/, each with what YAML says of it."""
+"""The files under models/ and macros/, and what holds for the names of all files."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from pathlib import PurePosixPath
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.config import combine_patches
 from sqlstream.project.fields import is_name
 from sqlstream.project.files import ProjectFiles
 from sqlstream.project.folders import FolderConfig, Folders
 from sqlstream.project.properties import Properties
 from sqlstream.project.resources import Names
-from sqlstream.project.values import ConfigPatch, MacroFile, ModelFile, Seed
+from sqlstream.project.values import ConfigPatch, MacroFile, ModelFile
 from sqlstream.project.wording import quoted
 
 MODELS, SEEDS, MACROS = "models", "seeds", "macros"
@@ -37,9 +36,13 @@ def folders_of(path: str) -> Folders:
     return PurePosixPath(path).parts[1:-1]
 
 
-def refuse_python_models(files: ProjectFiles, findings: list[Finding]) -> None:
-    """Adds a finding for each Python file below models/."""
-    findings.extend(_python_model(path) for path in files.list_files(MODELS, ".py").paths)
+def refuse_other_models(files: ProjectFiles, findings: list[Finding]) -> None:
+    """Adds a finding for each Python file below models/, and for each whose ending is `.sql` in capitals."""
+    for path in files.list_files(MODELS, "").paths:
+        if path.endswith(".py"):
+            findings.append(_python_model(path))
+        elif path.lower().endswith(".sql") and not path.endswith(".sql"):
+            findings.append(_capital_ending(path))
 
 
 def load_models(
@@ -56,26 +59,6 @@ def load_models(
         if text is not None:
             models.append(_build_model(path, text, folders, properties.get(file_name(path))))
     return tuple(sorted(models, key=lambda model: model.name))
-
-
-def load_seeds(
-    files: ProjectFiles,
-    paths: tuple[str, ...],
-    folders: FolderConfig,
-    properties: Mapping[str, Properties],
-    findings: list[Finding],
-) -> tuple[Seed, ...]:
-    """Returns the seeds that are enabled and can be read, in the order of their names."""
-    seeds = []
-    for path in paths:
-        text = _read(files, path, findings)
-        if text is not None and not text.strip():
-            findings.append(_no_header(path))
-        seed = _build_seed(path, folders, properties.get(file_name(path)))
-        enabled = seed.config.get("enabled")
-        if enabled is None or enabled.value is not False:
-            seeds.append(seed)
-    return tuple(sorted(seeds, key=lambda seed: seed.name))
 
 
 def load_macros(files: ProjectFiles, findings: list[Finding]) -> tuple[MacroFile, ...]:
@@ -115,20 +98,6 @@ def _build_model(path: str, text: str, folders: FolderConfig, properties: Proper
     )
 
 
-def _build_seed(path: str, folders: FolderConfig, properties: Properties | None) -> Seed:
-    patches = [*folders.patches_for(folders_of(path), file_name(path)), properties.config if properties else {}]
-    columns = properties.columns if properties else ()
-    return Seed(
-        name=file_name(path),
-        path=path,
-        description=properties.description if properties else "",
-        columns=tuple(column for column in columns if column.data_type is not None),
-        config=combine_patches(patches),
-        location=Location(path),
-        properties_location=properties.location if properties else None,
-    )
-
-
 def _read(files: ProjectFiles, path: str, findings: list[Finding]) -> str | None:
     try:
         return files.read_text(path)
@@ -147,21 +116,22 @@ def _python_model(path: str) -> Finding:
     )
 
 
+def _capital_ending(path: str) -> Finding:
+    renamed = str(PurePosixPath(path).with_suffix(".sql"))
+    return Finding(
+        "unsupported-model",
+        f"{quoted(path)} is not read as a model",
+        "the ending of a model's file is `.sql` in small letters",
+        f"rename the file to {quoted(renamed)}",
+        Location(path),
+    )
+
+
 def _not_a_name(name: str, path: str) -> Finding:
     return Finding(
         "invalid-value",
         f"a file here cannot be named {quoted(name)}",
         "its name is also the name of a view in Spark",
         "rename the file with letters, digits and `_` only",
-        Location(path),
-    )
-
-
-def _no_header(path: str) -> Finding:
-    return Finding(
-        "invalid-value",
-        f"the seed {quoted(path)} is empty",
-        "a seed is a CSV file whose first line names its columns",
-        "add the header line, or delete the file",
         Location(path),
     )

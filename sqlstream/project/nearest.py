@@ -13,12 +13,15 @@ LONGEST_COMPARED = 200
 """Characters of a name that are compared: difflib takes quadratic time, and no name worth a hint is longer."""
 
 
-def nearest(name: str, candidates: Iterable[str], count: int = 3) -> tuple[str, ...]:
-    """Returns at most `count` candidates that resemble `name` whatever their case, the most similar first."""
+def nearest(name: str, candidates: Iterable[str], count: int = 3, *, likeness: float = 0.6) -> tuple[str, ...]:
+    """Returns at most `count` candidates that resemble `name` whatever their case, the most similar first.
+
+    `likeness` is the least that counts: 1.0 is the same word, 0.6 difflib's own choice.
+    """
     by_folded: dict[str, list[str]] = {}
     for candidate in dict.fromkeys(candidates):
         by_folded.setdefault(candidate.casefold(), []).append(candidate)
-    close = get_close_matches(name[:LONGEST_COMPARED].casefold(), by_folded, n=count)
+    close = get_close_matches(name[:LONGEST_COMPARED].casefold(), by_folded, n=count, cutoff=likeness)
     return tuple(candidate for folded in close for candidate in by_folded[folded])[:count]
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
-from sqlstream.project.config import ModelConfig, combine_patches
+from sqlstream.project.config import ModelConfig, SeedConfig, combine_patches
 from sqlstream.project.documents import ModelProperties, SeedProperties
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.resources import Names, Resources
@@ -57,16 +57,26 @@ _TOP_LEVEL = ("tags", "meta")
 def _read(
     entry: ModelProperties | SeedProperties, node: YamlMapping, path: Path, findings: list[Finding]
 ) -> Properties:
+    columns = build_columns(entry.columns, node, path, findings)
+    is_seed = isinstance(entry, SeedProperties)
+    keys = allowed_keys(SeedConfig if is_seed else ModelConfig)
     return Properties(
         name=entry.name,
         description=entry.description,
-        columns=build_columns(entry.columns, node, path, findings),
-        config=combine_patches([_patch(node, path, _TOP_LEVEL), _patch(node, (*path, "config"))]),
+        columns=_with_places(columns, node, path) if is_seed else columns,
+        config=combine_patches([_patch(node, path, _TOP_LEVEL), _patch(node, (*path, "config"), keys)]),
         location=locate(node, (*path, "name")),
     )
 
 
-def _patch(node: YamlMapping, path: Path, keys: Collection[str] = allowed_keys(ModelConfig)) -> ConfigPatch:
+def _with_places(columns: Sequence[Column], node: YamlMapping, path: Path) -> tuple[Column, ...]:
+    def places(index: int) -> Mapping[str, Location]:
+        return {key: locate(node, (*path, "columns", index, key)) for key in ("name", "data_type")}
+
+    return tuple(replace(column, places=places(index)) for index, column in enumerate(columns))
+
+
+def _patch(node: YamlMapping, path: Path, keys: Collection[str]) -> ConfigPatch:
     """Returns those of `keys` that the mapping at `path` sets."""
     mapping = follow(node, path)
     entries = [entry for entry in mapping.entries if entry.key in keys] if isinstance(mapping, YamlMapping) else []

@@ -10,6 +10,7 @@ from sqlstream.location import Location, location_at
 from sqlstream.project.documents import ColumnDocument, TableDocument
 from sqlstream.project.files import ProjectFiles
 from sqlstream.project.resources import Names
+from sqlstream.project.schema_types import column_problems, schema_file_problem, schema_problem
 from sqlstream.project.validate import Path
 from sqlstream.project.values import Column, Schema
 from sqlstream.project.wording import alternatives, quoted
@@ -29,7 +30,9 @@ def build_schema(
     if table.schema_file is not None:
         return _read_schema(table.schema_file, files, locate(node, (*path, "schema_file")), findings)
     if table.schema_ is not None:
-        return _ddl(table.schema_, locate(node, (*path, "schema")), findings)
+        problem = schema_problem(table.schema_, node, (*path, "schema"), files)
+        return _ddl(table.schema_, locate(node, (*path, "schema")), problem, findings)
+    findings.extend(column_problems(table.columns, node, path, files))
     return _from_columns(table.columns, node, path, findings) if typed else None
 
 
@@ -63,7 +66,7 @@ def _read_schema(name: str, files: ProjectFiles, named_at: Location, findings: l
         findings.extend(error.findings)
         return None
     if not name.endswith(".json"):
-        return _ddl(text, Location(name), findings)
+        return _ddl(text, Location(name), schema_file_problem(text, name), findings)
     problem = _struct_problem(text, name)
     if problem is not None:
         findings.append(problem)
@@ -71,19 +74,21 @@ def _read_schema(name: str, files: ProjectFiles, named_at: Location, findings: l
     return Schema(Location(name), json=text)
 
 
-def _ddl(text: str, location: Location, findings: list[Finding]) -> Schema | None:
-    if text.strip():
+def _ddl(text: str, location: Location, problem: Finding | None, findings: list[Finding]) -> Schema | None:
+    if text.strip() and problem is None:
         return Schema(location, ddl=text.strip())
-    findings.append(
-        Finding(
-            "invalid-value",
-            "the schema is empty",
-            "a schema lists columns with their types in Spark's DDL",
-            "write for example `id bigint, at timestamp`",
-            location,
-        )
-    )
+    findings.append(problem if problem is not None and text.strip() else _empty(location))
     return None
+
+
+def _empty(location: Location) -> Finding:
+    return Finding(
+        "invalid-value",
+        "the schema is empty",
+        "a schema lists columns with their types in Spark's DDL",
+        "write for example `id bigint, at timestamp`",
+        location,
+    )
 
 
 def _struct_problem(text: str, name: str) -> Finding | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.documents import ProjectDocument
 from sqlstream.project.files import PROJECT_FILE, ProjectFiles, project_not_found
-from sqlstream.project.target import build_target, choose_target, target_names
+from sqlstream.project.target import Wanted, build_target, choose_target, target_names
 from sqlstream.project.templates import PROJECT_RULES, TARGET_RULES, Rules, render_mapping, render_node
 from sqlstream.project.validate import is_template, validate_node
 from sqlstream.project.values import MakeRenderYaml, RenderYaml, Target
@@ -42,7 +42,7 @@ class Settings:
 def load_settings(
     files: ProjectFiles,
     make_render: MakeRenderYaml,
-    target: str | None,
+    target: Wanted,
     cli_vars: Mapping[str, object],
     findings: list[Finding],
 ) -> Settings | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
@@ -21,20 +22,33 @@ DEFAULT_MASTER = "local[*]"
 _COORDINATE = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)
 
 
-def choose_target(project: YamlMapping, requested: str | None, findings: list[Finding]) -> str | None:
+@dataclass(frozen=True)
+class Wanted:
+    """The target that was asked for, if any, and in what: `--target`, an environment variable, a request."""
+
+    name: str | None
+    named_by: str
+
+
+def choose_target(project: YamlMapping, requested: Wanted, findings: list[Finding]) -> str | None:
     """Returns the name of the target to use: the requested one, else `default_target`, else the only one or `local`.
 
     None after adding to `findings` where there is no such target. `project` is project.yml with its default rendered.
     """
     names = target_names(project)
     default = project.get("default_target")
-    wanted = requested or (str(plain(default)) if default is not None and plain(default) is not None else None)
-    if wanted is None:
+    default_name = None if default is None else plain(default)
+    if requested.name:
+        wanted, why = requested.name, f"{requested.named_by} names it"
+    elif default_name is not None:
+        wanted, why = str(default_name), "`default_target` names it"
+    else:
         wanted = names[0] if len(names) == 1 else DEFAULT_TARGET
+        why = "it is used where neither --target nor `default_target` names one"
     if wanted in names:
         return wanted
-    location = locate(project, ("targets",) if requested else ("default_target",))
-    findings.append(_unknown_target(wanted, names, location))
+    place = "targets" if requested.name else "default_target"
+    findings.append(_unknown_target(wanted, why, names, locate(project, (place,))))
     return None
 
 
@@ -68,11 +82,11 @@ def build_target(name: str, document: ProjectDocument, project: YamlMapping, fin
     )
 
 
-def _unknown_target(name: str, names: tuple[str, ...], location: Location) -> Finding:
+def _unknown_target(name: str, why: str, names: tuple[str, ...], location: Location) -> Finding:
     return Finding(
         "unknown-target",
         f"there is no target {quoted(name)}",
-        f"project.yml declares {quoted_list(names)}",
+        f"{why}; the targets of project.yml are {quoted_list(names)}",
         did_you_mean(name, names),
         location,
     )

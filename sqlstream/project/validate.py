@@ -12,8 +12,9 @@ from pydantic_core import ErrorDetails
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.dbt_words import MODEL_KEYS
 from sqlstream.project.fields import Document
-from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.nearest import did_you_mean, nearest
 from sqlstream.project.wording import alternatives, given, quoted, quoted_list
 from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, follow, locate, plain
 
@@ -104,11 +105,30 @@ def _locate(node: YamlNode, path: Path, *, key: bool) -> Location:
 
 def _unknown_key(place: type[Document], path: Path, location: Location) -> Finding:
     key, keys = str(path[-1]), allowed_keys(place)
+    if any(key.count(closing) > key.count(opening) for opening, closing in ("()", "<>")):
+        return _cut_value(place, key, location)
     return Finding(
         "unknown-key",
         f"{quoted(key)} is not a key of {place.called}",
         f"the keys of {place.called} are {quoted_list(keys, most=20)}",
-        did_you_mean(key, keys),
+        _fix_of_key(place, key, keys),
+        location,
+    )
+
+
+def _fix_of_key(place: type[Document], key: str, keys: Sequence[str]) -> str:
+    if not nearest(key, keys) and key in MODEL_KEYS and place.called.startswith("a model's"):
+        return MODEL_KEYS[key]
+    return did_you_mean(key, keys)
+
+
+def _cut_value(place: type[Document], key: str, location: Location) -> Finding:
+    """The finding for the second half of `{data_type: decimal(10,2)}`, which YAML cuts at the comma."""
+    return Finding(
+        "unknown-key",
+        f"{quoted(key)} is not a key of {place.called}",
+        "within { } a comma ends the value before it, so that what follows is read as a key of its own",
+        "put the value before it in quotes, all of it: data_type: 'decimal(10,2)'",
         location,
     )
 

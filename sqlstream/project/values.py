@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,11 +55,15 @@ ConfigPatch = Mapping[str, Located]
 
 @dataclass(frozen=True)
 class Column:
-    """A declared column: `data_type` is Spark DDL, or None where only a description is given."""
+    """A declared column: `data_type` is Spark DDL, or None where only a description is given.
+
+    `places` gives the location of `name` and `data_type` where the column is a seed's.
+    """
 
     name: str
     data_type: str | None
     description: str = ""
+    places: Mapping[str, Location] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,14 @@ class Target:
     packages: tuple[str, ...]
     location: Location
     remote: str | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all of Spark runs on this machine: `local`, `local[4]`, or the workers of `local-cluster[2,1,1024]`.
+
+        Only of targets without `remote`.
+        """
+        return re.match(r"local($|\[|-cluster\[)", self.master) is not None
 
 
 @dataclass(frozen=True)
@@ -140,7 +153,7 @@ class Sink:
 
 @dataclass(frozen=True)
 class Seed:
-    """A CSV file in seeds/ with a header line; `columns` are those whose type the properties declare."""
+    """A CSV file in seeds/; `columns` are those whose type the properties declare, `header` the names of all."""
 
     name: str
     path: str
@@ -149,6 +162,13 @@ class Seed:
     config: ConfigPatch
     location: Location
     properties_location: Location | None = None
+    header: tuple[str, ...] = ()
+
+    @property
+    def delimiter(self) -> str:
+        """The character between two values."""
+        located = self.config.get("delimiter")
+        return str(located.value) if located else ","
 
 
 @dataclass(frozen=True)

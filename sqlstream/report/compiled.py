@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.errors import Finding
-from sqlstream.report.findings import finding_json, findings_text
+from sqlstream.report.findings import findings_json
 from sqlstream.report.numbers import plural
 
 
@@ -23,10 +23,9 @@ def found_text(models: int, sources: int, sinks: int, seeds: int) -> str:
     return f"Found {', '.join(counts + ([plural(seeds, 'seed')] if seeds else []))}"
 
 
-def compiled_text(compiled: CompiledProject, models: Sequence[CompiledModel], warnings: Sequence[Finding]) -> str:
+def compiled_text(compiled: CompiledProject, models: Sequence[CompiledModel]) -> str:
     """Returns what was found and where the SQL lies; a single model's SQL is shown, as dbt does."""
-    lines = [findings_text(warnings)] if warnings else []
-    lines.append(found_line(compiled))
+    lines = [found_line(compiled)]
     if len(models) == 1:
         lines += [f"Compiled {models[0].name} to target/{models[0].compiled_path}:", "", models[0].sql.strip("\n")]
     else:
@@ -35,13 +34,14 @@ def compiled_text(compiled: CompiledProject, models: Sequence[CompiledModel], wa
 
 
 def compiled_json(compiled: CompiledProject, models: Sequence[CompiledModel], warnings: Sequence[Finding]) -> str:
-    """Returns the same as one JSON object."""
+    """Returns the same, and the warnings, as one JSON object."""
     content = {
+        "succeeded": True,
         "project": compiled.project.name,
         "models": [
             {"unique_id": model.unique_id, "compiled_path": f"target/{model.compiled_path}", "compiled_sql": model.sql}
             for model in models
         ],
-        "findings": [finding_json(finding) for finding in warnings],
+        "findings": findings_json(warnings),
     }
     return json.dumps(content, indent=2)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from itertools import groupby
-from typing import Any
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
@@ -42,14 +41,11 @@ def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(dict.fromkeys(findings), key=lambda finding: (finding.location is None, finding.location or NOWHERE))
 
 
-def finding_json(finding: Finding) -> dict[str, Any]:
-    """Returns a finding as plain data."""
-    return {
-        "code": finding.code,
-        "severity": str(finding.severity),
-        "location": None if finding.location is None else asdict(finding.location),
-        "calls": [str(call) for call in finding.calls],
-        "message": finding.message,
-        "why": finding.why,
-        "fix": finding.fix,
-    }
+def findings_json(findings: Iterable[Finding]) -> list[dict[str, object]]:
+    """Returns all findings as plain data, in the same order."""
+    return [finding.as_json() for finding in sort_findings(findings)]
+
+
+def refusal_json(findings: Iterable[Finding]) -> str:
+    """Returns the JSON object that a command prints instead of its result when findings refuse it."""
+    return json.dumps({"succeeded": False, "findings": findings_json(findings)}, indent=2)

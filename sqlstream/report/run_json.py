@@ -8,7 +8,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlstream.report.findings import finding_json
 from sqlstream.state.events import Notice, ProjectFound, QueryResult, QueryStarted, RunEvent, TableShown, Warned
 from sqlstream.state.progress import BatchProgress
 
@@ -46,4 +45,4 @@ class JsonReporter:
 def _fields(event: RunEvent) -> dict[str, Any]:
     if isinstance(event, QueryResult):
         return {"model": event.model, **event.as_json()}
-    return finding_json(event.finding) if isinstance(event, Warned) else asdict(event)
+    return event.finding.as_json() if isinstance(event, Warned) else asdict(event)

@@ -18,6 +18,7 @@ LINE_WIDTH = 88
 
 OUTCOMES = {
     Status.SUCCESS: ("OK stream", "SUCCESS"),
+    Status.STOPPED: ("STOPPED stream", "STOPPED"),
     Status.INTERRUPTED: ("STOPPED stream", "INTERRUPTED"),
     Status.ERROR: ("ERROR stream", "ERROR"),
     Status.SKIPPED: ("SKIP stream", "SKIP"),
@@ -108,9 +109,9 @@ def _summary_row(result: QueryResult, here: Path) -> tuple[str, ...]:
 
 
 def done_line(results: Sequence[QueryResult], warnings: int) -> str:
-    """Returns `Done. PASS=.. WARN=.. ERROR=.. SKIP=.. TOTAL=..`; a query that was interrupted counts as passed."""
+    """Returns `Done. PASS=.. WARN=.. ERROR=.. SKIP=.. TOTAL=..`; a query that was stopped counts as passed."""
     counts = {status: sum(result.status is status for result in results) for status in Status}
-    passed = counts[Status.SUCCESS] + counts[Status.INTERRUPTED]
+    passed = counts[Status.SUCCESS] + counts[Status.STOPPED] + counts[Status.INTERRUPTED]
     return (
         f"Done. PASS={passed} WARN={warnings} ERROR={counts[Status.ERROR]} "
         f"SKIP={counts[Status.SKIPPED]} TOTAL={len(results)}"

@@ -5,27 +5,23 @@ Nothing here works over Spark Connect; each function says what is lost there.
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import json
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JNetworkError
-from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import ensure_callback_server_started, launch_gateway
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-
-from sqlstream.project.values import SECRET_PREFIX
+from pyspark.sql.types import StructType
 
 JVM_ERRORS = (Py4JError, ConnectionError)
 """What a call into the JVM raises besides PySpark's own errors; see `is_jvm_gone`."""
 
-STDERR = 2
-"""The descriptor: `sys.stderr` may be replaced by what has none."""
+SPARK_ERRORS = (PySparkException, *JVM_ERRORS)
+"""All that a call of Spark raises."""
 
 STATEFUL_NODES = frozenset(
     {
@@ -50,67 +46,19 @@ COMMANDS = ("Command", "ParsedStatement", "InsertIntoDir")
 """What a parsed text may hold that is no query (org.apache.spark.sql.catalyst.plans.logical)."""
 
 
-def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_stderr: bool = False) -> Any:
-    """Starts the JVM so that it outlives Ctrl-C and SIGTERM, and returns py4j's gateway.
-
-    A process started while a signal is ignored ignores it for good, and so do its Python workers: sent to the whole
-    process group, a signal then stops no batch in the middle. Each line that the JVM writes to stderr goes to
-    `on_stderr`, in a thread. Signals that arrive during the launch (about two seconds) are lost. Neither the JVM nor
-    its workers get the secrets of the environment: SQL can read an environment, with `reflect` for one. Console sinks
-    print to the JVM's stdout, which is this process's own, or its stderr with `console_to_stderr`.
-    Over Connect: the server is not ours to start.
-    """
-    read_end, write_end = os.pipe()
-    outputs = {"stderr": write_end, "stdout": STDERR if console_to_stderr else None}
-    with _ignored(signal.SIGINT), _ignored(signal.SIGTERM), _without_secrets():
-        try:
-            gateway = launch_gateway(conf, popen_kwargs=outputs)  # type: ignore[no-untyped-call]
-        except Exception:
-            os.close(write_end)
-            _read_lines(read_end, on_stderr)
-            raise
-    os.close(write_end)
-    threading.Thread(target=_read_lines, args=(read_end, on_stderr), name="jvm-stderr", daemon=True).start()
-    return gateway
-
-
-@contextmanager
-def _ignored(number: signal.Signals) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may change signals; a library caller then keeps its own
-        return
-    before = signal.signal(number, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
-
-
-@contextmanager
-def _without_secrets() -> Iterator[None]:
-    hidden = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(SECRET_PREFIX)}
-    try:
-        yield
-    finally:
-        os.environ.update(hidden)
-
-
-def _read_lines(descriptor: int, on_line: Callable[[str], None]) -> None:
-    with os.fdopen(descriptor, encoding="utf-8", errors="replace") as stream:
-        for line in stream:
-            on_line(line.rstrip("\n"))
-
-
 def is_jvm_gone(error: BaseException) -> bool:
     """Returns whether `error` says that the JVM has been killed or has crashed: py4j then has no answer to show."""
     torn = type(error) is Py4JError and "\n" not in str(error).strip()
     return torn or isinstance(error, Py4JNetworkError | ConnectionError)
 
 
-def forget_jvm() -> None:
-    """Lets the next start of Spark in this process launch a JVM of its own: the one that PySpark holds is gone."""
-    SparkContext._active_spark_context = None  # noqa: SLF001
-    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+def java_words(error: BaseException) -> str | None:
+    """Returns what the JVM said in an error that PySpark has not translated, with the Java class in front of it; None
+    for any other error.
+    """
+    if isinstance(error, Py4JJavaError):
+        return str(error).split("\n", 1)[-1]  # the first line is py4j's own
+    return str(error).splitlines()[0] if isinstance(error, Py4JError) else None
 
 
 def check_streaming(frame: DataFrame, output_mode: str) -> None:
@@ -118,7 +66,7 @@ def check_streaming(frame: DataFrame, output_mode: str) -> None:
 
     Raises: AnalysisException. Over Connect: legality shows only at start.
     """
-    jvm = _jvm(frame.sparkSession)
+    jvm = jvm_of(frame.sparkSession)
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     checker.checkForStreaming(_analyzed(frame), mode)
@@ -132,7 +80,7 @@ def command_in(session: SparkSession, sql: str) -> str | None:
     """
     java_session: Any = session._jsparkSession  # noqa: SLF001
     plan = java_session.sessionState().sqlParser().parsePlan(sql)
-    jvm = _jvm(session)
+    jvm = jvm_of(session)
     package = "org.apache.spark.sql.catalyst.plans.logical."
     kinds = [jvm.java.lang.Class.forName(package + name) for name in COMMANDS]
     waiting = [plan]
@@ -151,7 +99,7 @@ def check_format(session: SparkSession, name: str) -> None:
     Raises: Spark's error when there is none. Over Connect: an unknown format shows only at start.
     """
     java_session: Any = session._jsparkSession  # noqa: SLF001
-    source = _jvm(session).org.apache.spark.sql.execution.datasources.DataSource
+    source = jvm_of(session).org.apache.spark.sql.execution.datasources.DataSource
     source.lookupDataSource(name, java_session.sessionState().conf())
 
 
@@ -171,10 +119,24 @@ def check_file_schema(session: SparkSession, format_name: str, frame: DataFrame)
         return
     package = "org.apache.spark.sql.execution.datasources."
     instance = (
-        _jvm(session).java.lang.Class.forName(package + classes[format_name]).getConstructors()[0].newInstance(None)
+        jvm_of(session).java.lang.Class.forName(package + classes[format_name]).getConstructors()[0].newInstance(None)
     )
-    utils = _jvm(session).org.apache.spark.sql.execution.datasources.DataSourceUtils
+    utils = jvm_of(session).org.apache.spark.sql.execution.datasources.DataSourceUtils
     utils.verifySchema(instance, _java_frame(frame).schema(), False)
+
+
+def infer_csv_schema(lines: DataFrame, options: Mapping[str, str]) -> StructType:
+    """Returns the schema that Spark infers from the one column of `lines`, each of which is a row of CSV.
+
+    Over Connect: lines can be read by a path only.
+    """
+    session = lines.sparkSession
+    java_session: Any = session._jsparkSession  # noqa: SLF001
+    reader = java_session.read()
+    for name, value in {**options, "inferSchema": "true"}.items():
+        reader = reader.option(name, value)
+    texts = getattr(_java_frame(lines), "as")(jvm_of(session).org.apache.spark.sql.Encoders.STRING())
+    return StructType.fromJson(json.loads(reader.csv(texts).schema().json()))
 
 
 def is_stateful(frame: DataFrame) -> bool:
@@ -215,7 +177,7 @@ def phase_of(query: StreamingQuery) -> Phase:
 
 def _stack_text(thread: Any) -> str:
     """What `thread` is doing, as text: py4j would need two calls per frame for the array itself."""
-    jvm = _jvm(SparkSession.getActiveSession())
+    jvm = jvm_of(SparkSession.getActiveSession())
     carrier = jvm.java.lang.Throwable()
     carrier.setStackTrace(thread.getStackTrace())
     text = jvm.java.io.StringWriter()
@@ -237,12 +199,22 @@ def unmark_stopped(query: StreamingQuery) -> None:
     _execution(query).state().set(_state("ACTIVE"))
 
 
+def has_unfinished_batch(query: StreamingQuery) -> bool:
+    """Returns whether the newest batch of `query` was begun and not committed, so that it runs again next time.
+
+    Over Connect: the checkpoint's files tell.
+    """
+    execution = _execution(query)
+    begun, committed = execution.offsetLog().getLatestBatchId(), execution.commitLog().getLatestBatchId()
+    return bool(begun.isDefined()) and (not committed.isDefined() or begun.get() != committed.get())
+
+
 def _execution(query: StreamingQuery) -> Any:
     return query._jsq.streamingQuery()  # noqa: SLF001
 
 
 def _state(name: str) -> Any:
-    jvm = _jvm(SparkSession.getActiveSession())
+    jvm = jvm_of(SparkSession.getActiveSession())
     state = jvm.java.lang.Class.forName(f"org.apache.spark.sql.execution.streaming.runtime.{name}$")
     return state.getField("MODULE$").get(None)
 
@@ -256,7 +228,7 @@ def listen(session: SparkSession, on_progress: Callable[[str], None], on_end: Ca
     """
     context = session.sparkContext
     ensure_callback_server_started(context._gateway)  # type: ignore[no-untyped-call]  # noqa: SLF001
-    wrapper = _jvm(session).org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper
+    wrapper = jvm_of(session).org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper
     session._jsparkSession.streams().addListener(wrapper(_Listener(on_progress, on_end)))  # noqa: SLF001
 
 
@@ -287,37 +259,13 @@ class _Listener:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
 
-def default_file_system(session: SparkSession) -> str:
-    """Returns the URI that paths without a scheme belong to, `file:///` unless configured. Over Connect: unknown."""
-    return str(session.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///"))  # noqa: SLF001
-
-
-def hadoop_file_system(session: SparkSession, uri: str) -> tuple[Any, Callable[[str], Any]]:
-    """Returns Hadoop's file system for `uri` and the function that makes its paths. Over Connect: not to be had."""
-    jvm = _jvm(session)
-    make_path = jvm.org.apache.hadoop.fs.Path
-    configuration = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
-    return make_path(uri).getFileSystem(configuration), make_path
-
-
-def hadoop_replace(session: SparkSession, source: str, destination: str) -> None:
-    """Renames the file `source` over `destination` in one step, through Hadoop's FileContext."""
-    jvm = _jvm(session)
-    fs = jvm.org.apache.hadoop.fs
-    configuration = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
-    context = fs.FileContext.getFileContext(fs.Path(destination).toUri(), configuration)
-    gateway: Any = session.sparkContext._gateway  # noqa: SLF001
-    options = gateway.new_array(fs.Options.Rename, 1)
-    options[0] = fs.Options.Rename.OVERWRITE
-    context.rename(fs.Path(source), fs.Path(destination), options)
-
-
 def set_pool(session: SparkSession, name: str) -> None:
     """Gives queries started from this thread the fair-scheduler pool `name`. Over Connect: the server decides."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
 
 
-def _jvm(session: SparkSession | None) -> Any:
+def jvm_of(session: SparkSession | None) -> Any:
+    """Returns py4j's view of the JVM of `session`. Raises: RuntimeError where there is no session."""
     if session is None:
         raise RuntimeError("there is no active Spark session")
     return session._jvm  # noqa: SLF001

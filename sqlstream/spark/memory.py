@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.errors import PySparkException
-
-from sqlstream.spark.jvm import JVM_ERRORS
+from sqlstream.spark.jvm import SPARK_ERRORS
 from sqlstream.spark.prepare import PreparedQuery
 from sqlstream.spark.start import query_name
 from sqlstream.state.events import TableShown
@@ -19,7 +17,7 @@ def memory_table(query: PreparedQuery) -> TableShown | None:
         table = query.frame.sparkSession.table(query_name(query))
         rows = table.limit(SHOWN_ROWS).collect()
         count = table.count()
-    except (PySparkException, *JVM_ERRORS):
+    except SPARK_ERRORS:
         return None  # the run has its results, and they must still be written
     shown = tuple(tuple("null" if value is None else str(value) for value in row) for row in rows)
     return TableShown(query.model.name, tuple(table.columns), shown, count)

@@ -7,11 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
-from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding
-from sqlstream.spark.jvm import JVM_ERRORS, Phase, is_jvm_gone, listen, mark_stopped, phase_of, unmark_stopped
+from sqlstream.spark.jvm import (
+    JVM_ERRORS,
+    SPARK_ERRORS,
+    Phase,
+    has_unfinished_batch,
+    is_jvm_gone,
+    listen,
+    mark_stopped,
+    phase_of,
+    unmark_stopped,
+)
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding
 from sqlstream.spark.start import StartOrder, start_query
@@ -41,6 +50,7 @@ class Running:
     batches: list[BatchProgress] = field(default_factory=list)
     inactive_since: float | None = None
     interrupted: bool = False
+    stopped: bool = False
     marked: Phase | None = None
     idle_looks: int = 0
     result: QueryResult | None = None
@@ -60,6 +70,7 @@ class Runner:
         self._grace = grace_seconds
         self._events: SimpleQueue[tuple[Running, str | None]] = SimpleQueue()
         self._stops = 0
+        self._stop_reason = "a stop was asked for"
         self._stopping_since: float | None = None
 
     def request_stop(self) -> None:
@@ -78,7 +89,7 @@ class Runner:
             if self._stops:
                 break
             if not self._start(running, len(every)):
-                self._stops += 1
+                self._stop_because(f"{running.order.query.model.name} did not start")
                 break
         while any(running.query is not None and running.result is None for running in every):
             self._step(every, deadline)
@@ -97,7 +108,7 @@ class Runner:
         try:
             listen(session, lambda text: self._events.put((running, text)), lambda: self._events.put((running, None)))
             running.query = start_query(running.order, self._secrets)
-        except (PySparkException, *JVM_ERRORS) as error:
+        except SPARK_ERRORS as error:
             self._finish(running, count, Status.ERROR, self._failure(running, error))
             return False
         return True
@@ -110,9 +121,13 @@ class Runner:
         except Empty:
             self._look_for_lost_ends(every)
         if deadline is not None and time.monotonic() >= deadline and not self._stops:
-            self._stops = 1
+            self._stop_because("the time given is up")
         if self._stops:
             self._stop(every)
+
+    def _stop_because(self, reason: str) -> None:
+        self._stop_reason = reason
+        self._stops += 1
 
     def _patience(self, deadline: float | None) -> float:
         if self._stopping_since is not None:
@@ -152,7 +167,19 @@ class Runner:
         if error is not None and not running.interrupted:
             self._finish(running, count, Status.ERROR, self._failure(running, error))
             return
-        self._finish(running, count, Status.INTERRUPTED if running.interrupted else Status.SUCCESS, None)
+        self._finish(running, count, self._status(running), None)
+
+    def _status(self, running: Running) -> Status:
+        """How a query that did not fail has ended. A look that took longer than the planning of a batch may have marked
+        it in the wrong moment, where it interrupts itself: the checkpoint tells.
+        """
+        marked = running.marked is not None
+        if marked and running.query and not running.interrupted and has_unfinished_batch(running.query):
+            running.interrupted = True
+            self._tell_interrupted(running, "it had just begun a batch when it was stopped")
+        if running.interrupted:
+            return Status.INTERRUPTED
+        return Status.STOPPED if running.stopped or marked else Status.SUCCESS
 
     def _failure(self, running: Running, error: Exception) -> Finding:
         model = running.order.query.model
@@ -188,16 +215,23 @@ class Runner:
     def _stop(self, every: Sequence[Running]) -> None:
         if self._stopping_since is None:
             self._stopping_since = time.monotonic()
+            self._tell_stopping(every)
         late = time.monotonic() - self._stopping_since > self._grace
         for running in every:
             if running.query is None or running.result is not None or running.interrupted:
                 continue
             try:
                 self._stop_one(running, running.query, late=late)
-            except (PySparkException, *JVM_ERRORS) as error:
+            except SPARK_ERRORS as error:
                 # the look for lost ends notices a JVM that is gone; else it did not stop within Spark's stopTimeout
                 if not is_jvm_gone(error):
                     self._finish(running, len(every), Status.ERROR, self._failure(running, error))
+
+    def _tell_stopping(self, every: Sequence[Running]) -> None:
+        names = [running.order.query.model.name for running in every if running.query and running.result is None]
+        if names:
+            rest = "ends after its running batch" if len(names) == 1 else "end after their running batches"
+            self._tell(Notice(f"stopping, because {self._stop_reason}: {', '.join(names)} {rest}"))
 
     def _stop_one(self, running: Running, query: StreamingQuery, *, late: bool) -> None:
         """Takes a query one look further towards its end; see `Phase` for when it may be marked."""
@@ -207,6 +241,7 @@ class Runner:
         phase = phase_of(query)
         running.idle_looks = running.idle_looks + 1 if phase is Phase.WAITING else 0
         if phase is Phase.WAITING and running.idle_looks >= IDLE_LOOKS:
+            running.stopped = True
             query.stop()
         elif phase is not Phase.WAITING and now:
             self._interrupt(running, query, late=late)
@@ -222,6 +257,8 @@ class Runner:
 
     def _interrupt(self, running: Running, query: StreamingQuery, *, late: bool) -> None:
         running.interrupted = True
-        why = f"its batch took over {self._grace:.0f} s" if late else "asked to stop now"
-        self._tell(Notice(f"{running.order.query.model.name}: interrupted, {why}; the batch runs again next time"))
+        self._tell_interrupted(running, f"its batch took over {self._grace:.0f} s" if late else "asked to stop now")
         query.stop()
+
+    def _tell_interrupted(self, running: Running, why: str) -> None:
+        self._tell(Notice(f"{running.order.query.model.name}: interrupted, {why}; the batch runs again next time"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 import sys
@@ -10,14 +11,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.values import Target
-from sqlstream.spark.jvm import JVM_ERRORS, forget_jvm, is_jvm_gone, launch_jvm
+from sqlstream.spark.jvm import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
+from sqlstream.spark.launch import forget_jvm, launch_jvm
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import read_error
 
@@ -51,11 +52,6 @@ class SparkRuntime:
     names_sources: bool
 
 
-def is_local(master: str) -> bool:
-    """Returns whether `master` runs everything on this machine."""
-    return master == "local" or master.startswith("local[")
-
-
 def spark_settings(target: Target, app_name: str, warehouse: str) -> dict[str, str]:
     """Returns the configuration of a run, secrets aside: sqlstream's defaults, then the target's own `spark:`.
 
@@ -77,7 +73,7 @@ def spark_settings(target: Target, app_name: str, warehouse: str) -> dict[str, s
         "spark.sql.csv.filterPushdown.enabled": "false",
         TIME_ZONE: "UTC",
     }
-    settings |= _local_settings(target.master) if is_local(target.master) else {PROVIDER: ROCKSDB}
+    settings |= _local_settings(target.master) if target.is_local else {PROVIDER: ROCKSDB}
     if target.packages:
         settings["spark.jars.packages"] = ",".join(target.packages)
     return settings | {name: value for name, value in target.spark.items() if isinstance(value, str)}
@@ -92,10 +88,12 @@ def _local_settings(master: str) -> dict[str, str]:
 
 
 def _local_cores(master: str) -> int:
-    inside = master.removeprefix("local").strip("[]").split(",")[0]
-    if inside == "*":
+    """The cores of `local[cores]`, or of the workers of `local-cluster[workers,cores,megabytes]`."""
+    numbers = master.partition("[")[2].rstrip("]").split(",")
+    counts = numbers[:2] if master.startswith("local-cluster") else numbers[:1]
+    if counts == ["*"]:
         return os.cpu_count() or 1
-    return int(inside) if inside.isdigit() else 1
+    return math.prod(int(count) for count in counts) if all(count.strip().isdigit() for count in counts) else 1
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
 
     try:
         context = _start_context(conf, keep, launch.console_to_stderr)
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         raise FindingsError([_start_finding(target, error, said, secrets)]) from error
     hidden = {name: value for name, value in target.spark.items() if not isinstance(value, str)}
     _set_secret_settings(context, secrets.resolve_all(hidden))
@@ -163,7 +161,7 @@ def _start_finding(target: Target, error: Exception, said: Iterable[str], secret
 
 def _prepare_environment(target: Target) -> None:
     """Workers run the same Python as this command, a virtual environment that is not activated included."""
-    if is_local(target.master):
+    if target.is_local:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -1,4 +1,4 @@
-"""Readers: a declared source table or seed as a DataFrame."""
+"""Readers: a declared source table as a DataFrame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from sqlstream.project.paths import join
-from sqlstream.project.values import Schema, Seed, SourceTable
+from sqlstream.project.values import Schema, SourceTable
 from sqlstream.spark.secrets import Secrets
 
 
@@ -44,29 +44,15 @@ class Readers:
             reader = reader.schema(_spark_schema(table.schema))
         return reader.load(self._path(table)) if table.path else reader.load()
 
-    def open_seed(self, seed: Seed) -> DataFrame:
-        """Returns the rows of a seed: the header names its columns, and types not declared are inferred.
-
-        A declared type is applied by a cast of the text, so that a zip code 01234 declared `string` stays itself.
-        """
-        path = f"{_escape(self.root)}/{seed.path}"
-        plain = self.session.read.options(**_CSV).csv(path)
-        inferred = self.session.read.options(**_CSV).csv(path, inferSchema=True).schema
-        declared = {column.name.lower(): column.data_type for column in seed.columns if column.data_type}
-        types = {field.name: declared.get(field.name.lower(), field.dataType.simpleString()) for field in inferred}
-        return plain.select(*(plain[quoted(name)].cast(types[name]).alias(name) for name in plain.columns))
-
     def _path(self, table: SourceTable) -> str:
-        return join(_escape(self.root), table.path or "")
+        return join(escaped(self.root), table.path or "")
 
 
-_CSV = {"header": "true", "multiLine": "true", "escape": '"'}
-"""CSV as RFC 4180 and every spreadsheet write it: a quote within quotes is doubled, and a line may break there."""
-
-
-def _escape(root: Path) -> str:
-    """The project's folder as Spark takes it: what is a pattern in the path of a source is just a name here."""
-    return re.sub(r"([][{}*?\\])", r"\\\1", str(root))
+def escaped(path: Path) -> str:
+    """Returns a file or folder of the project as Spark takes it: what is a pattern in the path of a source is just a
+    name here.
+    """
+    return re.sub(r"([][{}*?\\])", r"\\\1", str(path))
 
 
 def quoted(name: str) -> str:

@@ -5,32 +5,48 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import PySparkException
+import pyspark
+from pyspark.errors import PySparkException, QueryContextType
 from pyspark.errors.exceptions.captured import StreamingQueryException
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.spark.jvm import is_jvm_gone
+from sqlstream.spark.jvm import is_jvm_gone, java_words
 from sqlstream.spark.secrets import Secrets
 
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}")
 _CONDITION = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
 _PARSE_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
-_ANALYSIS_POSITION = re.compile(r";? ?line \d+ pos \d+$")
+_ANALYSIS_POSITION = re.compile(r";? ?line \d+ pos \d+;?$")
 _SUGGESTION = re.compile(r"\s*Did you mean one of the following\?.*$")
+_ADVICE = re.compile(r" Verify the spelling and correctness of .*$")
 _QUOTED_NAME = re.compile(r"`([^`]+)`")
 _JAVA_CLASSES = re.compile(r"^:?\s*(?:[\w.$]+(?:Exception|Error): )+")
 _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|Driver stacktrace:|==)")
 
+_PACKAGE = "add org.apache.spark:{name}_2.13:{version} to the target's packages:"
+
 FIXES = {
+    "AVRO_DATA_SOURCE_NOT_ENABLED": _PACKAGE.format(name="spark-avro", version=pyspark.__version__),
+    "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE": "select it as a timestamp in a model upstream, for example "
+    "to_timestamp({eventName}) as {eventName}, and put the watermark on that model's column",
     "FIELD_NOT_FOUND": "the fields are {fields}",
+    "KAFKA_DATA_SOURCE_NOT_ENABLED": _PACKAGE.format(name="spark-sql-kafka-0-10", version=pyspark.__version__),
+    "NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING": "take the OVER clause out: a stream never has all of its rows; "
+    "aggregate with GROUP BY window(event_time, '10 minutes') instead",
     "TABLE_OR_VIEW_NOT_FOUND": "read models with {{{{ ref('...') }}}} and sources with {{{{ source('...', '...') }}}}",
     "PATH_NOT_FOUND": "create the folder, or correct `path`",
     "UNRESOLVED_ROUTINE": "correct the function's name; Spark's functions are listed in its SQL reference",
 }
 """What to do, by Spark's error condition; the braces take Spark's own message parameters."""
+
+FIXES_BY_WORDS = {
+    "Sorting is not supported": "take ORDER BY out: the rows of a stream come in no order, and only an aggregation "
+    "with output_mode='complete' is written whole and so can be sorted",
+    "Limits are not supported": "take LIMIT out, or use output_mode='append' or 'complete'",
+}
+"""What to do where Spark gives its error no condition, by the first words of the message."""
 
 PLAIN_FIX = "change the SQL so that Spark accepts it"
 
@@ -87,11 +103,9 @@ def _root_cause(error: BaseException) -> BaseException:
 
 
 def _describe(error: BaseException) -> str:
-    if isinstance(error, Py4JJavaError):
-        # the first line is py4j's own; the second is the Java exception, with the names of its classes
-        return _JAVA_CLASSES.sub("", str(error).split("\n", 1)[-1]) or type(error).__name__
-    if isinstance(error, Py4JError):
-        return str(error).splitlines()[0]
+    words = java_words(error)
+    if words is not None:
+        return _JAVA_CLASSES.sub("", words) or type(error).__name__
     return str(error) or type(error).__name__
 
 
@@ -115,14 +129,14 @@ def _one_line(text: str) -> str:
             break
         kept.append(line.strip())
     text = " ".join(kept)
-    for pattern in (_SQLSTATE, _CONDITION, _PARSE_POSITION, _ANALYSIS_POSITION, _SUGGESTION):
+    for pattern in (_SQLSTATE, _CONDITION, _PARSE_POSITION, _ANALYSIS_POSITION, _SUGGESTION, _ADVICE):
         text = pattern.sub("", text).strip()
     return text.rstrip(";.")
 
 
 def _fix(error: BaseException, condition: str | None) -> str | None:
     if not isinstance(error, PySparkException) or condition is None:
-        return None
+        return next((fix for words, fix in FIXES_BY_WORDS.items() if words in str(error)), None)
     parameters = error.getMessageParameters() or {}
     if parameters.get("proposal"):
         return did_you_mean(_last_name(parameters.get("objectName", "")), _last_names(parameters["proposal"]))
@@ -148,7 +162,7 @@ def _offset(error: BaseException, text: str, sql: str | None) -> int | None:
         return None
     contexts = error.getQueryContext() or []
     for context in contexts:
-        if hasattr(context, "startIndex") and context.startIndex() >= 0:
+        if context.contextType() == QueryContextType.SQL and context.startIndex() >= 0:
             return int(context.startIndex())
     match = _PARSE_POSITION.search(text)
     if match is None or sql is None:

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location
-from sqlstream.spark.jvm import JVM_ERRORS, default_file_system, hadoop_file_system, hadoop_replace
+from sqlstream.spark.hadoop import default_file_system, hadoop_file_system, hadoop_replace
+from sqlstream.spark.jvm import SPARK_ERRORS
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding
 from sqlstream.state.layout import checkpoint_path, ledger_path, version_number
@@ -85,14 +85,25 @@ class HadoopStorage:
             stream.close()
 
     def write_text(self, path: str, text: str) -> None:
-        """See `Storage`: written under another name first. Object stores show a file only when it is complete."""
-        system, make_path = hadoop_file_system(self._session, path)
+        """See `Storage`: written under another name first, which then takes the place of the old file.
+
+        A file system that cannot do that is an object store, which shows a file only when it is complete.
+        """
         folder, _, name = path.rpartition("/")
         aside = f"{folder}/.{name}.{os.getpid()}"
-        stream = system.create(make_path(aside), True)
-        stream.write(bytearray(text.encode("utf-8")))
-        stream.close()
-        hadoop_replace(self._session, aside, path)
+        self._write(aside, text)
+        if not hadoop_replace(self._session, aside, path):
+            self._write(path, text)
+            system, make_path = hadoop_file_system(self._session, aside)
+            system.delete(make_path(aside), False)
+
+    def _write(self, path: str, text: str) -> None:
+        system, make_path = hadoop_file_system(self._session, path)
+        stream = system.create(make_path(path), True)
+        try:
+            stream.write(bytearray(text.encode("utf-8")))
+        finally:
+            stream.close()
 
     def names(self, folder: str) -> tuple[str, ...]:
         """See `Storage`."""
@@ -116,7 +127,7 @@ def storage_problems(path: str, location: Location, secrets: Secrets) -> Iterato
     """Turns what reading or writing below `path` raises into a finding at `location`. Raises: FindingsError."""
     try:
         yield
-    except (OSError, PySparkException, *JVM_ERRORS) as error:
+    except (OSError, *SPARK_ERRORS) as error:
         finding = error_finding(
             error,
             code="storage-unusable",

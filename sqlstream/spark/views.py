@@ -2,68 +2,72 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.values import Seed, SourceTable
-from sqlstream.spark.jvm import command_in
+from sqlstream.spark.jvm import SPARK_ERRORS, command_in
+from sqlstream.spark.seeds import open_seed
 from sqlstream.spark.sources import Readers, SchemaError, quoted
 from sqlstream.spark.spark_errors import at, error_finding, read_error
 from sqlstream.state.ledger import SourceUse
 
 
-@dataclass
+@dataclass(frozen=True)
 class ViewBuilder:
-    """Registers views for one query, in its own session, and counts the readers it makes.
+    """Registers views for one query, in its own session.
 
-    Under source evolution each path from the query to a stream needs a reader of its own, with its own stable name. A
+    Under source evolution each way from the query to a stream needs a reader of its own, with its own stable name. A
     temp view keeps the plan it was made from, so every view is registered anew, over fresh readers, just before each
-    text that reads it is analysed. `uses` then lists the readers in order of first appearance.
+    text that reads it is analysed. `uses` are the readers; `names_sources` says whether Spark is told their names.
     """
 
     compiled: CompiledProject
     readers: Readers
+    uses: Sequence[SourceUse]
     names_sources: bool
-    uses: list[SourceUse] = field(default_factory=list)
-    _seen: Counter[str] = field(default_factory=Counter)
 
-    def build(self, model: CompiledModel) -> DataFrame:
-        """Returns the analysed rows of `model`. Raises: FindingsError, with the place in the model that Spark named."""
-        for read in model.reads:
-            self._open(read.node_id).createOrReplaceTempView(quoted(read.view))
+    def build(self, model: CompiledModel, above: tuple[str, ...] = ()) -> DataFrame:
+        """Returns the analysed rows of `model`, to which the views `above` lead from the query.
+
+        Raises: FindingsError, with the place in the model that Spark named.
+        """
+        # all are opened before any is registered: what one of them reads may have the view name of another
+        opened = [(read.view, self._open(read.node_id, (*above, read.view))) for read in model.reads]
+        for view, frame in opened:
+            frame.createOrReplaceTempView(quoted(view))
         try:
             command = command_in(self.readers.session, model.sql)
             if command is not None:
                 raise FindingsError([_no_query(model, command)])
             return self.readers.session.sql(model.sql)
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             raise FindingsError([self._model_finding(model, error)]) from error
 
-    def _open(self, node_id: str) -> DataFrame:
+    def _open(self, node_id: str, way: tuple[str, ...]) -> DataFrame:
         if node_id in self.compiled.models:
-            return self.build(self.compiled.models[node_id])
+            return self.build(self.compiled.models[node_id], way)
         project = self.compiled.project
         for table in project.sources:
-            if node_id == f"source.{project.name}.{table.source}.{table.name}":
-                return self._source(table)
-        seed = next(seed for seed in project.seeds if node_id == f"seed.{project.name}.{seed.name}")
+            if node_id == source_id(project.name, table):
+                return self._source(table, way)
+        seed = next(seed for seed in project.seeds if node_id == seed_id(project.name, seed.name))
         return self._seed(seed)
 
-    def _source(self, table: SourceTable) -> DataFrame:
+    def _source(self, table: SourceTable, way: tuple[str, ...]) -> DataFrame:
         what = f"source `{table.full_name}` cannot be read"
         try:
             if table.mode == "batch":
                 return self.readers.open_table(table)
-            name = self._reader_name(table)
+            name = next(use.name for use in self.uses if use.via == "/".join(way))
             return self.readers.open_stream(table, name if self.names_sources else None)
-        except (PySparkException, Py4JJavaError) as error:
+        except SPARK_ERRORS as error:
             raise FindingsError([self._finding(error, "source-unreadable", what, _blame(table, error))]) from error
         except SchemaError as error:
             place = table.places.get("schema_file", table.location)
@@ -71,21 +75,12 @@ class ViewBuilder:
 
     def _seed(self, seed: Seed) -> DataFrame:
         try:
-            return self.readers.open_seed(seed)
-        except PySparkException as error:
+            return open_seed(seed, self.readers)
+        except SPARK_ERRORS as error:
             what = f"seed `{seed.name}` cannot be read"
             raise FindingsError([self._finding(error, "source-unreadable", what, seed.location)]) from error
 
-    def _reader_name(self, table: SourceTable) -> str:
-        base = f"{table.source}__{table.name}"
-        self._seen[base] += 1
-        name = base if self._seen[base] == 1 else f"{base}__{self._seen[base]}"
-        watermark = table.watermark
-        said = f"{watermark.column} {watermark.delay}" if watermark else None
-        self.uses.append(SourceUse(name, table.full_name, said, table.path))
-        return name
-
-    def _model_finding(self, model: CompiledModel, error: PySparkException) -> Finding:
+    def _model_finding(self, model: CompiledModel, error: Exception) -> Finding:
         said = read_error(error, model.sql)
         place = at(model.file.location) if said.offset is None else self.compiled.locate(model.unique_id, said.offset)
         what = f"Spark cannot read the SQL of `{model.name}`"
@@ -125,7 +120,9 @@ def _source_fix(error: Exception) -> str:
 def _blame(table: SourceTable, error: Exception) -> Location:
     """The key of the source's YAML that Spark's error is about, as far as its condition tells."""
     condition = read_error(error).condition or ""
-    for key, words in (("path", ("PATH",)), ("schema", ("PARSE", "SCHEMA", "DATATYPE")), ("format", ("DATA_SOURCE",))):
+    if table.schema is not None and any(word in condition for word in ("PARSE", "SCHEMA", "DATATYPE", "DECIMAL")):
+        return table.schema.location
+    for key, words in (("path", ("PATH",)), ("format", ("DATA_SOURCE",))):
         if key in table.places and any(word in condition for word in words):
             return table.places[key]
     return table.location

@@ -12,12 +12,13 @@ from sqlstream.state.progress import BatchProgress
 class Status(StrEnum):
     """How a query ended.
 
-    `SUCCESS`: by itself, or stopped after its running batch. `INTERRUPTED`: stopped in the middle of a batch, which
-    runs again next time. `ERROR`: it failed. `SKIPPED`: it was not started, because another one failed to start or
-    a stop was asked for before.
+    `SUCCESS`: by itself. `STOPPED`: after its running batch, because a stop was asked for; there may be more to read.
+    `INTERRUPTED`: in the middle of a batch, which runs again next time. `ERROR`: it failed. `SKIPPED`: it was not
+    started, because another one failed to start or a stop was asked for before.
     """
 
     SUCCESS = "success"
+    STOPPED = "stopped"
     INTERRUPTED = "interrupted"
     ERROR = "error"
     SKIPPED = "skipped"
@@ -70,6 +71,11 @@ class QueryResult:
     checkpoint: str | None
     finding: Finding | None = None
 
+    @classmethod
+    def skipped(cls, model: str, unique_id: str, index: int, total: int) -> QueryResult:
+        """Returns the result of a query that was not started."""
+        return cls(model, unique_id, index, total, Status.SKIPPED, 0, None, None, 0.0, None, None)
+
     @property
     def started(self) -> bool:
         """Whether the query was started at all."""
@@ -86,18 +92,8 @@ class QueryResult:
             "duration_seconds": round(self.seconds, 3),
             "output": self.output,
             "checkpoint": self.checkpoint,
-            "error": None if self.finding is None else _error_json(self.finding),
+            "error": None if self.finding is None else self.finding.as_json(),
         }
-
-
-def _error_json(finding: Finding) -> dict[str, object]:
-    return {
-        "code": finding.code,
-        "message": finding.message,
-        "why": finding.why,
-        "fix": finding.fix,
-        "location": None if finding.location is None else str(finding.location),
-    }
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,16 @@ LEDGER_VERSION = 1
 class SourceUse:
     """One reader of a query: the name Spark's checkpoint knows it by, and the source table it reads.
 
-    `watermark` is the table's declared one as `column delay`, or None; `path` is the one it is read from, as it was
-    written, None for sources without one.
+    `watermark` is the table's declared one as `column delay`, or None; `path` is the absolute path or URI it is read
+    from, which is how Spark's checkpoint knows its files, None for sources without one; `via` are the views from the
+    query down to the source, joined by `/`.
     """
 
     name: str
     table: str
     watermark: str | None
     path: str | None = None
+    via: str = ""
 
 
 @dataclass(frozen=True)

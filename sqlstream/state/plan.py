@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+from posixpath import normpath
 
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.state.ledger import Ledger, QueryIdentity, SourceUse
+
+_PATTERN = re.compile(r"[][{}*?]")
+"""What makes a path a pattern to Hadoop."""
+
+
+_FILE_URI = re.compile(r"^file:(?://)?(?=/(?!/))")
+"""What begins the URI of a local path."""
 
 
 class Action(StrEnum):
@@ -77,19 +86,20 @@ def _resume(
     other_sink = _sink(old) != _sink(identity)
     if other_sink and identity.sink_format in FILE_FORMATS:
         return _other_files(identity, state, old, location)
+    moved = _moved_source(old, identity)
+    if moved is not None:
+        return _other_place(identity, state, *moved, location)
     changes = describe_changes(old, identity)
     risky = bool(changes) and (identity.stateful or old.stateful)
     if risky and not wishes.accept_state_change:
         return _refusal(
             "state-change",
-            f"`{identity.model}` keeps state, and it is not the query that made its checkpoint",
-            f"{'; '.join(changes)} since {state.ledger_path} was written; Spark would mix the old and the new meaning",
+            f"`{identity.model}` keeps state, and is not the query that made its checkpoint: {'; '.join(changes)}",
+            f"Spark would mix the old and the new meaning; {state.ledger_path} says what made the checkpoint",
             identity,
             location,
         )
-    return QueryPlan(
-        Action.RESUME, state.version, writes_ledger=bool(changes) or other_sink, changes=changes, accepted=risky
-    )
+    return QueryPlan(Action.RESUME, state.version, writes_ledger=old != identity, changes=changes, accepted=risky)
 
 
 def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[str, ...]:
@@ -100,13 +110,18 @@ def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[str, ...]:
     changes += [f"`{name}` was removed" for name in before if name not in after]
     if old.output_mode != new.output_mode:
         changes.append(f"the output mode changed from {old.output_mode} to {new.output_mode}")
-    if old.sources != new.sources:
+    if _told(old) != _told(new):
         paths = {use.path for use in old.sources} != {use.path for use in new.sources}
         changes.append(f"the sources changed from {_sources(old, paths=paths)} to {_sources(new, paths=paths)}")
     zone = "spark.sql.session.timeZone"
     if old.settings.get(zone) != new.settings.get(zone):
         changes.append(f"the time zone changed from {old.settings.get(zone)} to {new.settings.get(zone)}")
     return tuple(changes)
+
+
+def _told(identity: QueryIdentity) -> frozenset[tuple[str, str, str | None, str | None]]:
+    """What a checkpoint knows of the sources: neither their order nor the views on the way to them."""
+    return frozenset((use.name, use.table, use.watermark, use.path) for use in identity.sources)
 
 
 def _renamed(old: QueryIdentity, new: QueryIdentity) -> dict[str, str]:
@@ -126,7 +141,7 @@ def _source(use: SourceUse, *, path: bool) -> str:
 
 def _sink(identity: QueryIdentity) -> tuple[str, str | None]:
     path = identity.sink_path
-    return identity.sink_format, None if path is None else path.removeprefix("./").rstrip("/")
+    return identity.sink_format, None if path is None else _plain(path)
 
 
 def _other_files(identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, location: Location) -> Finding:
@@ -144,6 +159,43 @@ def _other_files(identity: QueryIdentity, state: CheckpointState, old: QueryIden
         "folder that lacks the first batches",
         f"`--full-refresh {identity.model}` starts over and leaves the old checkpoint and output as they are; or give "
         "the sink its old format and path again",
+        location,
+    )
+
+
+def _moved_source(old: QueryIdentity, new: QueryIdentity) -> tuple[SourceUse, SourceUse] | None:
+    """The first source, before and after, of which Spark cannot go on reading where it is now.
+
+    On a restart Spark looks up the files of the last batch again, which must lie below the path, unless that is a
+    pattern (FileStreamSource gives each batch the path as its `basePath`; tried on 4.3: "Wrong basePath").
+    """
+    before = {use.name: use for use in old.sources}
+    for use in new.sources:
+        known = before.get(use.name)
+        if known and known.path and use.path and not _PATTERN.search(use.path) and not _below(known.path, use.path):
+            return known, use
+    return None
+
+
+def _below(path: str, folder: str) -> bool:
+    return f"{_plain(path)}/".startswith(f"{_plain(folder)}/")
+
+
+def _plain(path: str) -> str:
+    plain = _FILE_URI.sub("", path)
+    return plain.rstrip("/") if "://" in plain else normpath(plain)
+
+
+def _other_place(
+    identity: QueryIdentity, state: CheckpointState, before: SourceUse, after: SourceUse, location: Location
+) -> Finding:
+    return Finding(
+        "source-change",
+        f"`{identity.model}` has a checkpoint that read `{after.table}` from another place",
+        f"its path changed from {before.path} to {after.path} since {state.ledger_path} was written; Spark looks up "
+        "the files of the last batch again, and does not find them there",
+        f"`--full-refresh {identity.model}` starts over and leaves the old checkpoint and output as they are; or use a "
+        f"pattern that fits both places, for example {{old,new}}",
         location,
     )
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from conftest import ProjectFolder
 
+from sqlstream import FindingsError
+
 Rows = Callable[[Path], list[dict[str, Any]]]
 
 SELF_JOIN = """{{ config(sink='lake') }}
@@ -92,3 +94,54 @@ def test_a_stream_stream_join_over_one_source_runs(orders: ProjectFolder, read_p
 
     rows = sorted((row["start_id"], row["end_id"]) for row in read_parquet(orders.root / "store/spans"))
     assert rows == [(0, 1), (2, 3), (10, 11), (12, 13)]
+
+
+def test_references_that_change_places_go_on_where_each_stopped(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """A reader keeps its name when others are added before it: it reads no row twice, and the new one reads them all."""
+    small = "select id, 'small' as arm from {{ source('shop', 'orders') }} where amount < 2"
+    orders.write({"models/small.sql": small, "models/some.sql": small.replace("small", "some")})
+    first = "{{ config(sink='lake') }}\nselect * from {{ ref('small') }}"
+    orders.write({"models/both.sql": first})
+    orders.result()
+
+    orders.write({"models/both.sql": first.replace("small", "some") + " union all select * from {{ ref('small') }}"})
+    orders.result()
+
+    rows = sorted((row["id"], row["arm"]) for row in read_parquet(orders.root / "store/both"))
+    assert rows == sorted((i, arm) for i in (0, 1, 10, 11) for arm in ("small", "some"))
+    assert source_names(orders, "both") == ["shop__orders__2", "shop__orders"]
+
+
+def move(folder: ProjectFolder, path: str) -> None:
+    """Declares another path for the orders."""
+    sources = folder.root / "sources.yml"
+    sources.write_text(sources.read_text().replace("path: in/orders", f"path: '{path}'"))
+
+
+def test_a_source_that_has_moved_is_refused(orders: ProjectFolder) -> None:
+    """Spark fails there for good: it looks for the files of the last batch below the new path."""
+    orders.write({"models/ids.sql": "{{ config(sink='lake') }}\nselect id from {{ source('shop', 'orders') }}"})
+    orders.result()
+    orders.rows("new/orders/2.json", [{"id": 20}], modified=2)
+    move(orders, "new/orders")
+
+    with pytest.raises(FindingsError) as refused:
+        orders.run()
+
+    assert [finding.code for finding in refused.value.findings] == ["source-change"]
+
+
+@pytest.mark.parametrize("path", ["{in,new}/orders", "."])
+def test_a_source_that_is_read_from_more_places_goes_on(orders: ProjectFolder, read_parquet: Rows, path: str) -> None:
+    """A pattern and a wider folder still find the files of the last batch: what is new is read, and nothing twice."""
+    orders.write({"models/ids.sql": "{{ config(sink='lake') }}\nselect id from {{ source('shop', 'orders') }}"})
+    orders.result()
+    orders.rows("new/orders/2.json", [{"id": 20}], modified=2)
+    move(orders, path)
+    sources = orders.root / "sources.yml"
+    wider = "options: {recursiveFileLookup: true, pathGlobFilter: '[0-9].json', "
+    sources.write_text(sources.read_text().replace("options: {", wider))
+
+    orders.result()
+
+    assert sorted(row["id"] for row in read_parquet(orders.root / "store/ids")) == [*range(5), *range(10, 15), 20]

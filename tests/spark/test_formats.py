@@ -224,3 +224,19 @@ def test_a_format_that_spark_does_not_know_is_refused_before_start(orders: Proje
     assert {code for code, _ in found} == {"unknown-format", "source-unreadable", "partition-column"}
     assert ("unknown-format", "models/_more.yml:2:12") in found
     assert all("parkay" in f.why for f in caught.value.findings if f.code != "partition-column")
+
+
+def test_columns_of_one_name_are_refused(orders: ProjectFolder) -> None:
+    """A stream would write them into files that Spark cannot read; letter case is no difference."""
+    orders.write(
+        {
+            "models/twice.sql": "{{ config(sink='lake') }}\nselect id, ts, amount as ID from {{ source('shop', 'orders') }}"
+        }
+    )
+
+    with pytest.raises(FindingsError) as refused:
+        orders.run()
+
+    assert [(finding.code, "`id`, `ID`" in finding.message) for finding in refused.value.findings] == [
+        ("sink-schema", True)
+    ]

@@ -205,7 +205,7 @@ def test_none_is_left_running_when_a_start_fails(orders: ProjectFolder) -> None:
 
     outcome = orders.run(available_now=False)
 
-    assert [result.status for result in outcome.results] == [Status.SUCCESS, Status.ERROR]
+    assert [result.status for result in outcome.results] == [Status.STOPPED, Status.ERROR]
     assert outcome.results[1].finding is not None
     assert outcome.results[1].finding.code == "query-failed"
     assert not outcome.succeeded
@@ -366,8 +366,8 @@ def test_a_model_that_is_a_command_is_refused_and_not_carried_out(orders: Projec
     with pytest.raises(FindingsError) as caught:
         orders.run()
 
-    assert [(finding.code, str(finding.location)) for finding in caught.value.findings] == [
-        ("no-query", "models/view.sql:1:1")
-    ]
+    (finding,) = caught.value.findings
+    assert finding.code == "no-query"
+    assert str(finding.location).startswith("models/view.sql:1:")
     assert (orders.root / "precious/report.csv").read_text() == "kept"
     assert not (orders.root / "store").exists()

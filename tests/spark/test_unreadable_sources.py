@@ -9,12 +9,12 @@ from sqlstream.errors import FindingsError
 
 
 def test_every_source_that_cannot_be_opened_is_found(orders: ProjectFolder) -> None:
-    """A missing folder and a type that does not exist, both at once."""
+    """A missing folder and a type that only Spark can judge, both at once."""
     orders.write(
         {
             "sources/more.yml": "sources:\n  - name: s\n    tables:\n"
             "      - {name: missing, format: json, schema: id int, path: in/missing}\n"
-            "      - {name: untyped, format: json, schema: id itn, path: in/orders}\n",
+            "      - {name: untyped, format: json, schema: id timestamp with time zone, path: in/orders}\n",
             **{
                 f"models/{name}.sql": f"{{{{ config(sink='nowhere') }}}} select id from {{{{ source('s', '{name}') }}}}"
                 for name in ("missing", "untyped")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,22 @@ def test_only_errors_stop_a_stage() -> None:
     """A finding is an error unless it says otherwise."""
     assert PLACED.is_error
     assert not UNPLACED.is_error
+
+
+def test_a_finding_is_plain_json() -> None:
+    """Places are numbers, those of the calls too; a finding without a place has null."""
+    data = json.loads(json.dumps(replace(PLACED, calls=(Location("models/a.sql", 3, 1),)).as_json()))
+
+    assert data == {
+        "code": "unknown-ref",
+        "severity": "error",
+        "message": "no model `a`",
+        "why": "why",
+        "fix": "fix",
+        "location": {"path": "models/b.sql", "line": 3, "column": 2},
+        "calls": [{"path": "models/a.sql", "line": 3, "column": 1}],
+    }
+    assert UNPLACED.as_json()["location"] is None
 
 
 @pytest.mark.parametrize("error", [FindingsError([PLACED]), UsageError("--vars is no mapping")])

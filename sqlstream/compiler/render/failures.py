@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import FrameType, TracebackType
 
-from jinja2 import nodes
 from jinja2.exceptions import SecurityError, TemplateSyntaxError
 
 from sqlstream.compiler.render.environment import TemplateEnvironment
-from sqlstream.compiler.render.methods import METHODS
 from sqlstream.compiler.render.problems import MacroReturn, TemplateProblem, UndefinedUse, unsafe_use
 from sqlstream.compiler.render.source import TemplateSource
 from sqlstream.compiler.render.unclosed import unclosed_block
+from sqlstream.compiler.render.undefined import a_kind, one_line, undefined_finding
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
 
 MOST_CALLS = 8
 """Calls that a finding names: a recursion has hundreds, and the first ones tell where it began."""
-
-LONGEST_MESSAGE = 300
-"""Characters of a Python error's message that are shown."""
 
 TAGS = (
     *("if", "elif", "else", "endif", "for", "endfor", "set", "endset", "do", "raw", "endraw", "with", "endwith"),
@@ -50,7 +46,7 @@ def reading_finding(error: Exception, environment: TemplateEnvironment, source: 
     offset = 0 if isinstance(error, SyntaxError) else environment.read_until
     return Finding(
         "jinja-limit",
-        f"the template cannot be compiled: {re.sub(r' .<template>, line .*', '', _one_line(error))}",
+        f"the template cannot be compiled: {re.sub(r' .<template>, line .*', '', one_line(error))}",
         "expressions, loops and blocks can be nested only so deep, and literals be only so long",
         "split the expression at this place with {% set %}, or nest fewer blocks",
         source.location(min(offset, len(source.text))),
@@ -66,6 +62,8 @@ def _syntax_finding(error: TemplateSyntaxError, environment: TemplateEnvironment
     if message == "Unexpected end of template":
         opened = unclosed_block(environment.lexer, source)
         offset = offset if opened is None else opened
+    elif message == "Missing end of comment tag":
+        offset = max(source.text.rfind("{#", 0, offset + 2), 0)
     return Finding(
         "jinja-syntax",
         message[:1].lower() + message[1:],
@@ -88,6 +86,8 @@ def _syntax_fix(message: str, rest: str) -> str:
         return "remove it, or open the block that it ends" if tag[1] in TAGS else did_you_mean(tag[1], TAGS)
     if block := re.search(r"needs to be closed is '(\w+)'", rest):
         return f"close the block with {{% end{block[1]} %}}"
+    if message == "Missing end of comment tag":
+        return "close the comment with #}"
     if re.search("""unexpected char ["'`]{2}""", message) or 'char "\'"' in message:
         return "close the text with a second quote"
     return "correct the expression at this place, or write {% raw %} around text that is not Jinja"
@@ -114,7 +114,7 @@ def running_finding(error: Exception, environment: TemplateEnvironment, source: 
     if isinstance(error, UndefinedUse) and error.owner is not None and str(error.name).startswith("_"):
         error = unsafe_use(f"`{error.name}`")
     if isinstance(error, UndefinedUse):
-        return _undefined_finding(error, environment, path, offset, calls)
+        return undefined_finding(error, environment, path, offset, calls)
     return _finding(_problem(error), environment.location(path, offset), calls)
 
 
@@ -134,7 +134,7 @@ def _problem(error: Exception) -> TemplateProblem:
 
 
 def _failed_expression(error: Exception) -> TemplateProblem:
-    message = _one_line(error) or "the expression failed"
+    message = one_line(error) or "the expression failed"
     why = f"the expression raised {type(error).__name__} with the values that it had"
     fix = "correct the expression, or convert its values first (|int, |string, |list)"
     if isinstance(error, MacroReturn):
@@ -144,7 +144,7 @@ def _failed_expression(error: Exception) -> TemplateProblem:
         message, why = _in_words(message), "the macro's definition has other parameters"
         fix = "give the arguments that the definition of the macro names"
     elif isinstance(error, TypeError) and (operands := OPERANDS.match(message)):
-        left, right = (_a_kind(name) for name in operands.groups()[1:] if name)
+        left, right = (a_kind(name) for name in operands.groups()[1:] if name)
         message = f"`{operands[1] or '+'}` cannot be applied to {left} and {right}"
         why = "both sides must be of a kind that goes together, such as two numbers"
         fix = "convert one side (|int, |float, |string), or put texts together with ~"
@@ -176,68 +176,3 @@ def _frames(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
     while traceback is not None:
         yield traceback.tb_frame, traceback.tb_lineno
         traceback = traceback.tb_next
-
-
-def _undefined_finding(
-    error: UndefinedUse, environment: TemplateEnvironment, path: str, offset: int, calls: tuple[Location, ...]
-) -> Finding:
-    name = str(error.name) if error.name is not None else ""
-    source = environment.sources[path]
-    location = source.location(source.find_word(name, offset) if name else offset)
-    if not name or "was not provided" in str(error) or "No caller" in str(error):
-        message, why = _one_line(error).replace("'", "`"), "the template uses a value that its caller does not give"
-        fix = "give the argument in the call, or give the macro's parameter a default"
-    elif error.owner is None:
-        message, why = (
-            f"`{name}` is not defined",
-            "a template knows sqlstream's functions, the macros in macros/ and what it sets itself",
-        )
-        fix = did_you_mean(name, _known_names(environment, path))
-    else:
-        message = f"there is no `{name}` in this {_kind(error.owner)}"
-        why = f"the template asks for it here, and it has {_contents(error.owner)}"
-        names = _attributes(error.owner)
-        fix = did_you_mean(name, names) if names else f"take `.{name}` out"
-    return Finding("jinja-undefined", message, why, fix, location, calls=calls)
-
-
-def _known_names(environment: TemplateEnvironment, path: str) -> Iterable[str]:
-    """All names that the template may use: the environment's, and those that it assigns itself."""
-    tree = environment.parse_source(environment.sources[path])
-    assigned = [name.name for name in tree.find_all(nodes.Name) if name.ctx != "load"]
-    return [*environment.names, *assigned, *(macro.name for macro in tree.find_all(nodes.Macro))]
-
-
-KINDS = {"dict": "mapping", "tuple": "list", "str": "text", "int": "number", "float": "number", "Relation": "relation"}
-KINDS |= {"TemplateFunction": "function", "ConfigFunction": "function", "TargetName": "target", "Macro": "macro"}
-
-
-def _kind(owner: object) -> str:
-    """What the user would call a value of this type."""
-    name = type(owner).__name__
-    return KINDS.get(name, name.lower())
-
-
-def _a_kind(type_name: str) -> str:
-    """A type of Python by its name, as the user would say it."""
-    known = {"str": "text", "NoneType": "nothing"}.get(type_name)
-    return known or f"a {KINDS.get(type_name, type_name)}"
-
-
-def _attributes(owner: object) -> list[str]:
-    if isinstance(owner, dict):
-        return [key for key in owner if isinstance(key, str)]
-    if type(owner) in METHODS:
-        return list(METHODS[type(owner)])
-    return [name for name in dir(owner) if not name.startswith("_") and not (callable(owner) and name == "name")]
-
-
-def _contents(owner: object) -> str:
-    if isinstance(owner, list | tuple | dict):
-        return f"{len(owner)} entries"
-    return "none of that name"
-
-
-def _one_line(error: Exception) -> str:
-    text = re.sub(r"[\w.<>]*<locals>\.(\w+)\(\)", r"\1()", " ".join(str(error).split())).rstrip(".")
-    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "…"

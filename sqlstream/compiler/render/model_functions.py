@@ -207,6 +207,8 @@ def _said(message: str) -> tuple[str, str, str]:
 def _names(function: str, args: tuple[object, ...], counts: tuple[int, ...], example: str) -> tuple[str, ...]:
     if len(args) in counts:
         return tuple(text_argument(function, argument) for argument in args)
+    if function == "source" and len(args) == 1:
+        example = f"source({str(args[0])!r}, 'table')" if str(args[0]).isidentifier() else example
     wanted = " or ".join("one name" if count == 1 else "two names" for count in counts)
     raise TemplateProblem(
         "jinja-failed",

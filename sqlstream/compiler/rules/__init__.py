@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.rules.formats import misspelt_formats
 from sqlstream.compiler.rules.outputs import (
     batch_outputs,
     missing_sink_paths,
@@ -18,6 +19,7 @@ from sqlstream.compiler.rules.triggers import unsupported_triggers
 from sqlstream.errors import Finding
 
 RULES: tuple[Callable[[CompiledProject], list[Finding]], ...] = (
+    misspelt_formats,
     missing_schemas,
     socket_sources,
     unsupported_triggers,

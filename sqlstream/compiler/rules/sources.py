@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding
 from sqlstream.project.values import SourceTable
 
@@ -60,8 +61,8 @@ def _path_option(table: SourceTable) -> Finding:
 
 def socket_sources(compiled: CompiledProject) -> list[Finding]:
     """Under `available_now` a socket source reads 0 rows: it keeps nothing that could be available."""
-    prefix = f"source.{compiled.project.name}."
-    sockets = {prefix + table.full_name: table for table in used_sources(compiled) if table.format == "socket"}
+    name = compiled.project.name
+    sockets = {source_id(name, table): table for table in used_sources(compiled) if table.format == "socket"}
     return [
         Finding(
             "socket-available-now",
@@ -78,5 +79,5 @@ def socket_sources(compiled: CompiledProject) -> list[Finding]:
 
 def used_sources(compiled: CompiledProject) -> list[SourceTable]:
     """Returns the source tables that some model reads."""
-    prefix = f"source.{compiled.project.name}."
-    return [table for table in compiled.project.sources if compiled.graph.children[prefix + table.full_name]]
+    name = compiled.project.name
+    return [table for table in compiled.project.sources if compiled.graph.children[source_id(name, table)]]

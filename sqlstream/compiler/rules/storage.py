@@ -10,7 +10,7 @@ from sqlstream.project.paths import is_absolute
 def relative_storage(compiled: CompiledProject) -> list[Finding]:
     """A relative folder means another folder on each machine of a cluster."""
     target = compiled.project.target
-    if target.master.startswith("local") or is_absolute(target.storage):
+    if target.is_local or is_absolute(target.storage):
         return []
     return [
         Finding(

@@ -15,6 +15,7 @@ from sqlstream.project.yaml.nodes import (
     plain,
 )
 from sqlstream.project.yaml.parse import parse_yaml
+from sqlstream.project.yaml.written import locate_in_scalar
 
 __all__ = [
     "YamlEntry",
@@ -25,6 +26,7 @@ __all__ = [
     "follow",
     "from_plain",
     "locate",
+    "locate_in_scalar",
     "merge_nodes",
     "parse_yaml",
     "plain",

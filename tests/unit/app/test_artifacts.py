@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.artifacts import write_compiled, write_run_results, write_text
+from sqlstream.app.artifacts import RunRecord, write_compiled, write_run_results, write_text
 from sqlstream.app.loading import Loaded, load
 from sqlstream.app.request import ProjectRequest
-from sqlstream.errors import Finding
+from sqlstream.errors import Finding, Severity, UsageError
 from sqlstream.location import Location
 from sqlstream.state.events import QueryResult, Status
 from sqlstream.version import __version__
@@ -30,6 +30,7 @@ RESULT = QueryResult(
     checkpoint="/c",
     finding=Finding("query-failed", "it failed", "no disk", "make room", Location("models/big/größe.sql", 2, 1)),
 )
+WARNING = Finding("empty-selection", "nothing", "why", "fix", severity=Severity.WARNING)
 FILES = {
     "project.yml": "name: shop\nversion: 1.0.0\n",
     "sources.yml": "sources:\n  - name: shop\n    tables:\n      - {name: orders, format: rate}\n",
@@ -74,16 +75,20 @@ def test_the_manifest_is_of_the_whole_project(loaded: Loaded) -> None:
 
 
 def test_run_results_tell_of_each_query(loaded: Loaded) -> None:
-    """With the call that made them, and the time in UTC."""
-    write_run_results(loaded, [RESULT], 12.34567)
+    """With the call that made them, how it ended, its findings, and the time in UTC."""
+    record = RunRecord(loaded.invocation, "local", False, (WARNING,), (RESULT,), 12.34567)
+
+    write_run_results(loaded.target_folder, record)
 
     content = json.loads((loaded.target_folder / "run_results.json").read_text(encoding="utf-8"))
     metadata = content["metadata"]
     assert content["elapsed_seconds"] == 12.346
+    assert content["status"] == "error"
+    assert content["findings"] == [WARNING.as_json()]
     assert content["results"] == [RESULT.as_json()]
     assert metadata["sqlstream_version"] == __version__
     assert metadata["invocation_id"] == loaded.invocation.id
-    assert metadata["target"] == loaded.compiled.project.target.name
+    assert metadata["target"] == "local"
     assert datetime.fromisoformat(metadata["generated_at"]).utcoffset() is not None
 
 
@@ -108,3 +113,11 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path: Path) -> 
 
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["b.sql"]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """It is no fault of sqlstream that target/ is a file, or may not be written."""
+    (tmp_path / "target").write_text("")
+
+    with pytest.raises(UsageError, match="target/manifest"):
+        write_text(tmp_path / "target" / "manifest.json", "{}")

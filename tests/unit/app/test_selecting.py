@@ -85,3 +85,27 @@ def test_views_alone_start_nothing(loaded: Loaded) -> None:
     names = [m.name for m in loaded.compiled.models.values() if m.unique_id in downstream and m.output]
     assert names
     assert all(f"`{name}`" in finding.fix for name in names)
+
+
+@pytest.mark.parametrize("types", [(), ("seed",)])
+def test_an_empty_selection_names_all_that_made_it(loaded: Loaded, types: tuple[str, ...]) -> None:
+    """Selectors, exclusions and types; each matches something, but not together."""
+    name = next(iter(loaded.compiled.models.values())).name
+    exclude = () if types else (name,)
+
+    with pytest.raises(FindingsError) as caught:
+        select(loaded.compiled, Selection((name,), exclude, types))
+
+    (finding,) = caught.value.findings
+    rest = "--resource-type seed" if types else f"--exclude {name}"
+    assert f"`{name} {rest}`" in finding.message
+
+
+def test_an_empty_project_is_not_taken_for_an_empty_selection(tmp_path: Path) -> None:
+    """What is missing there is a model."""
+    (tmp_path / "project.yml").write_text("name: shop\n")
+
+    with pytest.raises(FindingsError) as caught:
+        select(load(ProjectRequest(tmp_path)).compiled, Selection())
+
+    assert "models/" in caught.value.findings[0].fix

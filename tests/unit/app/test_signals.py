@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while queries run."""
+"""Ctrl-C and SIGTERM while a run is prepared and while queries run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from sqlstream.app.signals import STOP_SIGNALS, stop_on_signals
+from sqlstream.app.signals import STOP_SIGNALS, StopAskedError, stop_signals
 
 HANDLERS = tuple[object, ...]
 
@@ -19,22 +19,42 @@ def handlers() -> HANDLERS:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_is_a_request_each_time(number: signal.Signals) -> None:
-    """The second one counts as well: it stops a run at once."""
+def test_a_listener_hears_each_signal(number: signal.Signals) -> None:
+    """The one from before it listened as well, and the second one counts: it stops a run at once."""
     requests: list[str] = []
 
-    with stop_on_signals(lambda: requests.append("stop")):
+    with stop_signals() as signals:
         os.kill(os.getpid(), number)
-        os.kill(os.getpid(), number)
+        with signals.passed_to(lambda: requests.append("stop")):
+            os.kill(os.getpid(), number)
 
     assert requests == ["stop", "stop"]
+
+
+def test_the_first_signal_waits_for_the_next_check() -> None:
+    """While a run is prepared, what is half done is finished."""
+    with stop_signals() as signals:
+        signals.check()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+        with pytest.raises(StopAskedError):
+            signals.check()
+
+
+def test_a_second_signal_ends_the_preparation_at_once() -> None:
+    """Downloading a target's packages may take minutes."""
+    with stop_signals():
+        os.kill(os.getpid(), signal.SIGTERM)
+
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_the_handlers_before_come_back() -> None:
     """PySpark's own among them."""
     before = handlers()
 
-    with stop_on_signals(lambda: None):
+    with stop_signals():
         assert not set(handlers()) & set(before)
 
     assert handlers() == before
@@ -44,7 +64,7 @@ def test_the_handlers_come_back_after_an_error() -> None:
     """A run that fails leaves Ctrl-C as it was."""
     before = handlers()
 
-    with pytest.raises(RuntimeError, match="failed"), stop_on_signals(lambda: None):
+    with pytest.raises(RuntimeError, match="failed"), stop_signals():
         raise RuntimeError("failed")
 
     assert handlers() == before
@@ -56,7 +76,7 @@ def test_outside_the_main_thread_signals_stay_with_whoever_has_them() -> None:
     seen: list[HANDLERS] = []
 
     def run() -> None:
-        with stop_on_signals(lambda: None):
+        with stop_signals():
             seen.append(handlers())
 
     thread = threading.Thread(target=run)

@@ -58,15 +58,49 @@ def test_compile_of_one_model_shows_its_sql(project: Path, capsys: pytest.Captur
 
 def test_compile_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Machines get the SQL of each selected model and the warnings."""
-    assert exit_code("compile", "--select", "wordcount", "--output", "json") == 0
+    assert exit_code("compile", "--select", "wordcount", "nothing_such", "--output", "json") == 0
 
-    found = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert found["succeeded"] is True
     assert [model["unique_id"] for model in found["models"]] == ["model.examples.word_counts"]
-    assert found["findings"] == []
+    assert [finding["code"] for finding in found["findings"]] == ["empty-selection"]
+    assert printed.err == ""
+
+
+@pytest.mark.parametrize("command", ["compile", "ls"])
+def test_what_is_wrong_is_json_too(project: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    """One object on stdout in place of the result, with exit code 1; --debug shows the place in sqlstream on stderr."""
+    (project / "models/wrong.sql").write_text("select * from {{ ref('word_count') }}")
+
+    assert exit_code(command, "--output", "json") == 1
+    printed = capsys.readouterr()
+    assert exit_code(command, "--output", "json", "--debug") == 1
+    debugged = capsys.readouterr()
+
+    found = json.loads(printed.out)
+    assert found["succeeded"] is False
+    assert [(finding["code"], finding["location"]["path"]) for finding in found["findings"]] == [
+        ("unknown-ref", "models/wrong.sql")
+    ]
+    assert printed.err == ""
+    assert debugged.out == printed.out
+    assert "Traceback" in debugged.err
+
+
+@pytest.mark.parametrize("command", ["compile", "ls"])
+def test_warnings_of_a_text_are_on_stderr(project: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    """Stdout holds the result alone, so that it can be piped."""
+    assert exit_code(command, "--select", "wordcount", "nothing_such") == 0
+
+    printed = capsys.readouterr()
+    assert printed.err.startswith("warning: [empty-selection]")
+    assert "warning" not in printed.out
+    assert "word_counts" in printed.out
 
 
 def test_ls_lists_names_and_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Names as dbt writes them, or one JSON object a line with the manifest's entry."""
+    """Names, or an object a line with the manifest's entry, both as dbt writes them."""
     assert exit_code("ls", "--select", "+device_averages") == 0
     names = capsys.readouterr().out.splitlines()
     assert exit_code("ls", "--select", "devices", "--resource-type", "model", "--output", "json") == 0
@@ -77,7 +111,7 @@ def test_ls_lists_names_and_json(project: Path, capsys: pytest.CaptureFixture[st
         "examples.device_locations",
         "examples.devices.device_averages",
     }
-    assert {entry["name"] for entry in entries} == {
+    assert {entry["unique_id"].rsplit(".", 1)[1] for entry in entries} == {
         "device_averages",
         "device_sessions",
         "device_sliding_windows",
@@ -108,9 +142,17 @@ def test_variables_and_target_come_from_the_command_line(project: Path) -> None:
         (("compile", "--target", "lokal"), 1, "[unknown-target]"),
         (("compile", "--vars", "{a: [}"), 2, "--vars"),
         (("compile", "--vars", "a"), 2, "--vars"),
+        (("compile", "--vars", "{min_fare:3}"), 2, "write --vars '{min_fare: 3}'"),
+        (("ls", "--select", ""), 2, "--select is empty"),
+        (("ls", "--exclude", " "), 2, "--exclude is empty"),
+        (("ls", "--project-dir", "/nothing/such"), 2, "'/nothing/such' does not exist"),
+        (("ls", "--project-dir", "project.yml"), 2, "'project.yml' is a file"),
         (("compile", "--project-dir", "/"), 1, "[project-not-found]"),
         (("compile", "--nothing-such"), 2, "No such option"),
         (("run", "--for", "soon"), 2, "duration"),
+        (("run", "--for", "0s"), 2, "duration above zero"),
+        (("run", "--for", "-5m"), 2, "duration above zero"),
+        (("run", "--for", f"{'9' * 400}d"), 2, "duration above zero"),
         (("run", "--select", "cloudtrail_in_order"), 1, "[no-terminal-model]"),
         (("run", "--select", "word_counts", "--available-now"), 1, "[socket-available-now]"),
         (
@@ -132,6 +174,53 @@ def test_exit_codes(
     assert said in printed.err
     assert "Traceback" not in printed.err
     assert printed.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "why"),
+    [
+        (("--target", "prod"), {"SQLSTREAM_TARGET": "other"}, "--target names it"),
+        ((), {"SQLSTREAM_TARGET": "prod"}, "SQLSTREAM_TARGET names it"),
+    ],
+)
+def test_an_unknown_target_says_who_named_it(
+    project: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    env: dict[str, str],
+    why: str,
+) -> None:
+    """And which targets there are; an environment variable is easily forgotten."""
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+
+    assert exit_code("ls", *arguments) == 1
+    assert f"why: {why}; the targets of project.yml are `local`" in capsys.readouterr().err
+
+
+def test_a_refused_run_replaces_the_results_of_the_run_before(project: Path) -> None:
+    """A scheduler that reads run_results.json sees what refused the run, whether the project loaded or not."""
+    results = project / "target/run_results.json"
+    results.parent.mkdir()
+    seen = []
+    for arguments in (("--target", "prod"), ("--select", "nothing_such"), ("--select", "cloudtrail_in_order")):
+        results.write_text("{}")
+        assert exit_code("run", *arguments) == 1
+        content = json.loads(results.read_text())
+        assert (content["status"], content["results"]) == ("error", [])
+        seen.append((content["metadata"]["target"], [finding["code"] for finding in content["findings"]]))
+
+    assert seen == [("prod", ["unknown-target"]), ("local", ["empty-selection"]), ("local", ["no-terminal-model"])]
+
+
+def test_the_help_lists_the_commands_in_the_order_of_work(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with a whole line, none cut short."""
+    assert exit_code("--help") == 0
+
+    lines = capsys.readouterr().out.split("Commands:\n")[1].split("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in lines] == ["init", "debug", "compile", "ls", "run", "clean"]
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
 
 
 def test_a_template_may_print_and_log(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.cli.main import DONE, UNUSABLE, main
+from sqlstream.cli.main import main
+from sqlstream.cli.output import DONE, UNUSABLE
 
 
 def test_makes_a_project_in_the_current_folder(

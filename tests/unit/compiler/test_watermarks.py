@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sql_cases import SqlCase, read_cases
 
 from sqlstream.compiler.edits import apply_edits
-from sqlstream.compiler.hints import HintProblem
+from sqlstream.compiler.problem import SqlProblem
 from sqlstream.compiler.tokens import SqlTokenError, tokenize
 from sqlstream.compiler.watermarks import place_watermarks
 from sqlstream.location import location_at
@@ -16,7 +16,7 @@ from sqlstream.location import location_at
 CASES = read_cases("watermarks")
 
 
-def _text(problem: HintProblem, sql: str) -> str:
+def _text(problem: SqlProblem, sql: str) -> str:
     at = location_at("", sql, problem.offset)
     return f"{problem.severity}: {problem.code} {at.line}:{at.column}"
 

@@ -108,8 +108,9 @@ CASES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     ),
     "a file name that cannot be a view's": ({"models/a.b.sql": ""}, ["models/a.b.sql:1:1 invalid-value"]),
     "a Python model": ({"models/m.py": ""}, ["models/m.py:1:1 unsupported-model"]),
+    "a model with a capital ending": ({"models/a/m.SQL": "x"}, ["models/a/m.SQL:1:1 unsupported-model"]),
     "a seed that is not UTF-8": ({"seeds/m.csv": b"a,\xff\n"}, ["seeds/m.csv:1:3 file-not-utf8"]),
-    "an empty seed": ({"seeds/m.csv": ""}, ["seeds/m.csv:1:1 invalid-value"]),
+    "an empty seed": ({"seeds/m.csv": ""}, ["seeds/m.csv:1:1 seed-header"]),
     "a default target that is not declared": (
         {"project.yml": "name: a\ndefault_target: prd\ntargets: {prod: {}, dev: {}}\n"},
         ["project.yml:2:17 unknown-target"],
@@ -193,9 +194,10 @@ def test_errors_of_all_files_come_together(tmp_path: Path) -> None:
 
 
 def test_requested_target_that_is_not_declared(tmp_path: Path) -> None:
-    """An unknown --target is answered with the nearest, at the declared targets."""
+    """An unknown --target is answered with the nearest, at the declared targets, and says who named it."""
     result = load(tmp_path, {"project.yml": "name: a\ntargets:\n  prod: {}\n"}, target="prd")
     assert found(result) == ["project.yml:2:1 unknown-target"]
+    assert result.findings[0].why.startswith("--target names it;")
     assert result.findings[0].fix == "did you mean `prod`?"
 
 

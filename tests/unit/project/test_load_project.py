@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from loading_cases import load, load_good
 
 from sqlstream.location import Location
 from sqlstream.project.config import Trigger, merge_configs
-from sqlstream.project.values import Column, Located, Schema, SecretName, SecretText
+from sqlstream.project.values import Column, Located, Schema, SecretName, SecretText, Target
 
 SINKS = "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}', options: {retries: 010, header: true}}\n"
 
@@ -271,3 +272,21 @@ def test_warnings_leave_the_project_whole(tmp_path: Path) -> None:
         ("unused-config", "project.yml:3:3", False),
     ]
     assert result.findings[1].fix == "did you mean `orders`?"
+
+
+@pytest.mark.parametrize(
+    ("master", "is_local"),
+    [
+        ("local", True),
+        ("local[*]", True),
+        ("local-cluster[2,1,1024]", True),
+        ("locally", False),
+        ("spark://local:7077", False),
+        ("yarn", False),
+    ],
+)
+def test_a_target_knows_whether_all_of_spark_is_here(master: str, is_local: bool) -> None:
+    """Its storage may then be a relative folder."""
+    target = Target("t", master, "store", {}, (), Location("project.yml"))
+
+    assert target.is_local is is_local

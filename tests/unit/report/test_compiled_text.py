@@ -38,11 +38,8 @@ def test_what_was_found_is_counted(compiled: CompiledProject) -> None:
 
 
 def test_several_models_are_counted(compiled: CompiledProject) -> None:
-    """With the folder that holds their SQL; warnings stand above."""
-    assert compiled_text(compiled, tuple(compiled.models.values()), [WARNING]).splitlines() == [
-        "warning: [empty-selection] nothing",
-        "  why: why",
-        "  fix: fix",
+    """With the folder that holds their SQL."""
+    assert compiled_text(compiled, tuple(compiled.models.values())).splitlines() == [
         "Found 2 models, 1 source, 1 sink",
         "Compiled 2 models to target/compiled/shop/",
     ]
@@ -52,7 +49,7 @@ def test_the_sql_of_a_single_model_is_shown(compiled: CompiledProject) -> None:
     """As dbt does, with the file that holds it."""
     model = compiled.models["model.shop.fast"]
 
-    assert compiled_text(compiled, [model], []).splitlines() == [
+    assert compiled_text(compiled, [model]).splitlines() == [
         "Found 2 models, 1 source, 1 sink",
         "Compiled fast to target/compiled/shop/models/fast.sql:",
         "",
@@ -61,10 +58,11 @@ def test_the_sql_of_a_single_model_is_shown(compiled: CompiledProject) -> None:
 
 
 def test_machines_get_the_same_as_one_object(compiled: CompiledProject) -> None:
-    """The project, each model with its SQL and file, and the findings."""
+    """That it succeeded, the project, each model with its SQL and file, and the warnings."""
     model = compiled.models["model.shop.slow"]
 
     assert json.loads(compiled_json(compiled, [model], [WARNING])) == {
+        "succeeded": True,
         "project": "shop",
         "models": [
             {
@@ -73,15 +71,5 @@ def test_machines_get_the_same_as_one_object(compiled: CompiledProject) -> None:
                 "compiled_sql": model.sql,
             }
         ],
-        "findings": [
-            {
-                "code": "empty-selection",
-                "severity": "warning",
-                "location": None,
-                "calls": [],
-                "message": "nothing",
-                "why": "why",
-                "fix": "fix",
-            }
-        ],
+        "findings": [WARNING.as_json()],
     }

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
-from sqlstream.report.findings import finding_json, finding_text, findings_text, sort_findings
+from sqlstream.report.findings import finding_text, findings_json, findings_text, refusal_json, sort_findings
 
 FINDING = Finding(
     "unknown-column",
@@ -74,17 +74,9 @@ def test_two_findings_of_one_place_keep_their_order() -> None:
     assert sort_findings([first, second]) == [first, second]
 
 
-def test_a_finding_is_plain_json() -> None:
-    """Places are numbers; the calls are as the text shows them, outermost first."""
-    data = json.loads(json.dumps(finding_json(replace(FINDING, calls=(Location("models/a.sql", 3, 1),)))))
+def test_a_refusal_is_one_json_object() -> None:
+    """It says that there is no result, and holds each finding once, in the order of the text."""
+    data = json.loads(refusal_json([WARNING, FINDING, FINDING]))
 
-    assert data == {
-        "code": "unknown-column",
-        "severity": "error",
-        "location": {"path": "models/orders/orders_by_minute.sql", "line": 7, "column": 14},
-        "calls": ["models/a.sql:3:1"],
-        "message": FINDING.message,
-        "why": FINDING.why,
-        "fix": FINDING.fix,
-    }
-    assert finding_json(WARNING)["location"] is None
+    assert data == {"succeeded": False, "findings": findings_json([FINDING, WARNING])}
+    assert [entry["code"] for entry in data["findings"]] == [FINDING.code, WARNING.code]

@@ -84,7 +84,7 @@ def test_a_changed_query_that_keeps_or_kept_state_is_refused(before: bool) -> No
     finding = refusal(replace(CHANGED, stateful=not before), state)
 
     assert (finding.code, finding.location) == ("state-change", MODEL)
-    assert CHANGE[0] in finding.why
+    assert CHANGE[0] in finding.message
     assert LEDGER_PATH in finding.why
     assert "--full-refresh per_hour" in finding.fix
     assert "--accept-state-change per_hour" in finding.fix
@@ -138,7 +138,9 @@ def test_a_sink_without_files_may_take_over() -> None:
 
 def test_another_spelling_of_a_path_is_no_change() -> None:
     """A slash at the end and `./` lead to the same folder."""
-    assert plan(replace(STATEFUL, sink_path="./per_hour/"), USED) == plan(STATEFUL, USED)
+    planned = plan(replace(STATEFUL, sink_path="./per_hour/"), USED)
+
+    assert (planned.action, planned.changes) == (Action.RESUME, ())
 
 
 @pytest.mark.parametrize("state", [USED, WITHOUT_LEDGER, TORN, replace(USED, has_batches=False)])
@@ -248,3 +250,38 @@ def test_a_rename_with_previous_name_is_no_change() -> None:
     assert describe_changes(STATEFUL, replace(renamed, fingerprints={"clean": "c1", "hourly": "p2"})) == (
         "the SQL of `hourly` changed",
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("in/orders", "in2/orders"), ("in/orders", "in/orders/new"), ("in/*/a.json", "in2"), ("in/orders", "in/order")],
+)
+@pytest.mark.parametrize("identity", [STATEFUL, STATELESS], ids=["stateful", "stateless"])
+def test_a_source_that_has_moved_is_refused(identity: QueryIdentity, before: str, after: str) -> None:
+    """Spark looks up the files of the last batch below the new path, and fails."""
+    old = replace(identity, sources=(replace(ORDERS, path=before),))
+    new = replace(identity, sources=(replace(ORDERS, path=after),))
+    state = replace(USED, ledger=ledger_of(old))
+
+    assert refusal(new, state).code == "source-change"
+    assert plan(new, state, REFRESH).action is Action.REFRESH
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("in/2024", "in"),
+        ("in/2024", "./in/"),
+        ("in/2024", "in/*"),
+        ("in/*.json", "in"),
+        ("file:///in", "/in/"),
+        (None, "in"),
+        ("in", None),
+    ],
+)
+def test_a_source_that_spark_goes_on_reading_may_change_its_path(before: str | None, after: str | None) -> None:
+    """A wider folder and a pattern find the files of the last batch."""
+    old = replace(STATELESS, sources=(replace(ORDERS, path=before),))
+    new = replace(STATELESS, sources=(replace(ORDERS, path=after),))
+
+    assert plan(new, replace(USED, ledger=ledger_of(old))).action is Action.RESUME

@@ -10,7 +10,7 @@ SYNTAX = [
     ("select\n  {{ 1 ? }}", "jinja-syntax 2:8"),
     ("{{ 'abc }}", "jinja-syntax 1:4"),
     ("{{ ) }}", "jinja-syntax 1:4"),
-    ("{# abc", "jinja-syntax 1:3"),
+    ("{# abc", "jinja-syntax 1:1"),
     ("a\n{% endfor %}", "jinja-syntax 2:4"),
     ("a\n{% foo %}", "jinja-syntax 2:4"),
     ("\n{% if true %}\nx", "jinja-syntax 2:4"),

@@ -1,0 +1,51 @@
+"""The value of `--vars` as variables."""
+
+from __future__ import annotations
+
+import re
+
+from sqlstream.errors import Finding, FindingsError, UsageError
+from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import parse_yaml, plain
+
+EXAMPLE = "{min_fare: 3}"
+
+_NAME = re.compile(r"[^\W\d][\w.-]*")
+_NEARLY = re.compile(r"\s*\{?\s*([^\W\d][\w.-]*)\s*[:=]\s*([^\s,:={}\[\]][^,:={}\[\]]*?)\s*\}?\s*")
+"""One variable, written `a=3`, `a:3` or `{a:3}`."""
+
+
+def read_variables(text: str | None) -> dict[str, object]:
+    """Returns the variables that a YAML mapping of names to values sets.
+
+    Raises: UsageError for other text, for keys that are no names, and for names without a value, since YAML reads
+    `a:3` as a key of three letters.
+    """
+    if not text:
+        return {}
+    try:
+        found = plain(parse_yaml(text, "--vars"))
+    except FindingsError as error:
+        problem = f"{quoted(text)} is not a YAML mapping{_detail(error.findings[0])}"
+        raise _refused(problem, text) from error
+    variables = dict(found) if isinstance(found, dict) else {}
+    for name, value in variables.items():
+        if ":" in name and value is None:
+            raise _refused(f"{quoted(name)} has no blank after the colon", text)
+        if not _NAME.fullmatch(name):
+            raise _refused(f"{quoted(name)} is not the name of a variable", text)
+        if value is None:
+            raise UsageError(f"--vars: {quoted(name)} has no value; write --vars '{{{name}: VALUE}}'")
+    return variables
+
+
+def _detail(finding: Finding) -> str:
+    if finding.code == "yaml-syntax":
+        return f": {finding.why}"
+    return ": a key is there twice" if finding.code == "yaml-duplicate-key" else ""
+
+
+def _refused(problem: str, text: str) -> UsageError:
+    meant = _NEARLY.fullmatch(text)
+    right = f"--vars '{{{meant[1]}: {meant[2]}}}'" if meant else f"for example --vars '{EXAMPLE}'"
+    return UsageError(f"--vars: {problem}; write {right}")

@@ -1,0 +1,88 @@
+"""Models, seeds and sources that a query names without ref() or source().
+
+Such a name is no part of the graph: its view is not registered for the query, so Spark finds no table of that name, or
+finds the view that another model of the same query happens to have left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from sqlstream.compiler.clauses import at
+from sqlstream.compiler.graph import Names
+from sqlstream.compiler.names import view_name
+from sqlstream.compiler.problem import SqlProblem
+from sqlstream.compiler.relations import Relation, find_relations
+from sqlstream.compiler.tokens import Tokens
+from sqlstream.errors import Severity
+
+
+@dataclass(frozen=True)
+class Spellings:
+    """How each input of a project is written in a template, by the name that SQL would use, in lower case.
+
+    A source's table has three of those: `source.table`, its view's name and, where no other input has it, `table`.
+    With `has_catalog` Spark may know tables of its own, one of which may be meant: a bare name is only a warning then.
+    """
+
+    calls: Mapping[str, str]
+    has_catalog: bool
+
+
+def spellings_of(names: Names, *, has_catalog: bool) -> Spellings:
+    """Returns how the inputs that `names` knows are written."""
+    calls: dict[str, str] = {}
+    for source, table in names.sources:
+        call = f"{{{{ source('{source}', '{table}') }}}}"
+        calls[f"{source}.{table}".lower()] = calls[view_name((source, table)).lower()] = call
+        calls.setdefault(table.lower(), call)
+    calls |= {name.lower(): f"{{{{ ref('{name}') }}}}" for name in names.nodes}
+    return Spellings(calls, has_catalog)
+
+
+def bare_name_problems(tokens: Tokens, model: str, views: Collection[str], known: Spellings) -> list[SqlProblem]:
+    """Returns a problem for each relation of the SQL of `model` that has the name of an input, and is none of `views`.
+
+    `views` are the views that the model reads by ref() and source().
+    """
+    read = {view.lower() for view in views}
+    starts = {token.start: index for index, token in enumerate(tokens)}
+    problems: list[SqlProblem] = []
+    for relation in find_relations(tokens):
+        if relation.name is None or relation.is_cte:
+            continue
+        offset, name = _written(tokens, starts[relation.name_start], relation)
+        if name.lower() in known.calls and name.lower() not in read:
+            problems.append(_problem(offset, name, model, known))
+    return problems
+
+
+def _written(tokens: Tokens, last: int, relation: Relation) -> tuple[int, str]:
+    """Returns the offset and the whole dotted name of a relation, whose last part is the token at `last`."""
+    first, parts = last, [tokens[last].name]
+    while relation.is_qualified and at(tokens, first - 1).key == ".":
+        first -= 2
+        parts.insert(0, at(tokens, first).name)
+    return at(tokens, first).start, ".".join(parts)
+
+
+def _problem(offset: int, name: str, model: str, known: Spellings) -> SqlProblem:
+    severity = Severity.WARNING if known.has_catalog else Severity.ERROR
+    if name.lower() == model.lower():
+        return SqlProblem(
+            offset,
+            "missing-ref",
+            f"`{model}` reads itself",
+            "a stream cannot read its own output: each model must be computable from those before it",
+            "read its input; what a sink holds can be declared as a source of its own",
+            severity,
+        )
+    return SqlProblem(
+        offset,
+        "missing-ref",
+        f"`{name}` is read by its bare name",
+        "Spark knows the inputs that a model names by ref() and source(), and no other model, seed or source",
+        f"write {known.calls[name.lower()]}",
+        severity,
+    )

@@ -1,0 +1,22 @@
+"""What is wrong at one place of a model's SQL, before that place is traced back to the user's file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlstream.errors import Severity
+
+
+@dataclass(frozen=True)
+class SqlProblem:
+    """A finding without its location: `offset` (0-based, in characters) is that of the part of the SQL that is wrong.
+
+    All problems of one pass are of one text; what the other fields mean, `Finding` says.
+    """
+
+    offset: int
+    code: str
+    message: str
+    why: str
+    fix: str
+    severity: Severity = Severity.ERROR

@@ -1,0 +1,54 @@
+"""Rules about the names of formats."""
+
+from __future__ import annotations
+
+from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.rules.outputs import terminal_models
+from sqlstream.compiler.rules.sources import used_sources
+from sqlstream.errors import Finding
+from sqlstream.project.nearest import nearest
+from sqlstream.project.values import Sink, SourceTable
+from sqlstream.project.wording import alternatives
+
+SOURCE_FORMATS = (
+    *("avro", "binaryFile", "csv", "delta", "image", "jdbc", "json", "kafka", "libsvm", "orc", "parquet", "rate"),
+    *("rate-micro-batch", "socket", "state-metadata", "statestore", "text", "xml"),
+)
+"""What Spark can read from, with its own packages and Delta Lake (`DataSourceRegister` in META-INF/services)."""
+
+SINK_FORMATS = ("avro", "console", "csv", "delta", "json", "kafka", "memory", "noop", "orc", "parquet", "text", "xml")
+"""What Spark can write a stream into, likewise."""
+
+NEAR = 0.75
+"""How like a known name (1.0: the same) one must be to be taken for a misspelling of it."""
+
+_JARS = ("spark.jars", "spark.driver.extraClassPath", "spark.plugins", "spark.submit.pyFiles")
+"""Settings that may bring data sources of their own."""
+
+
+def misspelt_formats(compiled: CompiledProject) -> list[Finding]:
+    """Spark takes any data source that is installed; where the target installs none, a near miss is a misspelling."""
+    target = compiled.project.target
+    if target.packages or target.remote or not target.is_local or any(key.startswith(_JARS) for key in target.spark):
+        return []
+    used = {output.sink for _, output in terminal_models(compiled)}
+    sinks = [sink for sink in compiled.project.sinks if sink.name in used]
+    findings = [_misspelt(f"source `{table.full_name}`", table, SOURCE_FORMATS) for table in used_sources(compiled)]
+    findings += [_misspelt(f"sink `{sink.name}`", sink, SINK_FORMATS) for sink in sinks]
+    return [finding for finding in findings if finding is not None]
+
+
+def _misspelt(what: str, declared: SourceTable | Sink, known: tuple[str, ...]) -> Finding | None:
+    name = declared.format
+    if name.lower() in map(str.lower, (*SOURCE_FORMATS, *SINK_FORMATS)):
+        return None
+    close = nearest(name, known, likeness=NEAR)
+    if not close:
+        return None
+    return Finding(
+        "unknown-format",
+        f"{what} has the format `{name}`, which Spark does not know",
+        "the target adds no packages, so there are only the formats that come with Spark",
+        f"did you mean {alternatives(close)}?",
+        declared.places.get("format", declared.location),
+    )

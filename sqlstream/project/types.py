@@ -1,0 +1,169 @@
+"""Spark's data types as frozen values, and how they are read from the JSON of a Spark schema.
+
+A type's `str()` is what Spark calls its catalog string: `array<struct<a:int,b:decimal(10,2)>>`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+ALIASES = {
+    "byte": "tinyint",
+    "character": "char",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "short": "smallint",
+    "timestamp_ltz": "timestamp",
+}
+"""Spark's second names of types, each with the first one."""
+
+PLAIN_NAMES = frozenset(
+    {
+        *("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "binary", "void", "variant"),
+        *("date", "timestamp", "timestamp_ntz", "interval"),
+    }
+)
+"""The names of types that need nothing after them (`trivialPrimitiveType` in `SqlBaseParser.g4` of Spark 4.3)."""
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """A type without parts: `name` is Spark's first name for it, such as `bigint` or `interval day to second`.
+
+    `parameters` are those of `char(5)`, `varchar(5)`, `time(6)`, `geometry(4326)` and `geography(4326)`.
+    """
+
+    name: str
+    parameters: tuple[str, ...] = ()
+    collation: str | None = None
+
+    def __str__(self) -> str:
+        sized = f"{self.name}({','.join(self.parameters)})" if self.parameters else self.name
+        return f"{sized} collate {self.collation}" if self.collation else sized
+
+
+@dataclass(frozen=True)
+class Decimal:
+    """A number of `precision` digits, `scale` of them behind the point."""
+
+    precision: int = 10
+    scale: int = 0
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})"
+
+
+@dataclass(frozen=True)
+class Array:
+    """A list of values of one type."""
+
+    element: DataType
+    contains_null: bool = True
+
+    def __str__(self) -> str:
+        return f"array<{self.element}>"
+
+
+@dataclass(frozen=True)
+class Map:
+    """Values by key."""
+
+    key: DataType
+    value: DataType
+    value_contains_null: bool = True
+
+    def __str__(self) -> str:
+        return f"map<{self.key},{self.value}>"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a struct, or one column of a schema; Spark ignores case in its name."""
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Struct:
+    """Named fields in order; a schema is a struct too. Spark allows two fields of one name."""
+
+    fields: tuple[Field, ...]
+
+    def __str__(self) -> str:
+        return f"struct<{','.join(f'{field.name}:{field.type}' for field in self.fields)}>"
+
+    def field(self, name: str) -> Field | None:
+        """Returns the first field of that name, whatever its case."""
+        return next((field for field in self.fields if field.name.lower() == name.lower()), None)
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A type that only Spark can judge: `text` is how it is written."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+DataType = Primitive | Decimal | Array | Map | Struct | Unknown
+
+_SIZED = re.compile(r"(?P<name>char|varchar|time|geometry|geography)\((?P<parameters>[^()]*)\)")
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+_INTERVAL = re.compile(r"interval (?:(?:year|month)(?: to month)?|(?:day|hour|minute|second)(?: to \w+)?)")
+
+
+def read_json_schema(text: str) -> Struct | Unknown:
+    """Returns the schema that `df.schema.json()` of Spark has written; Unknown for text of any other form.
+
+    A type that is not known, such as a user-defined one, is Unknown at its place.
+    """
+    try:
+        found = _from_json(json.loads(text))
+    except (json.JSONDecodeError, RecursionError):
+        return Unknown(text)
+    return found if isinstance(found, Struct) else Unknown(text)
+
+
+def _from_json(value: object) -> DataType:
+    if isinstance(value, str):
+        return _named(value)
+    if not isinstance(value, dict):
+        return Unknown(json.dumps(value))
+    if value.get("type") == "array":
+        return Array(_from_json(value.get("elementType")), value.get("containsNull") is not False)
+    if value.get("type") == "map":
+        key, item = _from_json(value.get("keyType")), _from_json(value.get("valueType"))
+        return Map(key, item, value.get("valueContainsNull") is not False)
+    fields = value.get("fields")
+    if value.get("type") == "struct" and isinstance(fields, list) and all(isinstance(field, dict) for field in fields):
+        return Struct(tuple(map(_field_from_json, fields)))
+    return Unknown(json.dumps(value))
+
+
+def _field_from_json(field: Mapping[str, object]) -> Field:
+    metadata = field.get("metadata")
+    comment = metadata.get("comment", "") if isinstance(metadata, dict) else ""
+    nullable = field.get("nullable") is not False
+    return Field(str(field.get("name", "")), _from_json(field.get("type")), nullable, str(comment))
+
+
+def _named(text: str) -> DataType:
+    name, _, collation = text.strip().partition(" collate ")
+    name = ALIASES.get(name, name)
+    if decimal := _DECIMAL.fullmatch(name):
+        return Decimal(int(decimal[1]), int(decimal[2]))
+    if sized := _SIZED.fullmatch(name):
+        parameters = tuple(part.strip() for part in sized["parameters"].split(","))
+        return Primitive(sized["name"], parameters, collation or None)
+    if name in PLAIN_NAMES or _INTERVAL.fullmatch(name):
+        return Primitive(name, collation=collation or None)
+    return Decimal() if name == "decimal" else Primitive("void") if name == "null" else Unknown(text)

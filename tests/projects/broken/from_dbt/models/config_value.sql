@@ -1,0 +1,1 @@
+select '{{ config.sink }}' as sink

@@ -1,0 +1,1 @@
+select * from {{ adapter.get_relation('shop') }}

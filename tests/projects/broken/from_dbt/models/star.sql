@@ -1,0 +1,1 @@
+select {{ dbt_utils.star(from=ref('orders')) }} from {{ ref('orders') }}

@@ -1,0 +1,4 @@
+with large as (
+  select * from {{ source('shop', 'orders') }}
+)
+INSERT INTO lake select * from large

@@ -1,0 +1,2 @@
+insert into lake
+select * from {{ source('shop', 'orders') }}

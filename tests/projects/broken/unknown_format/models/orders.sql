@@ -1,0 +1,2 @@
+{{ config(sink='lake') }}
+select * from {{ source('shop', 'orders') }}

@@ -1,0 +1,58 @@
+"""What Spark says of common mistakes, shortened, and the fix beside it."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from sqlstream.spark.jvm import check_format, check_streaming
+from sqlstream.spark.spark_errors import SparkError, read_error
+
+
+def said_of(spark: SparkSession, sql: str, mode: str = "append") -> SparkError:
+    """Returns what Spark says of a query over the stream `ticks`."""
+    spark.readStream.format("rate").load().createOrReplaceTempView("ticks")
+    with pytest.raises(PySparkException) as raised:
+        check_streaming(spark.sql(sql), mode)
+    return read_error(raised.value, sql)
+
+
+def test_a_watermark_on_text_says_how_to_make_a_timestamp(spark: SparkSession) -> None:
+    """The condition is Spark's, and its position is no part of the message."""
+    text = "(select cast(timestamp as string) as ts from ticks)"
+    said = said_of(spark, f"select * from {text} watermark ts delay of interval 1 minute")
+
+    assert said.condition == "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE"
+    assert "to_timestamp(`ts`)" in (said.fix or "")
+    assert "pos" not in said.message
+
+
+def test_a_table_that_is_not_there_is_said_in_one_sentence(spark: SparkSession) -> None:
+    """Spark's advice on schemas and on DROP VIEW is not for models."""
+    said = said_of(spark, "select * from nothing")
+
+    assert said.message == "The table or view `nothing` cannot be found"
+    assert "ref(" in (said.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("sql", "mode", "word"),
+    [
+        ("select * from ticks order by value", "append", "ORDER BY"),
+        ("select * from ticks limit 3", "update", "LIMIT"),
+        ("select row_number() over (order by timestamp) as n from ticks", "append", "OVER"),
+    ],
+)
+def test_what_a_stream_cannot_do_is_taken_out(spark: SparkSession, sql: str, mode: str, word: str) -> None:
+    """The fix names the clause."""
+    assert word in (said_of(spark, sql, mode).fix or "")
+
+
+@pytest.mark.parametrize(("name", "package"), [("kafka", "spark-sql-kafka-0-10_2.13"), ("avro", "spark-avro_2.13")])
+def test_a_format_of_spark_that_needs_a_package_names_it(spark: SparkSession, name: str, package: str) -> None:
+    """In the version of the Spark that is installed."""
+    with pytest.raises(PySparkException) as raised:
+        check_format(spark, name)
+
+    assert f"org.apache.spark:{package}:{spark.version}" in (read_error(raised.value).fix or "")

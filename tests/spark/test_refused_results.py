@@ -1,0 +1,28 @@
+"""What a run that Spark refuses leaves in run_results.json."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from conftest import ProjectFolder
+
+from sqlstream import FindingsError
+
+
+def test_a_run_that_spark_refuses_leaves_its_findings(orders: ProjectFolder) -> None:
+    """The results of the run before are replaced: what refused this one, and no query."""
+    model = "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"
+    orders.write({"models/a.sql": model})
+    orders.run()
+    before = json.loads((orders.root / "target/run_results.json").read_text())
+    orders.write({"models/a.sql": model.replace("id", "nothing_such")})
+
+    with pytest.raises(FindingsError):
+        orders.run()
+
+    after = json.loads((orders.root / "target/run_results.json").read_text())
+    assert (before["status"], len(before["results"]), before["findings"]) == ("success", 1, [])
+    assert (after["status"], after["results"], after["metadata"]["target"]) == ("error", [], "local")
+    assert [finding["code"] for finding in after["findings"]] == ["sql-analysis"]
+    assert after["metadata"]["invocation_id"] != before["metadata"]["invocation_id"]

@@ -1,0 +1,74 @@
+"""Seeds in queries: no value is lost in silence, and what is wrong is found before anything starts."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import ProjectFolder
+
+from sqlstream.errors import FindingsError
+from sqlstream.state.events import TableShown
+
+
+def test_seed_below_a_folder_with_a_pattern_in_its_name(orders: ProjectFolder) -> None:
+    """Such a seed runs from the command as any other does, and undeclared types are inferred."""
+    orders.write(
+        {
+            "seeds/[old]/{a,b}/kinds.csv": 'kind;label;size\na;"x;y";3\n',
+            "seeds/_s.yml": "seeds:\n  - {name: kinds, config: {delimiter: ';'}, columns: "
+            "[{name: label, data_type: string}]}\n",
+            "models/shown.sql": "{{ config(sink='table') }}\n"
+            "select kinds.*, size + 1 as more from {{ source('shop', 'orders') }} join {{ ref('kinds') }} using (kind) "
+            "where id = 0",
+        }
+    )
+
+    orders.run()
+
+    (shown,) = [event for event in orders.events if isinstance(event, TableShown)]
+    assert shown.rows == (("a", "x;y", "3", "4"),)
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_values_that_are_not_of_their_type(ansi: str, orders: ProjectFolder) -> None:
+    """They are found before anything starts, each at its place in the file, whatever Spark makes of such casts."""
+    orders.write(
+        {
+            "project.yml": "name: shop\nversion: 1.0.0\ntargets: {local: {master: 'local[2]', storage: store, "
+            f"spark: {{spark.sql.ansi.enabled: {ansi}}}}}}}\n",
+            "seeds/kinds.csv": 'kind,size,since\na,3,2024-01-01\n\n"b\nb",abc,2024-13-01\nc,,\nd,1.5,2024\n',
+            "seeds/_s.yml": "seeds:\n  - name: kinds\n    columns:\n      - {name: size, data_type: int}\n"
+            "      - {name: since, data_type: date}\n",
+            "models/shown.sql": "{{ config(sink='table') }}\n"
+            "select id from {{ source('shop', 'orders') }} join {{ ref('kinds') }} using (kind)",
+        }
+    )
+
+    with pytest.raises(FindingsError) as raised:
+        orders.run()
+
+    assert [(str(finding.location), finding.code) for finding in raised.value.findings] == [
+        ("seeds/kinds.csv:5:4", "seed-value"),
+        ("seeds/kinds.csv:5:8", "seed-value"),
+        ("seeds/kinds.csv:7:3", "seed-value"),
+    ]
+
+
+def test_types_that_no_text_can_have(orders: ProjectFolder) -> None:
+    """A type that does not exist, or that text cannot become, is found at its place in the YAML."""
+    orders.write(
+        {
+            "seeds/kinds.csv": "kind,size\na,3\n",
+            "seeds/_s.yml": "seeds:\n  - name: kinds\n    columns:\n      - {name: kind, data_type: array<int>}\n"
+            "      - {name: size, data_type: itn}\n",
+            "models/shown.sql": "{{ config(sink='table') }}\n"
+            "select id from {{ source('shop', 'orders') }} join {{ ref('kinds') }} using (kind)",
+        }
+    )
+
+    with pytest.raises(FindingsError) as raised:
+        orders.run()
+
+    assert [(str(finding.location), finding.code) for finding in raised.value.findings] == [
+        ("seeds/_s.yml:4:33", "seed-column"),
+        ("seeds/_s.yml:5:33", "seed-column"),
+    ]

@@ -1,0 +1,111 @@
+"""Spark reads from a seed just what the project's check has read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sqlstream.location import Location
+from sqlstream.project.csv_text import CsvText
+from sqlstream.project.values import Column, Located, Seed
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.seeds import open_seed
+from sqlstream.spark.sources import Readers
+
+NASTY = {
+    "plain": b"a,b\n1,2\n",
+    "no last line end": b"a,b\n1,2",
+    "a header alone": b"a,b",
+    "a byte order mark": b"\xef\xbb\xbfa,b\r\n1,2\r\n",
+    "a byte order mark and quotes": b'\xef\xbb\xbf"a",b\n1,2\n',
+    "blank lines": b"\n\na,b\n\n1,2\n\n\n3,4\n\n",
+    "blank Windows lines": b"\r\na,b\r\n\r\n1,2\r\n\r\n",
+    "old Macintosh": b'a,b\r1,"x\ry"\r',
+    "quoted line breaks": b'a,b\n"1\n\n2","\n"\n3,"4\n"\n',
+    "quoted Windows line breaks": b'a,b\r\n"1\r\n2","x\ny"\r\n3,"\r\n"\r\n',
+    "quoted returns in a Unix file": b'a,b\n"1\r\n2","x\ry"\n',
+    "a broken header": b'a,"b\nc"\n1,2\n',
+    "a Windows file with a Unix last line": b"a,b\r\n1,2\r\n3,4\n",
+    "doubled quotes": b'a,b\n"""",""""""\n"x""y","""x"""\n"","x"""\n',
+    "quotes within text": b'a,b\n5" pipe,x"y"z\nx"",a""b\n',
+    "delimiters within quotes": b'a,b\n"1,2",","\n',
+    "blanks": b"a,b\n 1 ,\t2\n  ,  \n",
+    "blanks after quotes": b'a,b\n"1" ,"2"  \n"3"\t,"4" ',
+    "empty values": b'a,b\n,\n"",1\n2,\n',
+    "backslashes": b'a,b\n\\,\\\\\n"\\","x\\"\n"a\\n","\\"""\n',
+    "comment signs": b"a,b\n#1,2\n--,//\n",
+    "non-ASCII": "größe,数\né\u00a0,😀\n\u2028,\x85\n".encode(),
+    "control characters": b"a,b\n1\x00,\x01\n\x0b,\x0c\n\x1a,\x7f\n",
+    "words that might be values": b"a,b\nnull,NULL\nNaN,true\n",
+    "weird names": b'"we`ird, a.b","x"" y"\n1,2\n',
+}
+
+
+def open_text(spark: SparkSession, root: Path, path: str, data: bytes, delimiter: str = ",") -> list[list[str | None]]:
+    """Returns the rows that Spark reads from a file of these bytes, all columns as text."""
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_bytes(data)
+    csv = CsvText((root / path).read_bytes().decode().removeprefix("\ufeff"), delimiter)
+    header = tuple(value.text for value in csv.values(next(csv.rows())))
+    columns = tuple(Column(name, "string") for name in header)
+    config = {"delimiter": Located(delimiter, Location(path))}
+    seed = Seed("s", path, "", columns, config, Location(path), header=header)
+    frame = open_seed(seed, Readers(spark, Secrets({}), root))
+    assert tuple(frame.columns) == header
+    return [list(row) for row in frame.collect()]
+
+
+def checked_rows(data: bytes, delimiter: str = ",") -> list[list[str | None]]:
+    """Returns the rows that the project's check has read; Spark makes null of an empty text."""
+    csv = CsvText(data.decode().removeprefix("\ufeff"), delimiter)
+    rows = list(csv.rows())
+    assert csv.stray_line_end() is None
+    assert list(csv.odd_rows(rows[0].width)) == []
+    return [[value.text or None for value in csv.values(row)] for row in rows[1:]]
+
+
+@pytest.mark.parametrize("case", NASTY)
+def test_spark_and_the_check_read_the_same(case: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Every value of a file that the check lets through is the same in both."""
+    assert open_text(spark, tmp_path, "seeds/s.csv", NASTY[case]) == checked_rows(NASTY[case])
+
+
+def random_value(random: Random) -> str:
+    """Returns a value of a few nasty characters as a file holds it, in quotes or not."""
+    if random.random() < 0.5:
+        text = "".join(random.choices('"ab, \t\n\r\\é', k=random.randint(0, 5)))
+        return '"' + text.replace('"', '""') + '"'
+    return "".join(random.choices('"ab \t\\é', k=random.randint(0, 4)))
+
+
+@pytest.mark.parametrize("number", range(6))  # hypothesis is no part of the environment with the oldest Spark
+def test_whatever_the_check_lets_through_is_the_same(number: int, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark reads any text that the check finds no fault with as the check has read it."""
+    random, read = Random(number), 0
+    while read < 10:
+        line_end = random.choice(["\n", "\r\n"])
+        lines = [f"{random_value(random)},{random_value(random)}" for _ in range(random.randint(0, 4))]
+        text = line_end.join(["a,b", *lines]) + line_end * random.randint(0, 2)
+        csv = CsvText(text, ",")
+        if csv.stray_line_end() is None and not list(csv.odd_rows(2)):
+            read += 1
+            assert open_text(spark, tmp_path, "seeds/s.csv", text.encode()) == checked_rows(text.encode()), text
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", " ", "|", "^", "]", "é", "#"])
+def test_any_delimiter_is_the_same_in_both(delimiter: str, spark: SparkSession, tmp_path: Path) -> None:
+    """A configured delimiter separates, within quotes it does not, and blanks after quotes mean nothing."""
+    data = f'a{delimiter}b\n1{delimiter}"2{delimiter}3"\n"4"{delimiter}5,6\n'.encode()
+    rows = open_text(spark, tmp_path, "seeds/s.csv", data, delimiter)
+    assert rows == checked_rows(data, delimiter) == [["1", f"2{delimiter}3"], ["4", "5,6"]]
+
+
+@pytest.mark.parametrize(
+    "name", ["[a]", "{b,c}", "d*", "e?", "back\\slash", "%20", "a b", "c:d", "#h", "year=2024", "_u"]
+)
+def test_names_with_pattern_characters(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    """A folder of any name may hold a seed, and so may a project's folder."""
+    assert open_text(spark, tmp_path / name, f"seeds/{name}/s.csv", b"a,b\n1,2\n") == [["1", "2"]]

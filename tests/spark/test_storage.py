@@ -1,0 +1,41 @@
+"""The small files under a target's storage, behind a URI that only Hadoop's file systems can reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sqlstream.spark.storage import HadoopStorage
+
+IMPLEMENTATION = "fs.AbstractFileSystem.file.impl"
+
+
+@pytest.fixture(params=[True, False], ids=["replaces", "creates only"])
+def storage(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[HadoopStorage]:
+    """Storage in a file system that can replace a file, and in one that, as some object stores do, cannot."""
+    configuration = spark.sparkContext._jsc.hadoopConfiguration()
+    before = configuration.get(IMPLEMENTATION)
+    if not request.param:
+        configuration.unset(IMPLEMENTATION)
+    yield HadoopStorage(spark)
+    configuration.set(IMPLEMENTATION, before)
+
+
+def test_what_is_written_is_read_back(storage: HadoopStorage, tmp_path: Path) -> None:
+    """The folders above are made, a second text takes the place of the first, and nothing else is left behind."""
+    folder = f"file://{tmp_path}/queries/größe/v1"
+
+    storage.write_text(f"{folder}/ledger.json", "first")
+    storage.write_text(f"{folder}/ledger.json", "zweite Größe")
+
+    assert storage.read_text(f"{folder}/ledger.json") == "zweite Größe"
+    assert [name for name in storage.names(folder) if not name.endswith(".crc")] == ["ledger.json"]
+
+
+def test_what_is_not_there_is_none(storage: HadoopStorage, tmp_path: Path) -> None:
+    """A query that has never run has neither a ledger nor a folder."""
+    assert storage.read_text(f"file://{tmp_path}/none/ledger.json") is None
+    assert storage.names(f"file://{tmp_path}/none") == ()

@@ -1,0 +1,43 @@
+"""What the project's parser says of declared types, next to what Spark's own parser says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from sqlstream.project.type_parser import parse_schema
+from sqlstream.project.types import read_json_schema
+
+SCHEMAS = Path(__file__).parents[1] / "unit" / "project" / "schemas"
+GOOD = (SCHEMAS / "good.txt").read_text().splitlines()
+BAD = (SCHEMAS / "bad.txt").read_text().splitlines()
+WRITTEN_OTHERWISE = ("collate", "geo")
+"""Spark gives these another form when it writes them out."""
+
+
+def spark_schema(spark: SparkSession, ddl: str) -> Any:
+    """Returns Spark's own StructType for a schema, as a reader's `schema()` makes it."""
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
+
+
+@pytest.mark.parametrize("ddl", GOOD)
+def test_what_is_read_spark_reads_alike(spark: SparkSession, ddl: str) -> None:
+    """The tree is the one that Spark makes, from DDL and from Spark's JSON."""
+    found = spark_schema(spark, ddl)
+
+    if not any(word in ddl for word in WRITTEN_OTHERWISE):
+        assert str(parse_schema(ddl)) == found.catalogString()
+        assert read_json_schema(found.json()) == parse_schema(ddl)
+
+
+@pytest.mark.parametrize("ddl", BAD)
+def test_what_is_refused_spark_refuses(spark: SparkSession, ddl: str) -> None:
+    """Nothing that Spark takes is ever an error."""
+    with pytest.raises((PySparkException, Py4JJavaError)):
+        spark_schema(spark, ddl)

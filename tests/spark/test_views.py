@@ -1,0 +1,41 @@
+"""The views that a query's texts read: each text reads its own inputs, whatever the other texts of the query read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from conftest import ProjectFolder
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+
+def test_a_model_may_have_the_view_name_of_what_another_input_reads(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """Model `shop__orders` is read, and not the source of that view name, which a second input reads after it."""
+    orders.write(
+        {
+            "models/shop__orders.sql": "select 1000 + id as id from {{ source('shop', 'orders') }}",
+            "models/small.sql": "select id from {{ source('shop', 'orders') }} where amount < 1",
+            "models/both.sql": "{{ config(sink='lake') }}\nselect id from {{ ref('shop__orders') }}\n"
+            "union all select id from {{ ref('small') }}",
+        }
+    )
+
+    orders.result()
+
+    ids = sorted(row["id"] for row in read_parquet(orders.root / "store/both"))
+    assert ids == [0, 10, *range(1000, 1005), *range(1010, 1015)]
+
+
+def test_a_source_is_read_beside_a_view_over_it(orders: ProjectFolder) -> None:
+    """Each of the two has a reader of its own."""
+    orders.write(
+        {
+            "models/small.sql": "select id from {{ source('shop', 'orders') }} where amount < 1",
+            "models/both.sql": "{{ config(sink='nowhere') }}\nselect id from {{ source('shop', 'orders') }}\n"
+            "union all select id from {{ ref('small') }}",
+        }
+    )
+
+    assert orders.result().rows_out == 12

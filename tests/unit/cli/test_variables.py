@@ -1,0 +1,53 @@
+"""`--vars`: what it takes, and how what it does not take is answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlstream.cli.variables import read_variables
+from sqlstream.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "variables"),
+    [
+        (None, {}),
+        ("", {}),
+        (" ", {}),
+        ("{}", {}),
+        ("{min_fare: 3}", {"min_fare": 3}),
+        ("min_fare: 3", {"min_fare": 3}),
+        ("{a: [1, null], größe: {b: null}, c-d.e: ''}", {"a": [1, None], "größe": {"b": None}, "c-d.e": ""}),
+        ('{"a": "x"}', {"a": "x"}),
+    ],
+)
+def test_a_mapping_of_names_to_values_is_taken(text: str | None, variables: dict[str, object]) -> None:
+    """YAML with or without braces, and JSON, which is YAML; a value may be anything but nothing."""
+    assert read_variables(text) == variables
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("min_fare=3", "'{min_fare: 3}'"),
+        ("{fare:3}", "'{fare: 3}'"),
+        ("fare:3", "'{fare: 3}'"),
+        ("day=2024-01-01", "'{day: 2024-01-01}'"),
+        ("{a:3, b: 4}", "for example"),
+        ("{a: }", "'{a: VALUE}'"),
+        ("{b: 1, a: null}", "'{a: VALUE}'"),
+        ("{1: 2}", "for example"),
+        ("{a b: 2}", "for example"),
+        ("foo", "for example"),
+        ("[1]", "for example"),
+        ("{a: [}", "for example"),
+        ("{a: 1, a: 2}", "for example"),
+        ("{{a: 1}}", "for example"),
+    ],
+)
+def test_anything_else_is_refused_with_the_right_way(text: str, right: str) -> None:
+    """Above all `a:3`, which YAML reads as a key without a value; nothing given is ignored in silence."""
+    with pytest.raises(UsageError) as refused:
+        read_variables(text)
+
+    assert f"write {right}" in str(refused.value) or f"write --vars {right}" in str(refused.value)

@@ -1,0 +1,98 @@
+"""The names by which a checkpoint knows the readers of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from sqlstream import ProjectRequest, compile_models
+from sqlstream.state.ledger import SourceUse
+from sqlstream.state.readers import source_uses
+
+FILES = {
+    "project.yml": "name: shop\ntargets:\n  local: {master: local, storage: store}\ndefault_target: local\n",
+    "sources.yml": "sources:\n  - name: shop\n    tables:\n      - {name: orders, format: json, path: in, schema: id int}\n"
+    "      - {name: refunds, format: rate}\n      - {name: zones, format: csv, path: z, schema: id int, mode: batch}\n",
+    "sinks.yml": "sinks:\n  - {name: nowhere, format: noop}\n",
+    "models/big.sql": "select id from {{ source('shop', 'orders') }} where id > 10",
+    "models/small.sql": "select id from {{ source('shop', 'orders') }} where id <= 10",
+}
+CONFIG = "{{ config(sink='nowhere') }} "
+BIG, SMALL = "select id from {{ ref('big') }}", "select id from {{ ref('small') }}"
+REFUNDS = "select value as id from {{ source('shop', 'refunds') }}"
+
+
+def uses_of(folder: Path, sql: str, old: tuple[SourceUse, ...] = (), **files: str) -> tuple[SourceUse, ...]:
+    """Returns the readers of a query whose terminal model holds `sql`."""
+    models: Mapping[str, str] = {f"models/{name}.sql": text for name, text in files.items()}
+    for name, text in {**FILES, **models, "models/all.sql": CONFIG + sql}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    compiled = compile_models(ProjectRequest(folder)).loaded.compiled
+    return source_uses(compiled, compiled.models["model.shop.all"], old)
+
+
+def named(uses: tuple[SourceUse, ...]) -> dict[str, str]:
+    """Returns the name of each reader by its way."""
+    return {use.via: use.name for use in uses}
+
+
+def test_each_way_to_a_stream_has_a_reader_named_by_first_appearance(tmp_path: Path) -> None:
+    """A static table needs none."""
+    zones = "select id from {{ source('shop', 'zones') }}"
+
+    uses = uses_of(tmp_path, f"{BIG} union all {SMALL} union all {REFUNDS} where value in ({zones})")
+
+    assert named(uses) == {
+        "big/shop__orders": "shop__orders",
+        "small/shop__orders": "shop__orders__2",
+        "shop__refunds": "shop__refunds",
+    }
+
+
+@pytest.mark.parametrize("sql", [f"{SMALL} union all {BIG}", f"{REFUNDS} union all {SMALL} union all {BIG}"])
+def test_a_reader_keeps_its_name_when_references_move(tmp_path: Path, sql: str) -> None:
+    """Else Spark would go on reading each at the place of the other one: rows lost and rows twice."""
+    old = uses_of(tmp_path, f"{BIG} union all {SMALL}")
+
+    assert named(old).items() <= named(uses_of(tmp_path, sql, old)).items()
+
+
+def test_a_dropped_reference_leaves_the_names_of_the_others(tmp_path: Path) -> None:
+    """The second reader stays the second one."""
+    old = uses_of(tmp_path, f"{BIG} union all {SMALL}")
+
+    assert named(uses_of(tmp_path, SMALL, old)) == {"small/shop__orders": "shop__orders__2"}
+
+
+def test_a_renamed_view_keeps_its_reader(tmp_path: Path) -> None:
+    """The way to the source is new, and the place in the source is not."""
+    old = uses_of(tmp_path, f"{BIG} union all {SMALL}")
+
+    uses = uses_of(
+        tmp_path, f"select id from {{{{ ref('large') }}}} union all {SMALL}", old, large=FILES["models/big.sql"]
+    )
+
+    assert named(uses)["large/shop__orders"] == "shop__orders"
+
+
+def test_a_new_reader_gets_a_new_name(tmp_path: Path) -> None:
+    """It reads from the start, and no other one does."""
+    old = uses_of(tmp_path, BIG)
+
+    uses = uses_of(tmp_path, f"{SMALL} union all {BIG}", old)
+
+    assert named(uses) == {"small/shop__orders": "shop__orders__2", "big/shop__orders": "shop__orders"}
+
+
+def test_a_ledger_without_ways_gives_its_names_in_order(tmp_path: Path) -> None:
+    """The first ledgers did not hold them."""
+    old = (
+        SourceUse("shop__orders", "shop.orders", None, "in"),
+        SourceUse("shop__orders__2", "shop.orders", None, "in"),
+    )
+
+    assert [use.name for use in uses_of(tmp_path, f"{BIG} union all {SMALL}", old)] == [use.name for use in old]
