@@ -98,6 +98,7 @@ CODES: dict[str, str] = {
     "duplicate-name": "Two things of one kind have the same name.",
     "unknown-target": "The target is not one of project.yml's targets.",
     "unsupported-model": "A file under models/ is of a kind that this version does not run.",
+    "unsupported-file": "A file's ending is in capitals, so that it would not be read.",
     "unsupported-version": "The project asks for another version of sqlstream.",
     "seed-header": "A seed's first line does not name its columns as Spark needs them.",
     "seed-syntax": "A seed's quotes or line ends cannot be read as CSV.",

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from sqlstream.app.artifacts import RunRecord, write_compiled, write_run_results
 from sqlstream.app.loading import Invocation, Loaded, load
 from sqlstream.app.request import RunRequest
 from sqlstream.app.selecting import select, terminal_models
+from sqlstream.app.signals import StopAskedError, StopSignals, stop_signals
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.rules import check_models
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.project.config import Trigger
 from sqlstream.project.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.state.events import QueryResult, RunEvent, Status, Warned
+from sqlstream.state.events import Notice, QueryResult, RunEvent, Status, Warned
 
 
 @dataclass(frozen=True)
@@ -37,47 +37,62 @@ class RunOutcome:
 def run_models(request: RunRequest, tell: Callable[[RunEvent], None]) -> RunOutcome:
     """Runs the selected terminal models until all have ended, `tell`ing every event, and writes the artifacts.
 
-    No query starts unless all of them have been checked. Ctrl-C and SIGTERM stop each query after its running batch.
-    Raises: FindingsError, UsageError; nothing has been started then. run_results.json tells of findings too, so that
-    the results of an earlier run are not taken for those of this one.
+    No query starts unless all of them have been checked. Ctrl-C, SIGTERM and SIGHUP stop each query after its running
+    batch, or end the run before any is started. Raises: FindingsError, UsageError; nothing has been started then.
+    Whatever happens run_results.json tells of it, so that the results of an earlier run are not taken for this one's.
     """
     began = time.monotonic()
     folder = find_project_root(request.project.folder) / ARTIFACTS_FOLDER
     invocation = Invocation()
-    with _refusal_recorded(folder, invocation, request.project.target, began):
-        loaded = load(request.project, invocation)
-    target = loaded.compiled.project.target.name
-    with _refusal_recorded(folder, invocation, target, began):
-        outcome = _run_loaded(loaded, request, tell)
-    seconds = time.monotonic() - began
-    record = RunRecord(invocation, target, outcome.succeeded, outcome.warnings, outcome.results, seconds)
-    write_run_results(folder, record)
+
+    def record(target: str | None, outcome: RunOutcome, *, succeeded: bool) -> None:
+        seconds = time.monotonic() - began
+        write_run_results(folder, RunRecord(invocation, target, succeeded, outcome.warnings, outcome.results, seconds))
+
+    with stop_signals() as signals:
+        target = request.project.target
+        try:
+            loaded = load(request.project, invocation)
+            target = loaded.compiled.project.target.name
+            outcome = _run_loaded(loaded, request, tell, signals)
+        except BaseException as error:
+            findings = error.findings if isinstance(error, FindingsError) else ()
+            with suppress(UsageError):  # what ends the run matters more than that this cannot be written
+                record(target, RunOutcome((), findings), succeeded=False)
+            raise
+        record(target, outcome, succeeded=outcome.succeeded)
     return outcome
 
 
-@contextmanager
-def _refusal_recorded(folder: Path, invocation: Invocation, target: str | None, began: float) -> Iterator[None]:
-    try:
-        yield
-    except FindingsError as error:
-        record = RunRecord(invocation, target, False, error.findings, (), time.monotonic() - began)
-        with suppress(UsageError):  # what refuses the run matters more than that this cannot be written
-            write_run_results(folder, record)
-        raise
-
-
-def _run_loaded(loaded: Loaded, request: RunRequest, tell: Callable[[RunEvent], None]) -> RunOutcome:
+def _run_loaded(
+    loaded: Loaded, request: RunRequest, tell: Callable[[RunEvent], None], signals: StopSignals
+) -> RunOutcome:
     chosen, unmatched = select(loaded.compiled, request.selection)
     models = terminal_models(loaded.compiled, chosen)
     _check_names(request, models)
     loaded, models = _with_trigger(loaded, models, request)
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
-    from sqlstream.app.session_run import run_queries  # pyspark is loaded here and not before
-
     warnings = (*loaded.warnings, *unmatched)
     for warning in warnings:
         tell(Warned(warning))
-    return RunOutcome(run_queries(loaded, models, request, tell), warnings)
+    try:
+        signals.check()
+        from sqlstream.app.session_run import run_queries  # pyspark is loaded here and not before
+
+        return RunOutcome(run_queries(loaded, models, request, tell, signals), warnings)
+    except StopAskedError:
+        tell(Notice("stopped before any query was started"))
+        return RunOutcome(_skip_all(models, tell), warnings)
+
+
+def _skip_all(models: tuple[CompiledModel, ...], tell: Callable[[RunEvent], None]) -> tuple[QueryResult, ...]:
+    results = tuple(
+        QueryResult.skipped(model.name, model.unique_id, index, len(models))
+        for index, model in enumerate(models, start=1)
+    )
+    for result in results:
+        tell(result)
+    return results
 
 
 def _check_names(request: RunRequest, models: tuple[CompiledModel, ...]) -> None:

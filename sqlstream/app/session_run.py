@@ -9,7 +9,7 @@ from sqlstream.app.loading import Loaded
 from sqlstream.app.ready import Checks, Ready, check_all, storage_location
 from sqlstream.app.request import RunRequest
 from sqlstream.app.session import check_target, start_session, storage_base
-from sqlstream.app.signals import StopAskedError, StopSignals, stop_signals
+from sqlstream.app.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.java import find_java
@@ -27,20 +27,27 @@ from sqlstream.version import __version__
 
 
 def run_queries(
-    loaded: Loaded, models: Sequence[CompiledModel], request: RunRequest, tell: Callable[[RunEvent], None]
+    loaded: Loaded,
+    models: Sequence[CompiledModel],
+    request: RunRequest,
+    tell: Callable[[RunEvent], None],
+    signals: StopSignals,
 ) -> tuple[QueryResult, ...]:
-    """Runs `models` in one Spark session and returns their results. Raises: FindingsError, with nothing started.
+    """Runs `models` in one Spark session and returns their results.
 
-    Ctrl-C and SIGTERM end it well at any time: none of the queries is started then, or each ends after its batch.
+    Raises: FindingsError and StopAskedError, both with nothing started.
     """
     check_target(loaded)
-    with stop_signals() as signals:
-        try:
-            _check_java(request, signals)
-            return _run_in_session(loaded, models, request, tell, signals)
-        except StopAskedError:
-            tell(Notice("stopped before any query was started"))
-            return _skip_all(models, tell)
+    _check_java(request, signals)
+    secrets = Secrets(request.project.env)
+    runtime = start_session(loaded, secrets, console_to_stderr=request.console_to_stderr)
+    try:
+        signals.install()
+        tell(_found(loaded, runtime))
+        ready = check_all(Checks(loaded, request, runtime, secrets), models, signals)
+        return _run_ready(loaded, ready, runtime, secrets, request, tell, signals)
+    finally:
+        stop_spark(runtime)
 
 
 def _check_java(request: RunRequest, signals: StopSignals) -> None:
@@ -50,41 +57,25 @@ def _check_java(request: RunRequest, signals: StopSignals) -> None:
         raise FindingsError([java])
 
 
-def _run_in_session(
+def _run_ready(
     loaded: Loaded,
-    models: Sequence[CompiledModel],
+    ready: Sequence[Ready],
+    runtime: SparkRuntime,
+    secrets: Secrets,
     request: RunRequest,
     tell: Callable[[RunEvent], None],
     signals: StopSignals,
 ) -> tuple[QueryResult, ...]:
-    secrets = Secrets(request.project.env)
-    runtime = start_session(loaded, secrets, console_to_stderr=request.console_to_stderr)
-    try:
-        signals.install()
-        tell(_found(loaded, runtime))
-        ready = check_all(Checks(loaded, request, runtime, secrets), models, signals)
-        base = storage_base(loaded)
-        for item in ready:
-            with storage_problems(item.root, storage_location(loaded, item.query.model), secrets):
-                _write_ledger(item, base, runtime)
-        orders = [_order(item, base, tell) for item in ready]
-        signals.check()
-        runner = Runner(secrets, tell)
-        with signals.passed_to(runner.request_stop):
-            results = runner.run(orders, stop_after_seconds=request.stop_after_seconds)
-        _show_memory(ready, results, tell)
-        return results
-    finally:
-        stop_spark(runtime)
-
-
-def _skip_all(models: Sequence[CompiledModel], tell: Callable[[RunEvent], None]) -> tuple[QueryResult, ...]:
-    results = tuple(
-        QueryResult.skipped(model.name, model.unique_id, index, len(models))
-        for index, model in enumerate(models, start=1)
-    )
-    for result in results:
-        tell(result)
+    base = storage_base(loaded)
+    orders = [_order(item, base, tell) for item in ready]
+    signals.check()
+    for item in ready:
+        with storage_problems(item.root, storage_location(loaded, item.query.model), secrets):
+            _write_ledger(item, base, runtime)
+    runner = Runner(secrets, tell)
+    with signals.passed_to(runner.request_stop):
+        results = runner.run(orders, stop_after_seconds=request.stop_after_seconds)
+    _show_memory(ready, results, tell)
     return results
 
 
@@ -140,7 +131,17 @@ def _ledger(ready: Ready, output: str | None, runtime: SparkRuntime) -> Ledger:
         reason=str(ready.plan.action),
         output=output,
         accepted=accepted,
+        retired=_retired(ready),
     )
+
+
+def _retired(ready: Ready) -> tuple[str, ...]:
+    """The names of the readers that the checkpoint knows and the query has no more."""
+    old = ready.state.ledger
+    if old is None or ready.plan.action is not Action.RESUME:
+        return ()
+    names = {*old.retired, *(use.name for use in old.identity.sources)}
+    return tuple(sorted(names - {use.name for use in ready.query.identity.sources}))
 
 
 def _show_memory(ready: Sequence[Ready], results: Sequence[QueryResult], tell: Callable[[RunEvent], None]) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a request, for as long as a run lasts."""
+"""Ctrl-C, SIGTERM and SIGHUP as a request, for as long as a run lasts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, a supervisor's request, and a terminal that is closed."""
 
 
 class StopAskedError(Exception):
@@ -18,7 +19,7 @@ class StopSignals:
     """What Ctrl-C and SIGTERM have asked for so far, and who is told.
 
     While a run is prepared the first one waits for the next `check`, and a second one stops at once. While queries run,
-    `passed_to` says who decides.
+    `passed_to` says who decides. After that nothing is left to stop.
     """
 
     def __init__(self) -> None:
@@ -26,7 +27,7 @@ class StopSignals:
         self._listener: Callable[[], None] | None = None
 
     def receive(self) -> None:
-        """Notes one signal. Raises: KeyboardInterrupt for the second one while nobody listens."""
+        """Notes one signal. Raises: KeyboardInterrupt for the second one while a run is prepared."""
         self._count += 1
         if self._listener is not None:
             self._listener()
@@ -45,18 +46,19 @@ class StopSignals:
         """
         if _in_main_thread():
             for number in STOP_SIGNALS:
-                signal.signal(number, lambda _number, _frame: self.receive())
+                if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                    signal.signal(number, lambda _number, _frame: self.receive())
 
     @contextmanager
     def passed_to(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Calls `listener` for each signal meanwhile, and for one that has come before."""
+        """Calls `listener` for each signal meanwhile, and for one that has come before; later ones are passed over."""
         self._listener = listener
         if self._count:
             listener()
         try:
             yield
         finally:
-            self._listener = None
+            self._listener = lambda: None
 
 
 @contextmanager

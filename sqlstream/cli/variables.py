@@ -18,8 +18,8 @@ _NEARLY = re.compile(r"\s*\{?\s*([^\W\d][\w.-]*)\s*[:=]\s*([^\s,:={}\[\]][^,:={}
 def read_variables(text: str | None) -> dict[str, object]:
     """Returns the variables that a YAML mapping of names to values sets.
 
-    Raises: UsageError for other text, for keys that are no names, and for names without a value, since YAML reads
-    `a:3` as a key of three letters.
+    Raises: UsageError for other text, and for keys that are no names, above all `a:3`, which YAML reads as a key of
+    three letters without a value.
     """
     if not text:
         return {}
@@ -34,8 +34,6 @@ def read_variables(text: str | None) -> dict[str, object]:
             raise _refused(f"{quoted(name)} has no blank after the colon", text)
         if not _NAME.fullmatch(name):
             raise _refused(f"{quoted(name)} is not the name of a variable", text)
-        if value is None:
-            raise UsageError(f"--vars: {quoted(name)} has no value; write --vars '{{{name}: VALUE}}'")
     return variables
 
 

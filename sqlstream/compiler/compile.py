@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlstream.compiler.bare_names import spellings_of
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, CompileResult, Output
 from sqlstream.compiler.graph import Graph, Names, build_graph, project_names, resolve_reference
-from sqlstream.compiler.node_ids import model_id, source_id, view_of
+from sqlstream.compiler.node_ids import model_id, source_id
 from sqlstream.compiler.outputs import resolve_output
 from sqlstream.compiler.render.model import ModelRenderer
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions
@@ -122,8 +122,7 @@ def _finish_all(
 def _rewrite_all(linked: _Linked, renderer: ModelRenderer, streaming: frozenset[str]) -> dict[str, Rewritten]:
     graph, names = linked.graph, linked.names
     spellings = spellings_of(names, has_catalog=_has_catalog(linked.project.target))
-    views = frozenset(map(view_of, graph.parents))
-    inputs = Inputs(spellings, streaming, views)
+    inputs = Inputs(spellings, streaming)
     rewritten = {}
     for name, model in linked.enabled.items():
         unique_id = model_id(linked.project.name, name)

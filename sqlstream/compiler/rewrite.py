@@ -25,11 +25,10 @@ from sqlstream.location import Place
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the models of a project may read: how each input is written, the nodes that stream, all views' names."""
+    """What the models of a project may read: how each input is written, and the nodes that stream."""
 
     spellings: Spellings
     streaming: frozenset[str]
-    views: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def _name_reads(
 ) -> tuple[tuple[Edit, ...], tuple[Read, ...]]:
     """Returns the edits that name second references, and all views that the edited text reads."""
     repeated = frozenset(view for view, node in views.items() if node in inputs.streaming)
-    renames, occurrences = name_second_references(sql, tokens, repeated, inputs.views)
+    renames, occurrences = name_second_references(sql, tokens, repeated, views)
     reads = {found.name_in_text: Read(found.name_in_text, views[found.view]) for found in occurrences}
     for view, node in views.items():
         reads.setdefault(view, Read(view, node))

@@ -37,12 +37,15 @@ def statement_problem(tokens: Tokens, name: str) -> SqlProblem | None:
             "write a SELECT, delete the file, or leave it out of the project with {{ config(enabled=false) }}",
         )
     command = command_word(tokens)
-    if command is None:
-        return None
+    return command_problem(name, command.key, command.start) if command else None
+
+
+def command_problem(name: str, command: str, offset: int = 0) -> SqlProblem:
+    """Returns the problem of the model `name`, whose SQL holds a command (its word, or Spark's name for it)."""
     return SqlProblem(
-        command.start,
+        offset,
         "no-query",
-        f"`{name}` is not a query: it holds a command ({command.key})",
+        f"`{name}` is not a query: it holds a command ({command})",
         "a model is one SELECT; Spark would carry a command out at once, and could change or delete data",
         "write the SELECT alone; the sink says where its rows go",
     )

@@ -19,7 +19,7 @@ from sqlstream.project.models import (
     folders_of,
     load_macros,
     load_models,
-    refuse_other_models,
+    refuse_other_files,
 )
 from sqlstream.project.overrides import wrong_overrides
 from sqlstream.project.properties import collect_properties, unused_properties
@@ -97,7 +97,7 @@ def _load_parts(files: ProjectFiles, settings: Settings | None, findings: list[F
     resources = load_resources(files, settings, findings)
     model_paths = find_files(files, MODELS, ".sql", findings)
     seed_paths = find_files(files, SEEDS, ".csv", findings)
-    refuse_other_models(files, findings)
+    refuse_other_files(files, findings)
     check_names(model_paths, seed_paths, findings)
     sources = build_sources(resources, files, findings)
     sinks = build_sinks(resources, findings)

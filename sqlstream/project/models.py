@@ -18,6 +18,8 @@ from sqlstream.project.wording import quoted
 MODELS, SEEDS, MACROS = "models", "seeds", "macros"
 """The project's folders."""
 
+_ENDINGS = {MODELS: ".sql", SEEDS: ".csv", MACROS: ".sql"}
+
 
 def find_files(files: ProjectFiles, folder: str, suffix: str, findings: list[Finding]) -> tuple[str, ...]:
     """Returns the paths of the files below a folder; a link that leads out of the project is a finding, once."""
@@ -36,13 +38,16 @@ def folders_of(path: str) -> Folders:
     return PurePosixPath(path).parts[1:-1]
 
 
-def refuse_other_models(files: ProjectFiles, findings: list[Finding]) -> None:
-    """Adds a finding for each Python file below models/, and for each whose ending is `.sql` in capitals."""
-    for path in files.list_files(MODELS, "").paths:
-        if path.endswith(".py"):
-            findings.append(_python_model(path))
-        elif path.lower().endswith(".sql") and not path.endswith(".sql"):
-            findings.append(_capital_ending(path))
+def refuse_other_files(files: ProjectFiles, findings: list[Finding]) -> None:
+    """Adds a finding for each Python file below models/, and for each file whose ending is its folder's in capitals."""
+    findings.extend(map(_python_model, files.list_files(MODELS, ".py").paths))
+    for folder, ending in _ENDINGS.items():
+        paths = files.list_files(folder, "").paths
+        findings.extend(
+            _capital_ending(path, folder, ending)
+            for path in paths
+            if path.lower().endswith(ending) and not path.endswith(ending)
+        )
 
 
 def load_models(
@@ -116,12 +121,13 @@ def _python_model(path: str) -> Finding:
     )
 
 
-def _capital_ending(path: str) -> Finding:
-    renamed = str(PurePosixPath(path).with_suffix(".sql"))
+def _capital_ending(path: str, folder: str, ending: str) -> Finding:
+    kind = folder.removesuffix("s")
+    renamed = path[: -len(ending)] + ending
     return Finding(
-        "unsupported-model",
-        f"{quoted(path)} is not read as a model",
-        "the ending of a model's file is `.sql` in small letters",
+        "unsupported-file",
+        f"{quoted(path)} is not read as a {kind}",
+        f"the ending of a {kind}'s file is `{ending}` in small letters",
         f"rename the file to {quoted(renamed)}",
         Location(path),
     )

@@ -8,7 +8,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location, location_at
 from sqlstream.project.documents import ColumnDocument
 from sqlstream.project.files import ProjectFiles
-from sqlstream.project.type_parser import TypeSyntaxError, parse_schema
+from sqlstream.project.type_parser import TypeSyntaxError, parse_schema, parse_type
 from sqlstream.project.validate import Path, is_template
 from sqlstream.project.yaml import YamlMapping, locate, locate_in_scalar
 
@@ -24,6 +24,11 @@ def schema_problem(ddl: str, node: YamlMapping, path: Path, files: ProjectFiles)
 def schema_file_problem(text: str, name: str) -> Finding | None:
     """Returns what is wrong with a file of DDL, None where Spark may accept it."""
     return _problem(text, lambda offset: location_at(name, text, offset))
+
+
+def type_problem(ddl: str, place: Location, files: ProjectFiles) -> Finding | None:
+    """Returns what is wrong with one type, which YAML has at `place`, None where Spark may accept it."""
+    return _problem(ddl, lambda offset: _written(ddl, offset, place, files), parse_type)
 
 
 def column_problems(
@@ -46,11 +51,13 @@ def _column_problem(ddl: str, place: Location, files: ProjectFiles) -> list[Find
     return [found] if found else []
 
 
-def _problem(ddl: str, place: Callable[[int], Location]) -> Finding | None:
+def _problem(
+    ddl: str, place: Callable[[int], Location], parse: Callable[[str], object] = parse_schema
+) -> Finding | None:
     if is_template(ddl):
         return None  # its rendering has failed, which is a finding already
     try:
-        parse_schema(ddl)
+        parse(ddl)
     except TypeSyntaxError as error:
         return Finding("invalid-value", error.message, error.why, error.fix, place(error.offset))
     return None

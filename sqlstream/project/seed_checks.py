@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
 from sqlstream.errors import Finding
 from sqlstream.location import location_at
 from sqlstream.project.csv_text import BLANK_BEFORE, TEXT_AFTER, UNCLOSED, CsvText, Fault, Row, Value
+from sqlstream.project.files import ProjectFiles
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.values import Seed
+from sqlstream.project.schema_types import type_problem
+from sqlstream.project.values import Column, Seed
 from sqlstream.project.wording import counted, quoted, quoted_list
 
 T = TypeVar("T")
@@ -53,6 +56,21 @@ def check_columns(seed: Seed, header: tuple[str, ...], findings: list[Finding]) 
         for column in seed.columns
         if column.name.lower() not in known
     )
+
+
+def check_types(seed: Seed, files: ProjectFiles, findings: list[Finding]) -> None:
+    """Adds a finding for each declared type that Spark would refuse, at its place in the YAML."""
+    for column in seed.columns:
+        place = column.places.get("data_type", seed.properties_location)
+        problem = type_problem(column.data_type, place, files) if column.data_type and place else None
+        if problem is not None:
+            what = wrong_type(seed, column)
+            findings.append(replace(problem, code="seed-column", message=what, why=problem.message))
+
+
+def wrong_type(seed: Seed, column: Column) -> str:
+    """Returns the message for a declared type that the column cannot have."""
+    return f"column {quoted(column.name)} of seed {quoted(seed.name)} cannot have the type {quoted(column.data_type)}"
 
 
 def first_few(items: Sequence[T], describe: Callable[[T], Finding]) -> list[Finding]:

@@ -15,7 +15,7 @@ from sqlstream.project.files import ProjectFiles
 from sqlstream.project.folders import FolderConfig
 from sqlstream.project.models import file_name, folders_of
 from sqlstream.project.properties import Properties
-from sqlstream.project.seed_checks import SeedCheck, check_columns, check_file_name
+from sqlstream.project.seed_checks import SeedCheck, check_columns, check_file_name, check_types
 from sqlstream.project.values import Seed
 
 
@@ -73,6 +73,7 @@ def _is_enabled(seed: Seed) -> bool:
 def _with_header(files: ProjectFiles, seed: Seed, findings: list[Finding], configured: bool) -> Seed:
     """The seed with the names of its columns, after adding what is wrong with its file."""
     check_file_name(seed, findings)
+    check_types(seed, files, findings)
     try:
         text = files.read_exactly(seed.path)
     except FindingsError as error:

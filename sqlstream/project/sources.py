@@ -25,7 +25,7 @@ def build_sources(resources: Resources, files: ProjectFiles, findings: list[Find
             for table_index, table in enumerate(source.tables):
                 path: Path = ("sources", index, "tables", table_index)
                 built = _build_table(source, table, node, path, files, findings)
-                if built is not None and names.add(built.full_name, built.location, findings):
+                if _has_format(built, findings) and names.add(built.full_name, built.location, findings):
                     tables.append(built)
     return tuple(sorted(tables, key=lambda table: (table.source, table.name)))
 
@@ -37,28 +37,22 @@ def _build_table(
     path: Path,
     files: ProjectFiles,
     findings: list[Finding],
-) -> SourceTable | None:
-    location = locate(node, (*path, "name"))
-    chosen_format = table.format or source.format
-    schema = build_schema(table, node, path, files, findings)
-    columns = build_columns(table.columns, node, path, findings)
-    if chosen_format is None:
-        findings.append(_no_format(f"{source.name}.{table.name}", location))
-        return None
+) -> SourceTable:
+    """The table as it is declared, with an empty format where there is none."""
     return SourceTable(
         source=source.name,
         name=table.name,
-        format=chosen_format,
+        format=table.format or source.format or "",
         path=table.path,
-        schema=schema,
+        schema=build_schema(table, node, path, files, findings),
         mode=table.mode,
         options={**source.options, **table.options},
         watermark=_watermark(table, node, path),
-        columns=columns,
+        columns=build_columns(table.columns, node, path, findings),
         description=table.description,
         tags=tuple(dict.fromkeys((*source.tags, *table.tags))),
         meta={**source.meta, **table.meta},
-        location=location,
+        location=locate(node, (*path, "name")),
         places=_places(node, path),
     )
 
@@ -79,11 +73,15 @@ def _watermark(table: TableDocument, node: YamlMapping, path: Path) -> Watermark
     return Watermark(table.watermark.column, table.watermark.delay, locate(node, (*path, "watermark")))
 
 
-def _no_format(name: str, location: Location) -> Finding:
-    return Finding(
-        "missing-key",
-        f"the source table {quoted(name)} needs the key `format`",
-        "neither the table nor its source says how Spark reads it",
-        "add for example `format: json` to the table or to the source",
-        location,
-    )
+def _has_format(table: SourceTable, findings: list[Finding]) -> bool:
+    if not table.format:
+        findings.append(
+            Finding(
+                "missing-key",
+                f"the source table {quoted(table.full_name)} needs the key `format`",
+                "neither the table nor its source says how Spark reads it",
+                "add for example `format: json` to the table or to the source",
+                table.location,
+            )
+        )
+    return bool(table.format)

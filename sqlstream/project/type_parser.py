@@ -6,7 +6,7 @@ What Spark surely refuses is an error with its place; of what it may accept and 
 
 from __future__ import annotations
 
-from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.type_names import meant_type
 from sqlstream.project.type_tokens import TypeToken, type_tokens
 from sqlstream.project.types import (
     ALIASES,
@@ -28,32 +28,14 @@ DEEPEST_NESTING = 100
 MOST_DIGITS = 38
 """The greatest precision of a decimal (`DecimalType.MAX_PRECISION`)."""
 
+GREATEST_NUMBER = 2**31 - 1
+"""Of lengths and digits (Java's `Integer.MAX_VALUE`)."""
+
 _SIZED = frozenset({"CHAR", "CHARACTER", "VARCHAR"})
 _DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _UNITS = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
-_KNOWN = (*PLAIN_NAMES, *ALIASES, "decimal", "numeric", "char", "varchar", "time", "array", "map", "struct")
 _OPEN_CLAUSES = frozenset({"DEFAULT", "GENERATED", "COLLATE", "CHECK", "CONSTRAINT", "PRIMARY", "REFERENCES", "UNIQUE"})
 """What may follow a column in CREATE TABLE, and may one day follow it here too."""
-
-MEANT = {
-    **dict.fromkeys(("bool", "bit"), "boolean"),
-    **dict.fromkeys(("str", "text", "uuid", "enum", "clob"), "string"),
-    **dict.fromkeys(("bytes", "bytea", "blob", "varbinary"), "binary"),
-    **dict.fromkeys(("datetime", "timestamptz", "timestamp_tz"), "timestamp"),
-    **dict.fromkeys(("int64", "serial", "bigserial"), "bigint"),
-    **dict.fromkeys(("number", "bignumeric", "money"), "decimal"),
-    **dict.fromkeys(("json", "jsonb"), "variant"),
-    **dict.fromkeys(("dict", "hash"), "map"),
-    **dict.fromkeys(("object", "record", "row"), "struct"),
-    **dict.fromkeys(("nvarchar", "varchar2"), "varchar"),
-    "int32": "int",
-    "int16": "smallint",
-    "float64": "double",
-    "float32": "float",
-    "list": "array",
-    "null": "void",
-}
-"""Names of types elsewhere, each with Spark's type for it."""
 
 
 class TypeSyntaxError(ValueError):
@@ -100,10 +82,10 @@ class _Parser:
         if "/*" in ddl:
             raise _UnsureError
         self._tokens, self._nothing = type_tokens(ddl)
+        if any(token.may_be_keyword for token in self._tokens):
+            raise _UnsureError
         self._index = 0
         self._depth = 0
-
-    # words
 
     @property
     def _next(self) -> TypeToken:
@@ -138,8 +120,6 @@ class _Parser:
             raise self._unexpected("a comma or the end", "put a comma between two columns: `id bigint, ts timestamp`")
         raise self._unexpected("the end", "take it out; each < needs one >, and each ( one )")
 
-    # grammar
-
     def fields(self, *, in_struct: bool) -> tuple[Field, ...]:
         """Reads columns, or a struct's fields, up to what no comma precedes."""
         found = [self._field(in_struct=in_struct)]
@@ -148,17 +128,11 @@ class _Parser:
         return tuple(found)
 
     def _field(self, *, in_struct: bool) -> Field:
-        if self._next.text.startswith('"'):
-            raise _UnsureError  # a setting of Spark's makes it a name
-        if not self._next.is_name:
-            raise self._unexpected(
-                "a column's name", "give each column a name and a type; other names go in `back-quotes`"
-            )
-        name = self._step()
+        name = self._identifier(
+            "a column's name", "give each column a name and a type; other names go in `back-quotes`"
+        )
         if self._next.key == "-":
-            raise self._unexpected(
-                "a type", "put a name with other characters than letters, digits and _ in `back-quotes`"
-            )
+            raise self._unexpected("a type", _OTHER_CHARACTERS)
         if self._take(":") and not in_struct:
             self._index -= 1
             raise self._unexpected(
@@ -172,10 +146,22 @@ class _Parser:
             raise _UnsureError
         return Field(name.name, type_, nullable, comment)
 
+    def _identifier(self, wanted: str, fix: str) -> TypeToken:
+        if self._next.text.startswith('"'):
+            raise _UnsureError  # a setting of Spark's makes it a name
+        if not self._next.is_name:
+            raise self._unexpected(wanted, fix)
+        if self._next.needs_quotes:
+            raise self._unexpected(wanted, _OTHER_CHARACTERS)
+        return self._step()
+
     def _comment(self) -> str:
         if self._next.kind != "string":
             raise self._unexpected("a text in quotes", "write for example comment 'in euros'")
-        return self._step().text.lstrip("rR")[1:-1]
+        text = ""
+        while self._next.kind == "string":
+            text += self._step().value
+        return text
 
     def data_type(self) -> DataType:
         """Reads one type."""
@@ -242,14 +228,21 @@ class _Parser:
         self._expect("(", example)
         found: list[int] = []
         while not found or (len(found) < most and self._take(",")):
-            if not self._next.text.isdecimal():
-                raise self._unexpected("a number", f"write for example {example}")
-            found.append(int(self._step().text))
+            found.append(self._number(example))
         self._expect(")", example)
         return found
 
+    def _number(self, example: str) -> int:
+        if self._next.kind != "number" or not self._next.text.isdecimal():
+            raise self._unexpected("a number", f"write for example {example}")
+        digits = self._next.text.lstrip("0") or "0"
+        if len(digits) > len(str(GREATEST_NUMBER)) or int(digits) > GREATEST_NUMBER:
+            raise self._unexpected(f"a number up to {GREATEST_NUMBER}", f"write for example {example}")
+        self._index += 1
+        return int(digits)
+
     def _geo(self, token: TypeToken) -> Primitive:
-        if not self._take("(") or not (self._next.text.isdecimal() or self._next.key == "ANY"):
+        if not self._take("(") or not (self._next.text == "4326" or self._next.key == "ANY"):
             raise _UnsureError
         parameter = self._step().text
         self._expect(")", f"{token.text}(4326)")
@@ -263,13 +256,20 @@ class _Parser:
         if not self._take("TO"):
             return Primitive(f"interval {first.lower()}")
         if self._next.key not in family[family.index(first) + 1 :]:
-            raise self._unexpected(
-                "a smaller unit", "write for example interval day to second, or interval year to month"
-            )
+            fix = "write for example interval day to second, or interval year to month"
+            raise self._unexpected("a smaller unit", fix)
         return Primitive(f"interval {first.lower()} to {self._step().text.lower()}")
 
     def _collation(self) -> str | None:
-        return self._step().name if self._take("COLLATE") and self._next.is_name else None
+        if not self._take("COLLATE"):
+            return None
+        names: list[str] = []
+        while not names or self._take("."):
+            token = self._identifier("the name of a collation", "write for example collate utf8_lcase")
+            names.append(token.name)
+        if len(names) > 1 and [name.upper() for name in names[:-1]] != ["SYSTEM", "BUILTIN"]:
+            raise _UnsureError
+        return names[-1]
 
     def _plain(self, token: TypeToken) -> DataType:
         name = ALIASES.get(token.text.lower(), token.text.lower())
@@ -287,11 +287,11 @@ class _Parser:
 
 
 _WHY = "columns are written in Spark's DDL: names with their types, and commas between"
+_OTHER_CHARACTERS = "put a name with other characters than the letters a to z, digits and _ in `back-quotes`"
 _SIZES = {"string": ", or varchar(20)", "float": ", or decimal(10,2)", "double": ", or decimal(10,2)"}
 
 
 def _unknown_type(token: TypeToken) -> TypeSyntaxError:
-    meant = MEANT.get(token.name.lower())
-    fix = f"did you mean `{meant}`?" if meant else did_you_mean(token.name, _KNOWN)
+    what = f"{quoted(token.name)} is not a type that Spark knows"
     why = "Spark has types of its own, and some common names are not among them"
-    return TypeSyntaxError(token.offset, f"{quoted(token.name)} is not a type that Spark knows", why, fix)
+    return TypeSyntaxError(token.offset, what, why, meant_type(token.name))

@@ -7,19 +7,23 @@ from dataclasses import dataclass
 
 _TOKENS = re.compile(
     r"""
-    (?P<space>\s+|--(?:\\\n|[^\r\n])*)
+    (?P<space>[ \t\n\r\f\v\xa0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+|--(?:\\\n|[^\r\n])*)
     | (?P<quoted>`(?:[^`]|``)*`)
-    | (?P<string>r?'(?:[^'\\]|\\.|'')*'|r?"(?:[^"\\]|\\.|"")*")
+    | (?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|[rR]'[^']*'|[rR]"[^"]*")
+    | (?P<number>[0-9]+(?:[lLsSyY]|(?:[eE][0-9]+)?(?:[fFdD]|[bB][dD])?)(?!\w))
     | (?P<word>\w+)
     | (?P<symbol>.)
     """,
     re.VERBOSE | re.DOTALL,
 )
+"""White space is what Spark's lexer takes for it, which is less than Python does. Digits are a number, also with the
+letters that give a literal its type; any other word may begin with a digit.
+"""
 
 
 @dataclass(frozen=True)
 class TypeToken:
-    """A word, a name in back-quotes, a text in quotes, or one other character; `end` after the last one."""
+    """A word, a number, a name in back-quotes, a text in quotes, or one other character; `end` after the last one."""
 
     kind: str
     text: str
@@ -36,9 +40,26 @@ class TypeToken:
         return self.kind in ("word", "quoted")
 
     @property
+    def needs_quotes(self) -> bool:
+        """Whether Spark refuses this word outside back-quotes for its letters."""
+        return self.kind == "word" and not self.text.isascii()
+
+    @property
+    def may_be_keyword(self) -> bool:
+        """Whether this word has letters whose capitals are ASCII: Spark takes them for those in keywords."""
+        return self.needs_quotes and self.text.replace("ſ", "s").replace("ı", "i").isascii()
+
+    @property
     def name(self) -> str:
         """The identifier without its back-quotes."""
         return self.text[1:-1].replace("``", "`") if self.kind == "quoted" else self.text
+
+    @property
+    def value(self) -> str:
+        """The text without its quotes; what back-slashes mean in it is left to Spark."""
+        if self.text[:1] in "rR":
+            return self.text[2:-1]
+        return self.text[1:-1].replace(self.text[0] * 2, self.text[0])
 
 
 def type_tokens(ddl: str) -> tuple[list[TypeToken], TypeToken]:

@@ -27,7 +27,7 @@ def check_version(required: str, installed: str, location: Location) -> Finding 
         "unsupported-version",
         f"the project needs sqlstream {required}",
         f"installed is sqlstream {installed}",
-        f"install a fitting version (pip install 'sqlstream{required}'), or change `require_sqlstream`",
+        f"install sqlstream {required.strip()}, or change `require_sqlstream`",
         location,
     )
 

@@ -19,7 +19,7 @@ STDERR = 2
 
 
 def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_stderr: bool = False) -> Any:
-    """Starts the JVM so that it outlives Ctrl-C and SIGTERM, and returns py4j's gateway.
+    """Starts the JVM so that it outlives Ctrl-C, SIGTERM and SIGHUP, and returns py4j's gateway.
 
     A process started while a signal is ignored ignores it for good, and so do its Python workers: sent to the whole
     process group, a signal then stops no batch in the middle. Each line that the JVM writes to stderr goes to
@@ -49,16 +49,17 @@ def forget_jvm() -> None:
 
 class _PopenArguments(dict[str, Any]):
     """The arguments that PySpark launches the JVM with: it puts in a `preexec_fn` of its own, which ignores Ctrl-C in
-    the new process and which this makes ignore SIGTERM too. This process ignores nothing, so no signal is lost.
+    the new process and which this makes ignore SIGTERM and SIGHUP too. This process ignores nothing: no signal is lost.
     """
 
     def __setitem__(self, name: str, value: Any) -> None:
-        super().__setitem__(name, _ignoring_sigterm(value) if name == "preexec_fn" else value)
+        super().__setitem__(name, _ignoring_others(value) if name == "preexec_fn" else value)
 
 
-def _ignoring_sigterm(prepare: Callable[[], None]) -> Callable[[], None]:
+def _ignoring_others(prepare: Callable[[], None]) -> Callable[[], None]:
     def prepare_process() -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
         prepare()
 
     return prepare_process

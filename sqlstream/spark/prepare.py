@@ -15,10 +15,10 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.jvm import is_stateful
 from sqlstream.spark.outputs import check_output
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import EVOLUTION, FROZEN_SETTINGS, TIME_ZONE, SparkRuntime, child_session
+from sqlstream.spark.session import FROZEN_SETTINGS, TIME_ZONE, SparkRuntime, child_session
 from sqlstream.spark.sources import Readers
 from sqlstream.spark.views import ViewBuilder
-from sqlstream.state.ledger import Ledger, QueryIdentity, SourceUse
+from sqlstream.state.ledger import EVOLUTION, Ledger, QueryIdentity, SourceUse
 from sqlstream.state.progress import ROWS_OUT
 from sqlstream.state.readers import source_uses
 
@@ -55,7 +55,7 @@ def prepare_query(
     frozen = _frozen_settings(model, runtime, ledger)
     session = child_session(runtime, frozen)
     readers = Readers(session, secrets, compiled.project.root)
-    uses = source_uses(compiled, model, ledger.identity.sources if ledger else ())
+    uses = source_uses(compiled, model, ledger)
     _check_secrets(output, compiled, model, secrets)
     frame = ViewBuilder(compiled, readers, uses, names_sources=frozen[EVOLUTION] == "true").build(model)
     check_output(model, output, frame, secrets)

@@ -51,6 +51,7 @@ class Running:
     inactive_since: float | None = None
     interrupted: bool = False
     stopped: bool = False
+    was_marked: bool = False
     marked: Phase | None = None
     idle_looks: int = 0
     result: QueryResult | None = None
@@ -69,13 +70,17 @@ class Runner:
         self._tell = tell
         self._grace = grace_seconds
         self._events: SimpleQueue[tuple[Running, str | None]] = SimpleQueue()
-        self._stops = 0
-        self._stop_reason = "a stop was asked for"
+        self._asked = 0
+        self._stop_reason: str | None = None
         self._stopping_since: float | None = None
 
     def request_stop(self) -> None:
         """Asks for the end of the run; may be called at any time, from any thread or a signal handler."""
-        self._stops += 1
+        self._asked += 1
+
+    @property
+    def _is_stopping(self) -> bool:
+        return self._asked > 0 or self._stop_reason is not None
 
     def run(self, orders: Sequence[StartOrder], *, stop_after_seconds: float | None = None) -> tuple[QueryResult, ...]:
         """Starts all of `orders` and returns their results, in their order, when the last has ended.
@@ -86,10 +91,10 @@ class Runner:
         every = [Running(order, index) for index, order in enumerate(orders, start=1)]
         deadline = None if stop_after_seconds is None else time.monotonic() + stop_after_seconds
         for running in every:
-            if self._stops:
+            if self._is_stopping:
                 break
             if not self._start(running, len(every)):
-                self._stop_because(f"{running.order.query.model.name} did not start")
+                self._stop_reason = f"{running.order.query.model.name} did not start"
                 break
         while any(running.query is not None and running.result is None for running in every):
             self._step(every, deadline)
@@ -120,14 +125,10 @@ class Runner:
             self._handle(running, text, len(every))
         except Empty:
             self._look_for_lost_ends(every)
-        if deadline is not None and time.monotonic() >= deadline and not self._stops:
-            self._stop_because("the time given is up")
-        if self._stops:
+        if deadline is not None and time.monotonic() >= deadline and not self._is_stopping:
+            self._stop_reason = "the time given is up"
+        if self._is_stopping:
             self._stop(every)
-
-    def _stop_because(self, reason: str) -> None:
-        self._stop_reason = reason
-        self._stops += 1
 
     def _patience(self, deadline: float | None) -> float:
         if self._stopping_since is not None:
@@ -173,13 +174,12 @@ class Runner:
         """How a query that did not fail has ended. A look that took longer than the planning of a batch may have marked
         it in the wrong moment, where it interrupts itself: the checkpoint tells.
         """
-        marked = running.marked is not None
-        if marked and running.query and not running.interrupted and has_unfinished_batch(running.query):
+        if running.was_marked and running.query and not running.interrupted and has_unfinished_batch(running.query):
             running.interrupted = True
             self._tell_interrupted(running, "it had just begun a batch when it was stopped")
         if running.interrupted:
             return Status.INTERRUPTED
-        return Status.STOPPED if running.stopped or marked else Status.SUCCESS
+        return Status.STOPPED if running.stopped or running.was_marked else Status.SUCCESS
 
     def _failure(self, running: Running, error: Exception) -> Finding:
         model = running.order.query.model
@@ -231,11 +231,13 @@ class Runner:
         names = [running.order.query.model.name for running in every if running.query and running.result is None]
         if names:
             rest = "ends after its running batch" if len(names) == 1 else "end after their running batches"
-            self._tell(Notice(f"stopping, because {self._stop_reason}: {', '.join(names)} {rest}"))
+            self._tell(
+                Notice(f"stopping, because {self._stop_reason or 'a stop was asked for'}: {', '.join(names)} {rest}")
+            )
 
     def _stop_one(self, running: Running, query: StreamingQuery, *, late: bool) -> None:
         """Takes a query one look further towards its end; see `Phase` for when it may be marked."""
-        now = late or self._stops > 1
+        now = late or self._asked > 1
         if running.marked is Phase.WRITING and not now:
             return  # the batch runs to its end, and the query with it
         phase = phase_of(query)
@@ -246,14 +248,18 @@ class Runner:
         elif phase is not Phase.WAITING and now:
             self._interrupt(running, query, late=late)
         elif phase is Phase.WRITING and running.marked is not Phase.WRITING:
-            mark_stopped(query)
+            self._mark(running, query)
             running.marked = Phase.WRITING if phase_of(query) is Phase.WRITING else Phase.PLANNING
         elif phase is Phase.WAITING and running.marked is None:
-            mark_stopped(query)
+            self._mark(running, query)
             running.marked = Phase.WAITING
         if phase is Phase.PLANNING and running.marked in (Phase.WAITING, Phase.PLANNING):
             unmark_stopped(query)
             running.marked = None
+
+    def _mark(self, running: Running, query: StreamingQuery) -> None:
+        running.was_marked = True
+        mark_stopped(query)
 
     def _interrupt(self, running: Running, query: StreamingQuery, *, late: bool) -> None:
         running.interrupted = True

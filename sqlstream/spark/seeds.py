@@ -12,7 +12,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project import values
-from sqlstream.project.seed_checks import MOST_COUNTED, first_few
+from sqlstream.project.seed_checks import MOST_COUNTED, first_few, wrong_type
 from sqlstream.project.seeds import find_values
 from sqlstream.project.values import Seed
 from sqlstream.project.wording import quoted as named
@@ -119,7 +119,7 @@ def _wrong_type(seed: Seed, column: values.Column, error: PySparkException, read
     return error_finding(
         error,
         code="seed-column",
-        what=f"column {named(column.name)} of seed {named(seed.name)} cannot have the type {named(column.data_type)}",
+        what=wrong_type(seed, column),
         place=Place(column.places.get("data_type", seed.location)),
         secrets=readers.secrets,
         fix="declare one of Spark's types, such as `string`, `bigint`, `double`, `date` or `timestamp`",

@@ -22,7 +22,6 @@ from sqlstream.spark.launch import forget_jvm, launch_jvm
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import read_error
 
-EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 TIME_ZONE = "spark.sql.session.timeZone"
 PARTITIONS = "spark.sql.shuffle.partitions"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.compiler.statement import command_problem
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.values import Seed, SourceTable
@@ -25,13 +26,15 @@ class ViewBuilder:
 
     Under source evolution each way from the query to a stream needs a reader of its own, with its own stable name. A
     temp view keeps the plan it was made from, so every view is registered anew, over fresh readers, just before each
-    text that reads it is analysed. `uses` are the readers; `names_sources` says whether Spark is told their names.
+    text that reads it is analysed. A seed is no stream: it is opened, which takes Spark two jobs, once for the query.
+    `uses` are the readers; `names_sources` says whether Spark is told their names.
     """
 
     compiled: CompiledProject
     readers: Readers
     uses: Sequence[SourceUse]
     names_sources: bool
+    _seeds: dict[str, DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def build(self, model: CompiledModel, above: tuple[str, ...] = ()) -> DataFrame:
         """Returns the analysed rows of `model`, to which the views `above` lead from the query.
@@ -75,7 +78,9 @@ class ViewBuilder:
 
     def _seed(self, seed: Seed) -> DataFrame:
         try:
-            return open_seed(seed, self.readers)
+            if seed.name not in self._seeds:
+                self._seeds[seed.name] = open_seed(seed, self.readers)
+            return self._seeds[seed.name]
         except SPARK_ERRORS as error:
             what = f"seed `{seed.name}` cannot be read"
             raise FindingsError([self._finding(error, "source-unreadable", what, seed.location)]) from error
@@ -102,13 +107,8 @@ class ViewBuilder:
 
 
 def _no_query(model: CompiledModel, command: str) -> Finding:
-    return Finding(
-        "no-query",
-        f"`{model.name}` is not a query: it holds a command ({command})",
-        "a model is one SELECT; Spark would carry a command out at once, and could change or delete data",
-        "write the SELECT alone; the sink says where its rows go",
-        model.file.location,
-    )
+    problem = command_problem(model.name, command)
+    return Finding(problem.code, problem.message, problem.why, problem.fix, model.file.location)
 
 
 def _source_fix(error: Exception) -> str:

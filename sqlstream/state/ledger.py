@@ -9,6 +9,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+"""The setting under which a checkpoint knows its sources by name; without it they are known by their order."""
+
 LEDGER_VERSION = 1
 """The format of ledger.json; a reader refuses a later one rather than guess."""
 
@@ -54,7 +57,8 @@ class QueryIdentity:
 class Ledger:
     """The identity of the query that owns a checkpoint, and who wrote it down. Times are UTC, ISO 8601.
 
-    `accepted` lists the state changes that the user accepted: when, and which models differed.
+    `accepted` lists the state changes that the user accepted: when, and which models differed. `retired` are the names
+    of readers that the query has no more: the checkpoint still knows where they stopped, so none is given again.
     """
 
     identity: QueryIdentity
@@ -65,6 +69,7 @@ class Ledger:
     reason: str
     output: str | None = None
     accepted: tuple[Mapping[str, Any], ...] = field(default=())
+    retired: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Returns the text of ledger.json."""

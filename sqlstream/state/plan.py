@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from posixpath import normpath
 
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.state.ledger import Ledger, QueryIdentity, SourceUse
+from sqlstream.project.paths import is_absolute, plain_path
+from sqlstream.state.ledger import EVOLUTION, Ledger, QueryIdentity, SourceUse
+from sqlstream.state.readers import unsure_tables
 
 _PATTERN = re.compile(r"[][{}*?]")
 """What makes a path a pattern to Hadoop."""
-
-
-_FILE_URI = re.compile(r"^file:(?://)?(?=/(?!/))")
-"""What begins the URI of a local path."""
 
 
 class Action(StrEnum):
@@ -89,8 +87,13 @@ def _resume(
     moved = _moved_source(old, identity)
     if moved is not None:
         return _other_place(identity, state, *moved, location)
+    if old.settings.get(EVOLUTION) != "true" and _in_order(old) != _in_order(identity):
+        return _other_order(identity, state, old, location)
     changes = describe_changes(old, identity)
-    risky = bool(changes) and (identity.stateful or old.stateful)
+    unsure = unsure_tables(old.sources, identity.sources)
+    if unsure and not wishes.accept_state_change:
+        return _unsure_readers(identity, state, old, unsure, location)
+    risky = bool(unsure) or (bool(changes) and (identity.stateful or old.stateful))
     if risky and not wishes.accept_state_change:
         return _refusal(
             "state-change",
@@ -141,7 +144,7 @@ def _source(use: SourceUse, *, path: bool) -> str:
 
 def _sink(identity: QueryIdentity) -> tuple[str, str | None]:
     path = identity.sink_path
-    return identity.sink_format, None if path is None else _plain(path)
+    return identity.sink_format, None if path is None else plain_path("/", path)
 
 
 def _other_files(identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, location: Location) -> Finding:
@@ -172,18 +175,52 @@ def _moved_source(old: QueryIdentity, new: QueryIdentity) -> tuple[SourceUse, So
     before = {use.name: use for use in old.sources}
     for use in new.sources:
         known = before.get(use.name)
-        if known and known.path and use.path and not _PATTERN.search(use.path) and not _below(known.path, use.path):
+        if known is not None and _has_moved(known.path, use.path):
             return known, use
     return None
 
 
-def _below(path: str, folder: str) -> bool:
-    return f"{_plain(path)}/".startswith(f"{_plain(folder)}/")
+def _in_order(identity: QueryIdentity) -> tuple[tuple[str, str | None], ...]:
+    return tuple((use.table, use.path) for use in identity.sources)
 
 
-def _plain(path: str) -> str:
-    plain = _FILE_URI.sub("", path)
-    return plain.rstrip("/") if "://" in plain else normpath(plain)
+def _other_order(identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, location: Location) -> Finding:
+    """The refusal of other sources on a checkpoint that knows them by their order alone."""
+    return Finding(
+        "source-change",
+        f"`{identity.model}` has a checkpoint that read other sources, or the same in another order",
+        f"the sources changed from {_sources(old, paths=True)} to {_sources(identity, paths=True)} since "
+        f"{state.ledger_path} was written; a checkpoint made by Spark before 4.3 knows them by their order alone",
+        f"`--full-refresh {identity.model}` starts over and leaves the old checkpoint and output as they are; or read "
+        "the sources in the order they had",
+        location,
+    )
+
+
+def _unsure_readers(
+    identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, tables: Sequence[str], location: Location
+) -> Finding:
+    names = ", ".join(f"`{table}`" for table in tables)
+    return Finding(
+        "state-change",
+        f"`{identity.model}` reads {names} through other references than the query that made its checkpoint",
+        f"the sources changed from {_readers(old)} to {_readers(identity)} since {state.ledger_path} was written; "
+        "nobody can tell which of them goes on where another one stopped, so rows could be read twice or not at all",
+        f"give each reference a model of its own, which tells them apart; `--full-refresh {identity.model}` starts "
+        f"over; `--accept-state-change {identity.model}` goes on, and reads what has a new name from the start",
+        location,
+    )
+
+
+def _readers(identity: QueryIdentity) -> str:
+    return ", ".join(f"{use.name} ({use.via})" for use in identity.sources) or "none"
+
+
+def _has_moved(before: str | None, after: str | None) -> bool:
+    """Whether files that were found under `before` are not found under `after`. Early ledgers have relative paths."""
+    if before is None or after is None or not is_absolute(before) or _PATTERN.search(after):
+        return False
+    return not f"{plain_path('/', before)}/".startswith(f"{plain_path('/', after).rstrip('/')}/")
 
 
 def _other_place(

@@ -2,30 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.project.paths import join
-from sqlstream.state.ledger import SourceUse
+from sqlstream.state.ledger import Ledger, SourceUse
 
 
-def source_uses(
-    compiled: CompiledProject, model: CompiledModel, old: Sequence[SourceUse] = ()
-) -> tuple[SourceUse, ...]:
+def source_uses(compiled: CompiledProject, model: CompiledModel, ledger: Ledger | None = None) -> tuple[SourceUse, ...]:
     """Returns the readers of the query of `model`, in the order of first appearance in the flattened query.
 
-    `old` are those of the ledger on which it resumes. Spark's checkpoint knows a source by its name only, so a reader
-    keeps the name it had when other references are added, dropped or moved: the one of its own way, or else, because a
-    view on the way may have been renamed, one of the same table whose way is gone. New readers get new names:
-    `<source>__<table>`, then `__2`, `__3`.
+    `ledger` is the one on which it resumes. Spark's checkpoint knows a source by its name only, so a reader keeps the
+    name it had when other references are added, dropped or moved: the one of its own way, or else, because a view on
+    the way may have been renamed, that of the only reader of the same table whose way is gone. New readers get names
+    that none has had: `<source>__<table>`, then `__2`, `__3`. `unsure_tables` says where that may be wrong.
     """
     found = list(_walk(compiled, model, ()))
-    names = _Names(old)
-    kept = {use.via: names.take(use, use.via) for use in found}
-    named = [replace(use, name=kept[use.via] or names.take(use, None) or "") for use in found]
-    return tuple(use if use.name else replace(use, name=names.new(use)) for use in named)
+    old = ledger.identity.sources if ledger else ()
+    kept = _by_way(found, old)
+    kept |= _by_table(
+        [use for use in found if use.via not in kept], [use for use in old if use.name not in kept.values()]
+    )
+    taken = {use.name for use in old} | set(ledger.retired if ledger else ())
+    named: list[SourceUse] = []
+    for use in found:
+        name = kept.get(use.via) or _new_name(use, taken)
+        taken.add(name)
+        named.append(replace(use, name=name))
+    return tuple(named)
+
+
+def unsure_tables(old: Sequence[SourceUse], new: Sequence[SourceUse]) -> tuple[str, ...]:
+    """Returns the tables of which nobody can tell which reader goes on where which one stopped.
+
+    That is so where readers of a table are gone and others are new, and where one text has another number of
+    references to it than before: they are told apart by their order alone.
+    """
+    tables = dict.fromkeys(use.table for use in (*old, *new))
+    return tuple(table for table in tables if _is_unsure(table, old, new))
+
+
+def _is_unsure(table: str, old: Sequence[SourceUse], new: Sequence[SourceUse]) -> bool:
+    before = {use.name for use in old if use.table == table}
+    after = {use.name for use in new if use.table == table}
+    if before - after and after - before:
+        return True
+    texts = [
+        Counter(use.via.rpartition("/")[0] for use in uses if use.table == table and use.via) for uses in (old, new)
+    ]
+    return any(texts[0][text] != texts[1][text] for text in texts[0].keys() & texts[1].keys())
+
+
+def _by_way(found: Sequence[SourceUse], old: Sequence[SourceUse]) -> dict[str, str]:
+    names = {(use.table, use.via): use.name for use in old if use.via}
+    return {use.via: names[use.table, use.via] for use in found if (use.table, use.via) in names}
+
+
+def _by_table(found: Sequence[SourceUse], old: Sequence[SourceUse]) -> dict[str, str]:
+    """The names of readers that can only be the same ones, by way. Ledgers without ways have them in order."""
+    kept: dict[str, str] = {}
+    for table in {use.table for use in found}:
+        here, before = [use for use in found if use.table == table], [use for use in old if use.table == table]
+        without_ways = all(not use.via for use in before)
+        if len(here) == len(before) and (len(here) == 1 or without_ways):
+            kept |= {use.via: known.name for use, known in zip(here, before, strict=True)}
+    return kept
+
+
+def _new_name(use: SourceUse, taken: Collection[str]) -> str:
+    base = use.table.replace(".", "__", 1)
+    number = 1
+    while (name := base if number == 1 else f"{base}__{number}") in taken:
+        number += 1
+    return name
 
 
 def _walk(compiled: CompiledProject, model: CompiledModel, above: tuple[str, ...]) -> Iterator[SourceUse]:
@@ -42,31 +94,3 @@ def _walk(compiled: CompiledProject, model: CompiledModel, above: tuple[str, ...
             said = f"{table.watermark.column} {table.watermark.delay}" if table.watermark else None
             path = None if table.path is None else join(str(compiled.project.root), table.path)
             yield SourceUse("", table.full_name, said, path, "/".join(way))
-
-
-@dataclass
-class _Names:
-    """The names of the ledger that are still free, and those that must not be given again."""
-
-    old: Sequence[SourceUse]
-
-    def __post_init__(self) -> None:
-        self._free = list(self.old)
-        self._taken = {use.name for use in self.old}
-
-    def take(self, use: SourceUse, via: str | None) -> str | None:
-        """Returns the first free name of the same table, of the way `via` where that is given."""
-        for candidate in self._free:
-            if candidate.table == use.table and via in (None, candidate.via):
-                self._free.remove(candidate)
-                return candidate.name
-        return None
-
-    def new(self, use: SourceUse) -> str:
-        """Returns a name that no reader has or had."""
-        base = use.table.replace(".", "__", 1)
-        number = 1
-        while (name := base if number == 1 else f"{base}__{number}") in self._taken:
-            number += 1
-        self._taken.add(name)
-        return name

@@ -11,8 +11,8 @@ import pytest
 from conftest import ProjectFolder, order_rows
 
 from sqlstream.errors import FindingsError
-from sqlstream.spark.session import EVOLUTION
 from sqlstream.state.events import Notice, TableShown
+from sqlstream.state.ledger import EVOLUTION
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -145,3 +145,16 @@ def test_a_source_that_is_read_from_more_places_goes_on(orders: ProjectFolder, r
     orders.result()
 
     assert sorted(row["id"] for row in read_parquet(orders.root / "store/ids")) == [*range(5), *range(10, 15), 20]
+
+
+def test_a_branch_that_is_put_above_another_in_one_text_is_refused(orders: ProjectFolder) -> None:
+    """The two are told apart by their order alone, so the old one would read everything again."""
+    branch = "select id from {{ source('shop', 'orders') }} where amount < 2"
+    orders.write({"models/ids.sql": "{{ config(sink='lake') }}\n" + branch})
+    orders.result()
+    orders.write({"models/ids.sql": f"{{{{ config(sink='lake') }}}}\n{branch.replace('<', '>')} union all {branch}"})
+
+    with pytest.raises(FindingsError) as refused:
+        orders.run()
+
+    assert [finding.code for finding in refused.value.findings] == ["state-change"]

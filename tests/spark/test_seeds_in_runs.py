@@ -54,12 +54,12 @@ def test_values_that_are_not_of_their_type(ansi: str, orders: ProjectFolder) -> 
 
 
 def test_types_that_no_text_can_have(orders: ProjectFolder) -> None:
-    """A type that does not exist, or that text cannot become, is found at its place in the YAML."""
+    """They are found before anything starts, at their place in the YAML."""
     orders.write(
         {
             "seeds/kinds.csv": "kind,size\na,3\n",
             "seeds/_s.yml": "seeds:\n  - name: kinds\n    columns:\n      - {name: kind, data_type: array<int>}\n"
-            "      - {name: size, data_type: itn}\n",
+            "      - {name: size, data_type: geometry}\n",
             "models/shown.sql": "{{ config(sink='table') }}\n"
             "select id from {{ source('shop', 'orders') }} join {{ ref('kinds') }} using (kind)",
         }

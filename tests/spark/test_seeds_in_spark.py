@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
+from conftest import ProjectFolder
 from pyspark.sql import SparkSession
 
+from sqlstream import ProjectRequest
+from sqlstream.app.compile import compile_models
 from sqlstream.location import Location
 from sqlstream.project.csv_text import CsvText
 from sqlstream.project.values import Column, Located, Seed
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.seeds import open_seed
 from sqlstream.spark.sources import Readers
+from sqlstream.spark.views import ViewBuilder
 
 NASTY = {
     "plain": b"a,b\n1,2\n",
@@ -109,3 +114,38 @@ def test_any_delimiter_is_the_same_in_both(delimiter: str, spark: SparkSession, 
 def test_names_with_pattern_characters(name: str, spark: SparkSession, tmp_path: Path) -> None:
     """A folder of any name may hold a seed, and so may a project's folder."""
     assert open_text(spark, tmp_path / name, f"seeds/{name}/s.csv", b"a,b\n1,2\n") == [["1", "2"]]
+
+
+def jobs_so_far(spark: SparkSession) -> int:
+    """How many jobs Spark has begun."""
+    context: Any = spark.sparkContext._jsc.sc()
+    return int(context.dagScheduler().numTotalJobs())
+
+
+def test_a_seed_is_opened_once_for_a_query(spark: SparkSession, folder: ProjectFolder) -> None:
+    """However many ways lead to it: opening it anew would take Spark jobs, and a self-join is none the worse."""
+    folder.write(
+        {
+            "seeds/kinds.csv": "kind,size\na,3\nb,4\n",
+            "seeds/_s.yml": "seeds:\n  - {name: kinds, columns: [{name: size, data_type: int}]}\n",
+            "models/once.sql": "select kind from {{ ref('kinds') }}",
+            "models/big.sql": "select kind, size as big from {{ ref('kinds') }} where size > 3",
+            "models/often.sql": "select k.kind, other.size, big from {{ ref('kinds') }} k join {{ ref('big') }} using (kind)\n"
+            "join {{ ref('once') }} using (kind) join {{ ref('kinds') }} other using (kind)",
+        }
+    )
+    compiled = compile_models(ProjectRequest(folder.root)).loaded.compiled
+    readers = Readers(spark, Secrets({}), folder.root)
+
+    def build(name: str) -> tuple[list[tuple[object, ...]], int]:
+        model = compiled.models[f"model.shop.{name}"]
+        before = jobs_so_far(spark)
+        frame = ViewBuilder(compiled, readers, (), names_sources=False).build(model)
+        jobs = jobs_so_far(spark) - before
+        return sorted(tuple(row) for row in frame.collect()), jobs
+
+    once, jobs_once = build("once")
+    often, jobs_often = build("often")
+
+    assert (once, often) == ([("a",), ("b",)], [("b", 4, 4)])
+    assert jobs_often == jobs_once > 0

@@ -21,7 +21,8 @@ from sqlstream.location import Location
 from sqlstream.project import documents
 from sqlstream.project.fields import Document
 from sqlstream.project.values import ModelFile, Target
-from sqlstream.spark.session import EVOLUTION, FROZEN_SETTINGS, spark_settings
+from sqlstream.spark.session import FROZEN_SETTINGS, spark_settings
+from sqlstream.state.ledger import EVOLUTION
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")

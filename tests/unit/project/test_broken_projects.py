@@ -108,7 +108,11 @@ CASES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     ),
     "a file name that cannot be a view's": ({"models/a.b.sql": ""}, ["models/a.b.sql:1:1 invalid-value"]),
     "a Python model": ({"models/m.py": ""}, ["models/m.py:1:1 unsupported-model"]),
-    "a model with a capital ending": ({"models/a/m.SQL": "x"}, ["models/a/m.SQL:1:1 unsupported-model"]),
+    "a model with a capital ending": ({"models/a/m.SQL": "x"}, ["models/a/m.SQL:1:1 unsupported-file"]),
+    "seeds and macros with capital endings": (
+        {"seeds/a/s.CSV": "a", "seeds/t.Csv": "a", "macros/m.SQL": "x", "macros/n.txt": "", "seeds/m.SQL": ""},
+        ["macros/m.SQL:1:1 unsupported-file", "seeds/a/s.CSV:1:1 unsupported-file", "seeds/t.Csv:1:1 unsupported-file"],
+    ),
     "a seed that is not UTF-8": ({"seeds/m.csv": b"a,\xff\n"}, ["seeds/m.csv:1:3 file-not-utf8"]),
     "an empty seed": ({"seeds/m.csv": ""}, ["seeds/m.csv:1:1 seed-header"]),
     "a default target that is not declared": (

@@ -117,6 +117,23 @@ def test_declared_column_that_the_header_lacks(tmp_path: Path) -> None:
     assert result.findings[0].fix == "did you mean `zip`?"
 
 
+def test_declared_type_that_spark_does_not_have(tmp_path: Path) -> None:
+    """It is found where it is wrong, also within the type; what only Spark can judge is left to it."""
+    files = {
+        SEED: "a,b,c,d\n",
+        "seeds/_s.yml": "seeds:\n  - name: s\n    columns:\n      - {name: a, data_type: itn}\n"
+        "      - {name: b, data_type: 'array<text>'}\n      - {name: c, data_type: geometry}\n"
+        "      - {name: d, data_type: int not null}\n",
+    }
+    result = load(tmp_path, files)
+    assert found(result) == [
+        "seeds/_s.yml:4:30 seed-column",
+        "seeds/_s.yml:5:37 seed-column",
+        "seeds/_s.yml:7:34 seed-column",
+    ]
+    assert result.findings[0].fix == "did you mean `int`?"
+
+
 def test_name_that_spark_hides(tmp_path: Path) -> None:
     """Spark reads no rows from a file whose name begins with an underscore."""
     assert found(load(tmp_path, {"seeds/_s.csv": "a\n1\n"})) == ["seeds/_s.csv:1:1 invalid-value"]

@@ -58,6 +58,9 @@ def test_what_only_spark_can_judge_is_no_error(ddl: str) -> None:
         ("order-id int", "-id", "`back-quotes`"),
         ("a string(20)", "(20)", "varchar(20)"),
         ("a array(int)", "(int)", "array<string>"),
+        ("id int, größe int", "größe", "`back-quotes`"),
+        ("a string collate", "", "utf8_lcase"),
+        ("a varchar(99999999999)", "9999", "varchar(20)"),
     ],
 )
 def test_a_common_mistake_is_found_where_it_stands(ddl: str, at: str, fix: str) -> None:
@@ -67,6 +70,33 @@ def test_a_common_mistake_is_found_where_it_stands(ddl: str, at: str, fix: str) 
 
     assert ddl[raised.value.offset :].startswith(at)
     assert fix in raised.value.fix
+
+
+@pytest.mark.parametrize("blank", "\t\n\v\f\r\xa0\u1680\u2000\u200a\u2028\u202f\u205f\u3000")
+def test_white_space_is_what_spark_takes_for_it(blank: str) -> None:
+    """As all characters of these kinds were tried with Spark 4.3."""
+    assert parse_schema(f"a{blank}int") == parse_schema("a int")
+
+
+@pytest.mark.parametrize("sign", "\x00\x1c\x1d\x1e\x1f\x85\u180e\u200b\u2029\ufeff")
+def test_other_blanks_of_unicode_are_refused(sign: str) -> None:
+    """Python takes some of them for white space, and Spark does not."""
+    with pytest.raises(TypeSyntaxError) as raised:
+        parse_schema(f"a {sign} int")
+
+    assert raised.value.offset == 2
+
+
+def test_collations_and_comments_in_parts() -> None:
+    """A collation may be named with its schema, and a comment given in pieces."""
+    schema = parse_schema("""a string collate system.builtin.UTF8_LCASE comment 'x' "y" r'z'""")
+
+    assert schema == Struct((Field("a", Primitive("string", collation="UTF8_LCASE"), comment="xyz"),))
+
+
+def test_a_number_of_any_length_is_read() -> None:
+    """Python itself turns no text of many thousand digits into a number."""
+    assert _error_offset(f"a varchar({'9' * 10_000})") == 10
 
 
 def test_a_schema_is_a_tree_of_types() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from identities import STATEFUL, ledger_of
 
 from sqlstream import ProjectRequest, compile_models
 from sqlstream.state.ledger import SourceUse
-from sqlstream.state.readers import source_uses
+from sqlstream.state.readers import source_uses, unsure_tables
 
 FILES = {
     "project.yml": "name: shop\ntargets:\n  local: {master: local, storage: store}\ndefault_target: local\n",
@@ -24,7 +26,9 @@ BIG, SMALL = "select id from {{ ref('big') }}", "select id from {{ ref('small') 
 REFUNDS = "select value as id from {{ source('shop', 'refunds') }}"
 
 
-def uses_of(folder: Path, sql: str, old: tuple[SourceUse, ...] = (), **files: str) -> tuple[SourceUse, ...]:
+def uses_of(
+    folder: Path, sql: str, old: tuple[SourceUse, ...] = (), retired: str = "", **files: str
+) -> tuple[SourceUse, ...]:
     """Returns the readers of a query whose terminal model holds `sql`."""
     models: Mapping[str, str] = {f"models/{name}.sql": text for name, text in files.items()}
     for name, text in {**FILES, **models, "models/all.sql": CONFIG + sql}.items():
@@ -32,7 +36,8 @@ def uses_of(folder: Path, sql: str, old: tuple[SourceUse, ...] = (), **files: st
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     compiled = compile_models(ProjectRequest(folder)).loaded.compiled
-    return source_uses(compiled, compiled.models["model.shop.all"], old)
+    ledger = replace(ledger_of(replace(STATEFUL, sources=old)), retired=tuple(retired.split()))
+    return source_uses(compiled, compiled.models["model.shop.all"], ledger)
 
 
 def named(uses: tuple[SourceUse, ...]) -> dict[str, str]:
@@ -96,3 +101,44 @@ def test_a_ledger_without_ways_gives_its_names_in_order(tmp_path: Path) -> None:
     )
 
     assert [use.name for use in uses_of(tmp_path, f"{BIG} union all {SMALL}", old)] == [use.name for use in old]
+
+
+def test_a_name_is_never_given_again(tmp_path: Path) -> None:
+    """The checkpoint still knows where its last bearer stopped."""
+    old = uses_of(tmp_path, BIG)
+
+    uses = uses_of(tmp_path, f"{BIG} union all {SMALL}", old, retired="shop__orders__2")
+
+    assert named(uses) == {"big/shop__orders": "shop__orders", "small/shop__orders": "shop__orders__3"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "unsure"),
+    [
+        (f"{BIG} union all {SMALL}", f"{SMALL} union all {BIG}", ()),
+        (f"{BIG} union all {SMALL}", BIG, ()),
+        (BIG, f"{REFUNDS} union all {BIG}", ()),
+        (BIG, f"{BIG} union all {SMALL}", ()),
+        (REFUNDS, f"{REFUNDS} union all {REFUNDS}", ("shop.refunds",)),
+        (f"{REFUNDS} union all {REFUNDS}", REFUNDS, ("shop.refunds",)),
+        (f"{REFUNDS} union all {REFUNDS}", f"{REFUNDS} union all {REFUNDS}", ()),
+    ],
+)
+def test_references_in_one_text_are_told_apart_by_their_order_alone(
+    tmp_path: Path, before: str, after: str, unsure: tuple[str, ...]
+) -> None:
+    """Another number of them leaves open which is which; those through models of their own are always known."""
+    old = uses_of(tmp_path, before)
+
+    assert unsure_tables(old, uses_of(tmp_path, after, old)) == unsure
+
+
+def test_several_renamed_views_leave_open_which_is_which(tmp_path: Path) -> None:
+    """Their readers may have come to different places."""
+    old = uses_of(tmp_path, f"{BIG} union all {SMALL}")
+    renamed = "select id from {{ ref('large') }} union all select id from {{ ref('little') }}"
+
+    uses = uses_of(tmp_path, renamed, old, large=FILES["models/big.sql"], little=FILES["models/small.sql"])
+
+    assert unsure_tables(old, uses) == ("shop.orders",)
+    assert not {use.name for use in old} & {use.name for use in uses}
