@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from sqlstream.compiler.flow.nodes import Column
 from sqlstream.compiler.graph import Graph
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
@@ -72,13 +73,15 @@ class CompiledModel:
 class CompiledProject:
     """All models of a project by unique id, their graph, and the way back from compiled SQL to the model's lines.
 
-    `locate(unique_id, offset)` gives the place of a character (0-based) of that model's compiled SQL.
+    `locate(unique_id, offset)` gives the place of a character (0-based) of that model's compiled SQL. `columns` are
+    those that each model gives, None where they are not known.
     """
 
     project: Project
     graph: Graph
     models: Mapping[str, CompiledModel]
     locate: Callable[[str, int], Place] = field(repr=False)
+    columns: Mapping[str, tuple[Column, ...] | None] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.flow.nodes import Column as FlowColumn
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.project.values import Column, Located, Seed, Sink, SourceTable
 from sqlstream.version import __version__
@@ -46,6 +47,7 @@ def _model(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any]:
         "fqn": [compiled.project.name, *model.file.folders, model.name],
         "description": model.file.description,
         "columns": _columns(model.file.columns),
+        "output_columns": output_columns(compiled.columns.get(model.unique_id)),
         "checksum": checksum(model.file.text),
         "config": model.config.plain(),
         "tags": list(model.config.tags),
@@ -118,6 +120,21 @@ def _plain(value: Located | None) -> object:
 
 def _columns(columns: tuple[Column, ...]) -> dict[str, dict[str, str | None]]:
     return {column.name: {"data_type": column.data_type, "description": column.description} for column in columns}
+
+
+def output_columns(columns: tuple[FlowColumn, ...] | None) -> list[dict[str, Any]] | None:
+    """Returns the columns that a model gives: type and watermark as far as they are known, and what it is made from."""
+    if columns is None:
+        return None
+    return [
+        {
+            "name": column.name,
+            "data_type": None if column.type is None else str(column.type),
+            "watermark": None if column.event_time is None else column.event_time.delay,
+            "origins": [{"unique_id": node, "column": name} for node, name in sorted(column.origins)],
+        }
+        for column in columns
+    ]
 
 
 def checksum(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from sqlstream.project.paths import join
 from sqlstream.project.values import Schema, SourceTable
@@ -32,7 +32,7 @@ class Readers:
             reader = reader.schema(_spark_schema(table.schema))
         if name is not None:
             reader = reader.name(name)
-        frame = reader.load(self._path(table)) if table.path else reader.load()
+        frame = _declared(reader.load(self._path(table)) if table.path else reader.load(), table)
         if table.watermark is None:
             return frame
         return frame.withWatermark(table.watermark.column, table.watermark.delay)
@@ -42,7 +42,7 @@ class Readers:
         reader = self.session.read.format(table.format).options(**self.secrets.resolve_all(table.options))
         if table.schema is not None:
             reader = reader.schema(_spark_schema(table.schema))
-        return reader.load(self._path(table)) if table.path else reader.load()
+        return _declared(reader.load(self._path(table)) if table.path else reader.load(), table)
 
     def _path(self, table: SourceTable) -> str:
         return join(escaped(self.root), table.path or "")
@@ -58,6 +58,20 @@ def escaped(path: Path) -> str:
 def quoted(name: str) -> str:
     """Returns `name` in back-quotes, as one identifier of Spark's."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def _declared(frame: DataFrame, table: SourceTable) -> DataFrame:
+    """The columns that the schema of `table` declares, in its order, where it has one.
+
+    Spark adds those that it finds in the names of folders (`day=2024-01-01`): what a source has would then depend on
+    the data, and nobody could tell without it what a model gives.
+    """
+    if table.schema is None:
+        return frame
+    schema = _spark_schema(table.schema)
+    declared = DataType.fromDDL(schema) if isinstance(schema, str) else schema
+    names = declared.names if isinstance(declared, StructType) else frame.columns
+    return frame if frame.columns == names else frame.select(*map(quoted, names))
 
 
 class SchemaError(ValueError):

@@ -180,7 +180,7 @@ def test_a_memory_query_has_a_fresh_checkpoint_on_each_run(orders: ProjectFolder
 
 def test_rows_without_those_of_a_table_keep_state(orders: ProjectFolder) -> None:
     """Spark plans EXCEPT as an aggregation, so a change to it is refused like that of any other."""
-    model = "{{{{ config(sink='nowhere') }}}} select {} from {{{{ source('shop', 'orders') }}}} except select 'b' from range(1)"
+    model = "{{{{ config(sink='nowhere', output_mode='update') }}}} select {} from {{{{ source('shop', 'orders') }}}} except select 'b' from range(1)"
     orders.write({"models/kinds.sql": model.format("kind")})
     orders.result()
     orders.write({"models/kinds.sql": model.format("upper(kind)")})

@@ -122,13 +122,13 @@ def test_a_memory_table_is_shown_when_the_run_ends(orders: ProjectFolder) -> Non
 
 
 def test_nothing_starts_when_one_query_is_refused(orders: ProjectFolder) -> None:
-    """Every query is checked before the first starts; the findings of all of them come together."""
+    """Spark checks every query before the first starts; what it says of all of them comes together."""
     orders.write(
         {
             "models/big.sql": BIG,
-            "models/bad.sql": "{{ config(sink='lake') }}\nselect id,\n  amout\nfrom {{ source('shop', 'orders') }}",
-            "models/worse.sql": "{{ config(sink='nowhere') }}\nselect kind, count(*) as n\n"
-            "from {{ source('shop', 'orders') }} group by kind",
+            "models/bad.sql": "{{ config(sink='lake') }}\nselect id,\n  size(amount) as n\nfrom {{ source('shop', 'orders') }}",
+            "models/worse.sql": "{{ config(sink='nowhere') }}\nselect * from (select kind, amount from "
+            "{{ source('shop', 'orders') }}) pivot (sum(amount) for kind in ('a', 'b'))",
         }
     )
 

@@ -1,0 +1,24 @@
+"""`sqlstream lineage`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sqlstream.app.lineage import trace
+from sqlstream.cli.options import project_options, project_request
+from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
+from sqlstream.report.lineage import lineage_json, lineage_text
+
+
+@click.command("lineage", short_help="Show what columns are made from.")
+@project_options
+@click.argument("name", metavar="MODEL[.COLUMN]")
+@output_option("A table for people, or one JSON object.")
+def lineage(project_dir: Path, target: str | None, variables: str | None, debug: bool, name: str, output: str) -> None:
+    """Show the columns that a model gives, their types and watermarks, and what each is made from. Needs no Java."""
+    with refusals_printed(output, debug):
+        found = trace(project_request(project_dir, target, variables), name)
+    echo_warnings(found.warnings)
+    click.echo(lineage_json(found.model, found.columns) if output == "json" else lineage_text(found.columns))

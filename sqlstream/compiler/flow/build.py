@@ -1,0 +1,256 @@
+"""The operators of one query, built from its tree: FROM, WHERE, GROUP BY, the select list and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow.common_type import common_type_of
+from sqlstream.compiler.flow.expressions import Expressions, Text, function_name, is_aggregate, parts_of
+from sqlstream.compiler.flow.grouping import Grouping, grouping_of
+from sqlstream.compiler.flow.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    CteReference,
+    Filter,
+    Generate,
+    Key,
+    Limit,
+    Node,
+    Opaque,
+    Project,
+    SetOperation,
+    Sort,
+    Where,
+    WindowFunctions,
+    With,
+)
+from sqlstream.compiler.flow.problems import count_problem
+from sqlstream.compiler.flow.relations import From, FromReader
+from sqlstream.compiler.flow.scope import Missing, Scope, Visible
+from sqlstream.compiler.flow.selected import Selected
+from sqlstream.compiler.flow.spark_functions import AGGREGATES, GENERATORS
+from sqlstream.compiler.parse import ParsedSql
+from sqlstream.compiler.problem import SqlProblem
+
+Views = Mapping[str, Node]
+"""The relations that a name may mean, by the name in lower case."""
+
+
+@dataclass
+class Builder:
+    """Builds the operators of one text; what is wrong in it is added to `problems`."""
+
+    text: Text
+    parsed: ParsedSql
+    knows_functions: bool = False
+    problems: list[SqlProblem] = field(default_factory=list)
+
+    def build(self, views: Views) -> Node:
+        """Returns the tree of the whole query, which reads `views`."""
+        if self.parsed.tree is None:
+            return self._opaque(exp.Null(), "text that sqlglot cannot read", tuple(views.values()))
+        return self.query(self.parsed.tree, Scope(), views)
+
+    def query(self, query: exp.Query, scope: Scope, views: Views) -> Node:
+        """Returns the tree of a query within `scope.outer`."""
+        clause = query.args.get("with_")
+        if clause is None:
+            return self._body(query, scope, views)
+        inner = dict(views)
+        for cte in clause.expressions:
+            defined = self._definition(cte, clause, inner)
+            inner[cte.alias.lower()] = CteReference(where=defined.where, columns=defined.columns, children=(defined,))
+        body = self._body(query, scope, inner)
+        read = {id(node) for node in body.walk()}
+        own = [inner[cte.alias.lower()] for cte in clause.expressions]
+        unread = tuple(node for node in own if id(node) not in read)
+        return With(where=body.where, columns=body.columns, children=(body, *unread)) if unread else body
+
+    def _definition(self, cte: exp.CTE, clause: exp.With, views: Views) -> Node:
+        if clause.args.get("recursive"):
+            return self._opaque(cte, "a recursive CTE", ())
+        node = self.query(cte.this, Scope(), views)
+        names = [column.name for column in cte.args["alias"].args.get("columns") or ()]
+        if names and node.columns is not None and len(names) == len(node.columns):
+            # a copy of its own, so that it is told from another CTE over the same rows
+            return replace(node, columns=tuple(replace(c, name=n) for c, n in zip(node.columns, names, strict=True)))
+        return replace(node, columns=tuple(map(Column, names)) if names else node.columns)
+
+    def _body(self, query: exp.Query, scope: Scope, views: Views) -> Node:
+        if isinstance(query, exp.Select):
+            return self._select(query, scope, views)
+        if isinstance(query, exp.SetOperation):
+            node: Node = self._set_operation(query, scope, views)
+        elif isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
+            node = self.query(query.this, scope, views)
+        else:
+            node = self._opaque(query, "a form of query that is not followed", ())
+        return self._ordered(query, node, None)
+
+    def _opaque(self, node: exp.Expr, reason: str, children: tuple[Node, ...]) -> Node:
+        return Opaque(where=self.text.where(node), columns=None, children=children, reason=reason)
+
+    def _expressions(self, views: Views) -> Expressions:
+        return Expressions(
+            self.text, self.problems, lambda query, scope: self.query(query, scope, views), self.knows_functions
+        )
+
+    def _select(self, select: exp.Select, scope: Scope, views: Views) -> Node:
+        expressions = self._expressions(views)
+        found = FromReader(self.parsed, expressions, self.query).read(select, scope.outer, views)
+        if found is None:
+            found = From(Project(where=self.text.where(select), columns=()), Scope(outer=scope.outer))
+        node = self._filtered(found.node, select.args.get("where"), "where", found.scope, expressions)
+        grouping = grouping_of(select, found.scope, expressions)
+        inner = grouping.scope if grouping is not None else found.scope
+        chosen = Selected(select, inner, expressions)
+        output = chosen.columns()
+        node = self._generated(select, node, output)
+        node = self._aggregated(select, node, grouping, output, inner, expressions)
+        node = self._filtered(node, select.args.get("having"), "having", None, expressions)
+        node = self._windowed(select, node)
+        if not isinstance(node, Aggregate) or node.columns != output:
+            queries = tuple(query for item in select.expressions for query in expressions.subqueries(item, inner))
+            node = Project(where=self.text.where(select), columns=output, children=(node,), subqueries=queries)
+        if select.args.get("distinct"):
+            node = self._distinct(select, node)
+        return self._ordered(select, node, inner)
+
+    def _filtered(
+        self, node: Node, clause: exp.Expr | None, kind: str, scope: Scope | None, expressions: Expressions
+    ) -> Node:
+        if clause is None:
+            return node
+        if scope is not None:
+            expressions.check(clause.this, scope)
+        queries = expressions.subqueries(clause.this, scope or Scope())
+        where = self.text.where(clause)
+        return Filter(where=where, columns=node.columns, children=(node,), subqueries=queries, kind=kind)
+
+    def _generated(self, select: exp.Select, node: Node, output: tuple[Column, ...] | None) -> Node:
+        for item in select.expressions:
+            for part in item.walk():
+                if function_name(part, self.text) in GENERATORS:
+                    name = function_name(part, self.text)
+                    where = self.text.where(part)
+                    node = Generate(where=where, columns=output, children=(node,), function=name)
+        return node
+
+    def _aggregated(
+        self,
+        select: exp.Select,
+        node: Node,
+        grouping: Grouping | None,
+        output: tuple[Column, ...] | None,
+        scope: Scope,
+        expressions: Expressions,
+    ) -> Node:
+        """The aggregation, where there is a GROUP BY, a HAVING, or an aggregate function in the select list."""
+        having = select.args.get("having")
+        parts = [*select.expressions, *([having.this] if having else [])]
+        if grouping is None and not any(is_aggregate(part, self.text) for part in parts):
+            return node
+        functions: tuple[Call, ...] = tuple(call for part in parts for call in expressions.calls(part, AGGREGATES))
+        clause = select.args.get("group")
+        first = next((part for part in parts if is_aggregate(part, self.text)), select)
+        return Aggregate(
+            where=self.text.where(clause if clause is not None and clause.expressions else first),
+            columns=output,
+            children=(node,),
+            subqueries=tuple(query for part in parts for query in expressions.subqueries(part, scope)),
+            keys=grouping.keys if grouping else (),
+            functions=functions,
+            sets=grouping.sets if grouping else "",
+            session=grouping.session if grouping else False,
+        )
+
+    def _windowed(self, select: exp.Select, node: Node) -> Node:
+        found: list[Call] = []
+        for part in _select_parts(select):
+            for window in part.find_all(exp.Window):
+                function = window.this
+                while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+                    function = function.this
+                name = function_name(function, self.text) or function.sql("spark").lower()
+                found.append(Call(name, False, self.text.written(window), self.text.where(window)))
+        if not found:
+            return node
+        return WindowFunctions(where=found[0].where, columns=node.columns, children=(node,), functions=tuple(found))
+
+    def _distinct(self, select: exp.Expr, node: Node) -> Node:
+        return Aggregate(
+            where=self.text.where(select), columns=node.columns, children=(node,), keys=_all_keys(node), kind="distinct"
+        )
+
+    def _set_operation(self, query: exp.SetOperation, scope: Scope, views: Views) -> Node:
+        left = self.query(query.this, scope, views)
+        right = self.query(query.expression, scope, views)
+        kind = type(query).__name__.lower()
+        by_name = bool(query.args.get("by_name"))
+        columns = None if by_name and left.columns != right.columns else _united(left.columns, right.columns)
+        where = self.text.where(query.expression)
+        self._count_columns(left, right, where, by_name=by_name)
+        distinct = bool(query.args.get("distinct"))
+        node: Node = SetOperation(where=where, columns=columns, children=(left, right), kind=kind, distinct=distinct)
+        if kind == "union" and distinct:
+            node = Aggregate(where=where, columns=columns, children=(node,), keys=_all_keys(node), kind="distinct")
+        return node
+
+    def _count_columns(self, left: Node, right: Node, where: Where, *, by_name: bool) -> None:
+        if left.columns is None or right.columns is None or by_name:
+            return
+        if len(left.columns) != len(right.columns):
+            self.problems.append(count_problem(len(left.columns), len(right.columns), where.offset))
+
+    def _ordered(self, query: exp.Expr, node: Node, scope: Scope | None) -> Node:
+        """ORDER BY, SORT BY, LIMIT and OFFSET above `node`."""
+        for name, is_global in (("order", True), ("sort", False), ("cluster", False)):
+            clause = query.args.get(name)
+            if clause is not None:
+                self._check_order(clause, node, scope)
+                where = self.text.where(clause)
+                node = Sort(where=where, columns=node.columns, children=(node,), is_global=is_global)
+        for name, is_offset in (("offset", True), ("limit", False)):
+            clause = query.args.get(name)
+            if clause is not None and clause.expression.name.upper() != "ALL":
+                where = self.text.where(clause)
+                node = Limit(where=where, columns=node.columns, children=(node,), is_offset=is_offset)
+        return node
+
+    def _check_order(self, clause: exp.Expr, node: Node, scope: Scope | None) -> None:
+        """Notes names that neither the select list nor FROM has."""
+        output = Scope((Visible(None, node.columns),))
+        for part in clause.find_all(exp.Column):
+            parts = parts_of(part)
+            missing = parts and isinstance(output.resolve(parts), Missing)
+            if missing and scope is not None and isinstance(scope.resolve(parts), Missing):
+                self._expressions({}).check(part, scope)
+
+
+def _select_parts(select: exp.Select) -> Iterator[exp.Expr]:
+    yield from select.expressions
+    for name in ("qualify", "order"):
+        if select.args.get(name) is not None:
+            yield select.args[name]
+
+
+def _all_keys(node: Node) -> tuple[Key, ...]:
+    return tuple(Key(column.name, column, True, node.where) for column in node.columns or ())
+
+
+def _united(left: tuple[Column, ...] | None, right: tuple[Column, ...] | None) -> tuple[Column, ...] | None:
+    """The columns of a set operation: the names and watermarks of the first query, the types of both."""
+    if left is None or right is None or len(left) != len(right):
+        return left
+    return tuple(
+        replace(
+            first,
+            type=first.type if first.type == second.type else common_type_of((first.type, second.type)),
+            origins=first.origins | second.origins,
+        )
+        for first, second in zip(left, right, strict=True)
+    )

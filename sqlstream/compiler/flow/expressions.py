@@ -1,0 +1,246 @@
+"""What one expression gives: its type, the watermark it carries, its origins; and what is wrong in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow.nodes import Call, Column, Lost, Node, Subquery, Where
+from sqlstream.compiler.flow.problems import field_problem, function_problem, name_problem
+from sqlstream.compiler.flow.scope import Resolved, Scope
+from sqlstream.compiler.flow.spark_functions import AGGREGATES, ALL
+from sqlstream.compiler.flow.types_of import type_of
+from sqlstream.compiler.problem import SqlProblem
+from sqlstream.project.types import Array, DataType, Map, Struct
+
+TIME_WINDOWS = frozenset({"window", "session_window", "window_time"})
+"""Functions that carry on the watermark of their first argument."""
+
+HOLDERS = frozenset({"struct", "named_struct", "array", "map", "arrays_zip", "map_from_arrays"})
+"""Functions whose result holds their arguments, each with its watermark."""
+
+UNIT_FIRST = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff", "date_add", "date_diff", "extract"})
+"""Functions whose first argument may be a unit such as HOUR, which looks like a column."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A model's compiled SQL, and its unique id: what places refer to."""
+
+    model: str
+    sql: str
+
+    def where(self, node: exp.Expr) -> Where:
+        """Returns the place of `node`: that of the first token in it that has one."""
+        starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+        return Where(self.model, min(starts, default=0))
+
+    def written(self, node: exp.Expr) -> str:
+        """Returns `node` in SQL, on one line."""
+        return node.sql("spark", comments=False, normalize_functions=False)
+
+
+@dataclass(frozen=True)
+class Expressions:
+    """Reads the expressions of one text; problems are added to `problems`. `open_query` builds a subquery's tree;
+    `knows_functions` says that there are no functions but Spark's own.
+    """
+
+    text: Text
+    problems: list[SqlProblem]
+    open_query: Callable[[exp.Query, Scope], Node]
+    knows_functions: bool = False
+
+    def column(self, node: exp.Expr, scope: Scope, name: str | None = None) -> Column:
+        """Returns the column that `node` gives, under `name` or else under the name Spark gives it."""
+        inner = node.unalias()
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
+        named = name or output_name(node, self.text)
+        found = self._resolved(inner, scope)
+        if isinstance(found, Resolved) and not found.fields:
+            return _renamed(found.column, named)
+        used = [item for item in self._used(inner, scope) if isinstance(item, Resolved)]
+        carried = self._carried(inner, scope)
+        lost = None if carried else self._lost(inner, used)
+        origins = frozenset(origin for item in used for origin in item.column.origins)
+        kind = type_of(inner, lambda part: self.type_of_name(part, scope), self.text.sql)
+        time = carried.event_time if carried else None
+        window = function_name(inner, self.text) in TIME_WINDOWS
+        holds = self._holds_time(inner, used)
+        return Column(named, kind, time, None if holds else lost, origins, window, holds)
+
+    def check(self, node: exp.Expr, scope: Scope) -> None:
+        """Notes what is wrong with the names in `node`, those of functions too."""
+        if self.knows_functions:
+            self._check_functions(node)
+        for part in names_in(node, self.text):
+            found = scope.resolve(parts_of(part))
+            start = self.text.where(part).offset
+            if isinstance(found, Resolved):
+                problem = field_problem(found, start)
+            else:
+                problem = None if found is None else name_problem(found, parts_of(part), start)
+            if problem is not None:
+                self.problems.append(problem)
+
+    def _check_functions(self, node: exp.Expr) -> None:
+        for part in _walk(node):
+            plain = isinstance(part, exp.Anonymous) and isinstance(part.this, str)
+            if plain and part.this.lower() not in ALL and not isinstance(part.parent, exp.Dot):
+                self.problems.append(function_problem(part.this, self.text.where(part).offset))
+
+    def subqueries(self, node: exp.Expr, scope: Scope) -> tuple[Subquery, ...]:
+        """Returns the queries in `node`."""
+        return tuple(
+            Subquery(_kind(query), self.open_query(query, Scope(outer=scope)), self.text.where(query))
+            for query in queries_in(node)
+        )
+
+    def calls(self, node: exp.Expr, names: frozenset[str]) -> tuple[Call, ...]:
+        """Returns the calls of functions with one of `names` in `node`, those with OVER aside."""
+        found: list[Call] = []
+        for part in _walk(node):
+            name = function_name(part, self.text)
+            if name in names and not isinstance(part.parent, exp.Window) and not _is_windowed(part):
+                distinct = any(isinstance(child, exp.Distinct) for child in part.iter_expressions())
+                found.append(Call(name, distinct, self.text.written(part), self.text.where(part)))
+        return tuple(found)
+
+    def type_of_name(self, node: exp.Expr, scope: Scope) -> DataType | None:
+        """Returns the type of a column or of a field of one, None where it is not known."""
+        found = self._resolved(node, scope)
+        if not isinstance(found, Resolved):
+            return None
+        kind = found.column.type
+        for name in found.fields:
+            kind = field_type(kind, name)
+        return kind
+
+    def _resolved(self, node: exp.Expr, scope: Scope) -> object:
+        return scope.resolve(parts_of(node)) if parts_of(node) else None
+
+    def _used(self, node: exp.Expr, scope: Scope) -> Iterator[object]:
+        for part in names_in(node, self.text):
+            yield scope.resolve(parts_of(part))
+
+    def _carried(self, node: exp.Expr, scope: Scope) -> Column | None:
+        """The column whose watermark a time window carries on."""
+        if function_name(node, self.text) not in TIME_WINDOWS:
+            return None
+        first = next(arguments(node), None)
+        found = self._resolved(first, scope) if first is not None else None
+        if isinstance(found, Resolved) and not found.fields and found.column.event_time:
+            return found.column
+        return self._carried(first, scope) if first is not None else None
+
+    def _holds_time(self, node: exp.Expr, used: list[Resolved]) -> bool:
+        """Whether a part of what `node` gives may carry a watermark: that of a column in a struct, or of its field."""
+        if any(item.column.holds_time for item in used):
+            return True
+        builds = any(function_name(part, self.text) in HOLDERS for part in _walk(node))
+        return builds and any(item.column.event_time for item in used)
+
+    def _lost(self, node: exp.Expr, used: list[Resolved]) -> Lost | None:
+        for item in used:
+            if item.column.event_time is not None:
+                return Lost(self.text.where(node), self.text.written(node), item.column.name)
+        return next((item.column.lost for item in used if item.column.lost is not None), None)
+
+
+def field_type(kind: DataType | None, name: str) -> DataType | None:
+    """Returns the type of field `name` of a struct, of each struct of an array, or of a map's values."""
+    if isinstance(kind, Struct):
+        found = kind.field(name)
+        return found.type if found else None
+    if isinstance(kind, Array):
+        inner = field_type(kind.element, name)
+        return None if inner is None else Array(inner)
+    return kind.value if isinstance(kind, Map) else None
+
+
+def parts_of(node: exp.Expr) -> tuple[str, ...]:
+    """Returns the parts of a name such as `a.b.c`; none where `node` is no name."""
+    if isinstance(node, exp.Paren):
+        return parts_of(node.this)
+    if isinstance(node, exp.Dot):
+        left, right = parts_of(node.this), node.expression
+        return (*left, right.name) if left and isinstance(right, exp.Identifier) else ()
+    if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+        return tuple(part.name for part in node.parts)
+    return ()
+
+
+def names_in(node: exp.Expr, text: Text) -> Iterator[exp.Expr]:
+    """Gives each name in `node`, queries in it aside, the longest form of each."""
+    units = set()
+    for part in _walk(node):
+        if function_name(part, text) in UNIT_FIRST:
+            units |= {id(child) for child in part.iter_expressions()}
+        dotted = isinstance(part.parent, exp.Dot | exp.Paren) and part.parent.this is part and parts_of(part.parent)
+        if parts_of(part) and not dotted and id(part) not in units:
+            yield part
+
+
+def queries_in(node: exp.Expr) -> Iterator[exp.Query]:
+    """Gives each query in `node`, not those within one of them."""
+    for part in _walk(node):
+        if isinstance(part, exp.Query) and not isinstance(part, exp.Subquery):
+            yield part
+
+
+def function_name(node: exp.Expr, text: Text) -> str:
+    """Returns the name of the function that `node` calls, as written but in lower case; empty where it is no call."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower()
+    if isinstance(node, exp.Func) and "start" in node.meta:
+        return text.sql[node.meta["start"] : node.meta["end"] + 1].lower()
+    return ""
+
+
+def is_aggregate(node: exp.Expr, text: Text) -> bool:
+    """Whether `node` holds an aggregate function, one with OVER aside."""
+    return any(function_name(part, text) in AGGREGATES and not _is_windowed(part) for part in _walk(node))
+
+
+def arguments(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Gives the arguments of a call, in sqlglot's order."""
+    yield from node.iter_expressions()
+
+
+def output_name(node: exp.Expr, text: Text) -> str:
+    """Returns the name of the column that `node` gives: its alias, its own last name, or its text."""
+    if isinstance(node, exp.Alias):
+        return node.alias
+    parts = parts_of(node)
+    if parts:
+        return parts[-1]
+    return function_name(node, text) if function_name(node, text) in TIME_WINDOWS else text.written(node).lower()
+
+
+def _renamed(column: Column, name: str) -> Column:
+    return Column(name, column.type, column.event_time, column.lost, column.origins, column.window)
+
+
+def _walk(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Walks `node`, not into the queries in it, which are given themselves."""
+    return node.walk(prune=lambda part: isinstance(part, exp.Query) and not isinstance(part, exp.Subquery))
+
+
+def _is_windowed(node: exp.Expr) -> bool:
+    """Whether a function has OVER, perhaps behind FILTER or IGNORE NULLS."""
+    parent = node.parent
+    while isinstance(parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        parent = parent.parent
+    return isinstance(parent, exp.Window)
+
+
+def _kind(query: exp.Query) -> str:
+    parent = query.parent
+    while isinstance(parent, exp.Subquery | exp.Paren):
+        parent = parent.parent
+    if isinstance(parent, exp.Exists):
+        return "exists"
+    return "in" if isinstance(parent, exp.In) else "scalar"

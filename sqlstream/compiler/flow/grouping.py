@@ -1,0 +1,81 @@
+"""GROUP BY: its keys as columns, and the names that it adds to the scope of the select list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow.expressions import TIME_WINDOWS, Expressions, function_name, is_aggregate, parts_of
+from sqlstream.compiler.flow.nodes import Key
+from sqlstream.compiler.flow.scope import Missing, Resolved, Scope, Visible
+
+SETS = {exp.Rollup: "rollup", exp.Cube: "cube", exp.GroupingSets: "grouping sets"}
+"""sqlglot's classes for grouping sets, and their names."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The keys of a GROUP BY, what kind of grouping sets it has, whether by session, and the scope with its windows."""
+
+    keys: tuple[Key, ...]
+    sets: str
+    session: bool
+    scope: Scope
+
+
+def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> Grouping | None:
+    """Returns the grouping of `select`, None where it has no GROUP BY."""
+    clause = select.args.get("group")
+    if clause is None:
+        return None
+    written = [*_keys_of(clause, select, expressions)]
+    keys = tuple(_key(item, select, scope, expressions) for item in written)
+    windows = [key.column for key in keys if key.column.window]
+    names = {name.lower() for item in scope.relations for name in [column.name for column in item.columns or ()]}
+    added = tuple(column for column in windows if column.name.lower() not in names)
+    session = any(function_name(item, expressions.text) == "session_window" for item in written)
+    sets = next((name for kind, name in SETS.items() if clause.find(kind)), "")
+    return Grouping(keys, sets, session, scope.with_relations(Visible(None, added)) if added else scope)
+
+
+def _keys_of(clause: exp.Expr, select: exp.Select, expressions: Expressions) -> Iterator[exp.Expr]:
+    if clause.args.get("all"):
+        yield from (item.unalias() for item in select.expressions if not is_aggregate(item, expressions.text))
+    for item in clause.expressions:
+        yield from _parts(item)
+
+
+def _parts(item: exp.Expr) -> Iterator[exp.Expr]:
+    """The keys within grouping sets, or the key itself."""
+    if isinstance(item, (*SETS, exp.Tuple)):
+        for part in item.expressions:
+            yield from _parts(part)
+    elif isinstance(item, exp.Paren):
+        yield from _parts(item.this)
+    else:
+        yield item
+
+
+def _key(item: exp.Expr, select: exp.Select, scope: Scope, expressions: Expressions) -> Key:
+    meant = _meant(item, select, scope).unalias()
+    expressions.check(meant, scope)
+    column = expressions.column(meant, scope)
+    found = scope.resolve(parts_of(meant)) if parts_of(meant) else None
+    is_column = isinstance(found, Resolved) and not found.fields
+    window = function_name(meant, expressions.text) in TIME_WINDOWS
+    return Key(expressions.text.written(meant), column, is_column or window, expressions.text.where(item))
+
+
+def _meant(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
+    """What a key stands for: an ordinal and an alias mean an item of the select list."""
+    if isinstance(item, exp.Literal) and not item.is_string and str(item.this).isdigit():
+        at = int(item.this) - 1
+        return select.expressions[at] if 0 <= at < len(select.expressions) else item
+    parts = parts_of(item)
+    if len(parts) == 1 and isinstance(scope.resolve(parts), Missing):
+        for chosen in select.expressions:
+            if isinstance(chosen, exp.Alias) and chosen.alias.lower() == parts[0].lower():
+                return chosen
+    return item

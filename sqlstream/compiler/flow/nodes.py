@@ -1,0 +1,253 @@
+"""The operators of a query as a tree of frozen values, the way Spark's analyser would see them.
+
+The tree of a model holds the trees of the models it reads, so it reaches from the sources to the sink. What cannot be
+known without Spark is None, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlstream.project.types import DataType
+
+
+@dataclass(frozen=True)
+class Where:
+    """A place in compiled SQL: the model's unique id, and an offset in characters from 0."""
+
+    model: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class EventTime:
+    """The watermark of a column: its delay as written, and where it is declared (None: by the source)."""
+
+    delay: str
+    where: Where | None
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Where a column stopped carrying the watermark that it is made from: the expression's place and its text."""
+
+    where: Where
+    expression: str
+    column: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of an operator's output.
+
+    `type` is None where it is not known. `event_time` is the watermark that it carries. `lost` says why it carries
+    none although it is made from a column that does. `origins` are the columns of sources, seeds or static tables it
+    is made from, as (node id, column). `window` says that it is a time window's struct. `holds_time` says that a part
+    of it may carry a watermark: Spark keeps it on a field of a struct.
+    """
+
+    name: str
+    type: DataType | None = None
+    event_time: EventTime | None = None
+    lost: Lost | None = None
+    origins: frozenset[tuple[str, str]] = frozenset()
+    window: bool = False
+    holds_time: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One operator. `columns` are those of its output, None where they are not known; `where` is its place."""
+
+    where: Where
+    columns: tuple[Column, ...] | None
+    children: tuple[Node, ...] = ()
+    subqueries: tuple[Subquery, ...] = ()
+
+    @cached_property
+    def streaming(self) -> bool:
+        """Whether its rows come from a stream."""
+        return any(child.streaming for child in self.children)
+
+    def walk(self, *ends: type[Node]) -> Iterator[Node]:
+        """Gives this operator and all below it once each, from the top down, the queries in its expressions aside.
+
+        What lies below an operator of one of the kinds `ends` is left out.
+        """
+        seen: set[int] = set()
+        waiting: list[Node] = [self]
+        while waiting:
+            node = waiting.pop()
+            if id(node) not in seen:
+                seen.add(id(node))
+                yield node
+                waiting += () if isinstance(node, ends) else reversed(node.children)
+
+
+@dataclass(frozen=True)
+class Subquery:
+    """A query within an expression: `kind` is `scalar`, `in` or `exists`."""
+
+    kind: str
+    node: Node
+    where: Where
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan(Node):
+    """The rows of a source, a seed, or anything else that is read: `node_id` is None for what the project does not
+    declare (a catalog's table, VALUES, `range(10)`).
+    """
+
+    node_id: str | None
+    stream: bool
+
+    @cached_property
+    def streaming(self) -> bool:
+        """Whether it is a stream."""
+        return self.stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class View(Node):
+    """The rows of another model, whose tree is the only child."""
+
+    model: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class With(Node):
+    """A query, the first child, and those of its CTEs that it does not read, which Spark checks all the same."""
+
+    @cached_property
+    def streaming(self) -> bool:
+        """Whether the query itself reads a stream."""
+        return self.children[0].streaming
+
+
+@dataclass(frozen=True, kw_only=True)
+class CteReference(Node):
+    """The rows of a CTE, whose tree is the only child. Spark's checks of what lies below an operator end here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project(Node):
+    """A select list over one child, or over none (`select 1`)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter(Node):
+    """A WHERE, HAVING or QUALIFY."""
+
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watermark(Node):
+    """A watermark on a column of the child: by a clause, or by the source's `watermark:`."""
+
+    event_time: EventTime
+    column: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function in an expression: its name in lower case, whether it has DISTINCT, its text, and its place."""
+
+    name: str
+    distinct: bool
+    text: str
+    where: Where
+
+
+@dataclass(frozen=True)
+class Key:
+    """A grouping key: its text, the column that it gives, and its place.
+
+    `is_column` says that it is a column as it is; Spark looks for the watermark only on those and on time windows.
+    """
+
+    text: str
+    column: Column
+    is_column: bool
+    where: Where
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregate(Node):
+    """GROUP BY or aggregate functions (`kind` is `group`), or SELECT DISTINCT and UNION (`distinct`).
+
+    `sets` is `rollup`, `cube`, `grouping sets` or empty. `session` says that a key is a session window.
+    """
+
+    keys: tuple[Key, ...]
+    functions: tuple[Call, ...] = ()
+    kind: str = "group"
+    sets: str = ""
+    session: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Join(Node):
+    """Two children joined: `kind` is inner, left, right, full, left semi, left anti, cross or asof.
+
+    `time_in_keys` says that a column that carries a watermark is among those that must be equal. `bounded` are the
+    sides, `left` and `right`, whose rows the other side's watermark lets go: a condition says how much older than the
+    other side's event time theirs may be. `has_equality` says that the condition, or a WHERE above it, has columns of
+    both sides equal. Each is None where that cannot be known.
+    """
+
+    kind: str
+    time_in_keys: bool | None
+    bounded: frozenset[str] | None
+    has_equality: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetOperation(Node):
+    """UNION, EXCEPT (also MINUS) or INTERSECT of two children; `kind` is in lower case."""
+
+    kind: str
+    distinct: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sort(Node):
+    """An ORDER BY of the whole query, or SORT BY, CLUSTER BY (`is_global` False)."""
+
+    is_global: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit(Node):
+    """A LIMIT, or an OFFSET (`is_offset`)."""
+
+    is_offset: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample(Node):
+    """A TABLESAMPLE."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowFunctions(Node):
+    """Functions with OVER."""
+
+    functions: tuple[Call, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generate(Node):
+    """LATERAL VIEW, or a generator such as `explode` in a select list."""
+
+    function: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opaque(Node):
+    """What the flow does not follow: `reason` says what it is, such as PIVOT or TRANSFORM. Its columns are unknown."""
+
+    reason: str

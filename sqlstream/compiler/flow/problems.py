@@ -1,0 +1,87 @@
+"""What is wrong with a name, in words."""
+
+from __future__ import annotations
+
+from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved
+from sqlstream.compiler.flow.spark_functions import ALL
+from sqlstream.compiler.problem import SqlProblem
+from sqlstream.project.nearest import did_you_mean, nearest
+from sqlstream.project.types import Array, Struct
+from sqlstream.project.wording import quoted, quoted_list
+
+
+def name_problem(found: Missing | Ambiguous, parts: tuple[str, ...], offset: int) -> SqlProblem:
+    """Returns the problem of a name that means nothing, or several things."""
+    written = ".".join(parts)
+    if isinstance(found, Ambiguous):
+        return SqlProblem(
+            offset,
+            "ambiguous-column",
+            f"{quoted(written)} is a column of more than one relation",
+            f"{quoted_list(found.relations)} have a column of that name",
+            f"write for example {quoted(f'{found.relations[0]}.{written}')}",
+        )
+    if found.relation is not None:
+        return SqlProblem(
+            offset,
+            "unknown-column",
+            f"{quoted(parts[1])} is not a column of {quoted(found.relation.name or '')}",
+            f"{quoted(found.relation.name or '')} has {quoted_list(found.candidates, most=20)}",
+            did_you_mean(parts[1], found.candidates),
+        )
+    if len(parts) > 1:
+        return SqlProblem(
+            offset,
+            "unknown-column",
+            f"{quoted(parts[0])} is neither a relation nor a column here",
+            f"the columns here are {quoted_list(found.candidates, most=20)}",
+            did_you_mean(parts[0], found.candidates),
+        )
+    return SqlProblem(
+        offset,
+        "unknown-column",
+        f"{quoted(written)} is not a column here",
+        f"the columns here are {quoted_list(found.candidates, most=20)}" if found.candidates else "no relation is read",
+        did_you_mean(written, found.candidates),
+    )
+
+
+def field_problem(found: Resolved, offset: int) -> SqlProblem | None:
+    """Returns the problem of the first field that its struct does not have; None where all is well or not known."""
+    kind, path = found.column.type, found.column.name
+    for name in found.fields:
+        struct = kind.element if isinstance(kind, Array) else kind
+        if not isinstance(struct, Struct):
+            return None
+        field = struct.field(name)
+        if field is None:
+            names = [item.name for item in struct.fields]
+            why = f"its fields are {quoted_list(names, most=20)}"
+            return SqlProblem(
+                offset, "unknown-field", f"{quoted(path)} has no field {quoted(name)}", why, did_you_mean(name, names)
+            )
+        kind, path = field.type, f"{path}.{name}"
+    return None
+
+
+def function_problem(name: str, offset: int) -> SqlProblem:
+    """Returns the problem of a function that Spark does not have."""
+    close = nearest(name, sorted(ALL))
+    return SqlProblem(
+        offset,
+        "unknown-function",
+        f"{quoted(name)} is not a function of Spark's",
+        "the target adds no packages, jars or extensions that could bring it",
+        f"did you mean {' or '.join(map(quoted, close))}?" if close else "Spark's SQL reference lists its functions",
+    )
+
+
+def count_problem(left: int, right: int, offset: int) -> SqlProblem:
+    """Returns the problem of a set operation whose queries differ in their number of columns."""
+    return SqlProblem(
+        offset,
+        "column-count",
+        f"the first query has {left} columns and this one has {right}",
+        "UNION, EXCEPT and INTERSECT put the columns of their queries one below the other",
+        "select the same columns in both; null as name stands for one that is missing",
+    )

@@ -1,0 +1,235 @@
+"""What FROM gives: its relations with their joins and watermarks, and the names in sight after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow.conditions import Sides, bounded_sides, has_equality, has_time_key
+from sqlstream.compiler.flow.expressions import Expressions
+from sqlstream.compiler.flow.nodes import (
+    Column,
+    EventTime,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Opaque,
+    Sample,
+    Scan,
+    Subquery,
+    Watermark,
+)
+from sqlstream.compiler.flow.scope import Resolved, Scope, Visible
+from sqlstream.compiler.flow.types_of import generator_columns
+from sqlstream.compiler.parse import FIRST_SAMPLE, ParsedSql, WatermarkClause
+from sqlstream.project.types import Primitive
+
+KINDS = {"": "inner", "left": "left", "right": "right", "full": "full"}
+"""The side of a join, as sqlglot has it, and its kind."""
+
+
+@dataclass(frozen=True)
+class From:
+    """The relations of a FROM so far: their tree, and the scope in which expressions over them are read."""
+
+    node: Node
+    scope: Scope
+
+
+@dataclass(frozen=True)
+class FromReader:
+    """Reads FROM clauses of one text. `open_query` builds a subquery's tree, `views` are the relations by name."""
+
+    parsed: ParsedSql
+    expressions: Expressions
+    open_query: Callable[[exp.Query, Scope, Mapping[str, Node]], Node]
+
+    def read(self, select: exp.Select, outer: Scope | None, views: Mapping[str, Node]) -> From | None:
+        """Returns what the FROM of `select` gives, None where it has none."""
+        clause = select.args.get("from_")
+        if clause is None:
+            return None
+        found = self._relation(clause.this, Scope(outer=outer), views)
+        filtered = select.args.get("where") is not None
+        for join in select.args.get("joins") or ():
+            found = self._join(found, join, views, filtered=filtered)
+        for lateral in select.args.get("laterals") or ():
+            found = self._lateral(found, lateral, views)
+        return found
+
+    def _relation(self, node: exp.Expr, scope: Scope, views: Mapping[str, Node]) -> From:
+        """One relation with its own joins, alias, sample and watermark."""
+        if isinstance(node, exp.Paren) or (isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query)):
+            found = self._relation(node.this, scope, views)
+        else:
+            found = From(self._rows(node, scope, views), scope)
+        alias = node.args.get("alias")
+        name = alias.name if isinstance(alias, exp.TableAlias) and alias.this else node.name or None
+        rows = self._renamed(found.node, alias)
+        if node.args.get("pivots"):
+            rows = Opaque(where=self.expressions.text.where(node), columns=None, children=(rows,), reason="PIVOT")
+        rows = self._sampled(rows, node)
+        clause = self._clause(node, alias)
+        if clause is not None:
+            rows = self._watermark(rows, clause, name)
+        parenthesised = found.scope.relations and not (alias and alias.this)
+        seen = found.scope if parenthesised else replace(scope, relations=(Visible(name, rows.columns),))
+        result = From(rows, seen)
+        for join in node.args.get("joins") or ():
+            result = self._join(result, join, views, filtered=True)
+        return result
+
+    def _rows(self, node: exp.Expr, scope: Scope, views: Mapping[str, Node]) -> Node:
+        where = self.expressions.text.where(node)
+        if isinstance(node, exp.Subquery):
+            return self.open_query(node.this, Scope(outer=scope.outer), views)
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            known = None if node.args.get("db") else views.get(node.name.lower())
+            return known or Scan(where=where, columns=None, node_id=None, stream=False)
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "range":
+            return Scan(where=where, columns=(Column("id", Primitive("bigint")),), node_id=None, stream=False)
+        return Scan(where=where, columns=None, node_id=None, stream=False)
+
+    def _renamed(self, node: Node, alias: exp.Expr | None) -> Node:
+        """The rows under the column names of `t(a, b)`."""
+        names = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
+        if not names:
+            return node
+        if node.columns is None or len(node.columns) != len(names):
+            return replace(node, columns=tuple(Column(name) for name in names))
+        return replace(node, columns=tuple(replace(c, name=n) for c, n in zip(node.columns, names, strict=True)))
+
+    def _sampled(self, rows: Node, node: exp.Expr) -> Node:
+        sample = node.args.get("sample")
+        if sample is None or _marker(sample) is not None:
+            return rows
+        where = self.expressions.text.where(node)
+        if sample.args.get("size"):
+            return Limit(where=where, columns=rows.columns, children=(rows,), is_offset=False)
+        return Sample(where=where, columns=rows.columns, children=(rows,))
+
+    def _clause(self, node: exp.Expr, alias: exp.Expr | None) -> WatermarkClause | None:
+        """The watermark clause of a relation: see `ParsedSql` for the keys."""
+        keys: list[int | None] = [_marker(node.args["sample"])] if node.args.get("sample") else []
+        if isinstance(alias, exp.TableAlias) and alias.this:
+            keys.append(alias.this.meta.get("start"))
+        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            keys.append(node.this.meta.get("start"))
+        clauses = [self.parsed.watermarks.get(key) for key in keys if key is not None]
+        return next((clause for clause in clauses if clause is not None), None)
+
+    def _watermark(self, rows: Node, clause: WatermarkClause, name: str | None) -> Node:
+        """The rows with the watermark of `clause`, which takes the place of any other."""
+        where = replace(self.expressions.text.where(exp.Null()), offset=clause.start)
+        time = EventTime(clause.delay, where)
+        parts = tuple(part.strip().strip("`") for part in clause.expression.split("."))
+        found = Scope((Visible(name, rows.columns),)).resolve(parts) if clause.name is None else None
+        marked = found.column.name if isinstance(found, Resolved) and not found.fields else None
+        columns = rows.columns
+        if columns is not None:
+            columns = tuple(replace(c, event_time=time if c.name == marked else None) for c in columns)
+            if marked is None:
+                columns = (*columns, Column(clause.name or parts[-1], Primitive("timestamp"), time))
+        named = marked or clause.name or parts[-1]
+        return Watermark(where=where, columns=columns, children=(rows,), event_time=time, column=named)
+
+    def _join(self, left: From, join: exp.Join, views: Mapping[str, Node], *, filtered: bool) -> From:
+        """One join; a WHERE above it (`filtered`) may hold a part of its condition."""
+        if isinstance(join.this, exp.Lateral):
+            return self._lateral(left, join.this, views)
+        right = self._relation(join.this, Scope(outer=left.scope.outer), views)
+        kind = _join_kind(join)
+        using = [column.name.lower() for column in join.args.get("using") or ()]
+        if (join.args.get("method") or "").upper() == "NATURAL":
+            using = _common(left.node.columns, right.node.columns)
+        scope = _joined(left.scope, right.scope, kind, using)
+        condition = join.args.get("on")
+        if condition is not None:
+            self.expressions.check(condition, left.scope.with_relations(*right.scope.relations))
+        sides = Sides(left.scope, right.scope)
+        node = Join(
+            where=self.expressions.text.where(join),
+            columns=_all_columns(scope),
+            children=(left.node, right.node),
+            kind=kind,
+            time_in_keys=has_time_key(condition, using, sides),
+            bounded=bounded_sides(condition, sides),
+            has_equality=has_equality(condition, using, sides, filtered=filtered),
+        )
+        return From(node, scope)
+
+    def _lateral(self, left: From, lateral: exp.Lateral, views: Mapping[str, Node]) -> From:
+        alias = lateral.args.get("alias")
+        function = lateral.this
+        names = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
+        name = alias.name if alias is not None and alias.this else None
+        queries: tuple[Subquery, ...] = ()
+        if isinstance(function, exp.Subquery):
+            inner = self.open_query(function.this, Scope(outer=left.scope), views)
+            queries = (Subquery("lateral", inner, self.expressions.text.where(function)),)
+            columns = self._renamed(inner, alias).columns
+        else:
+            self.expressions.check(function, left.scope)
+            columns = self._generated(function, left.scope, names)
+        scope = left.scope.with_relations(Visible(name, columns))
+        where = self.expressions.text.where(lateral)
+        return From(
+            Generate(
+                where=where,
+                columns=_all_columns(scope),
+                children=(left.node,),
+                subqueries=queries,
+                function=function.sql("spark"),
+            ),
+            scope,
+        )
+
+    def _generated(self, function: exp.Expr, scope: Scope, names: list[str]) -> tuple[Column, ...] | None:
+        """The columns of a generator, under `names` where they are given."""
+        made = generator_columns(
+            function, lambda part: self.expressions.type_of_name(part, scope), self.expressions.text.sql
+        )
+        source = replace(self.expressions.column(function, scope, "generated"), type=None, lost=None)
+        if made is not None and (not names or len(names) == len(made)):
+            return tuple(
+                replace(source, name=names[at] if names else name, type=kind) for at, (name, kind) in enumerate(made)
+            )
+        return tuple(replace(source, name=name) for name in names) or None
+
+
+def _marker(sample: exp.Expr) -> int | None:
+    size = sample.args.get("size")
+    rows = int(size.this) if isinstance(size, exp.Literal) and str(size.this).isdigit() else 0
+    return rows if rows >= FIRST_SAMPLE else None
+
+
+def _join_kind(join: exp.Join) -> str:
+    side, kind = (join.side or "").lower(), (join.kind or "").lower()
+    if kind in ("semi", "anti"):
+        return f"left {kind}"
+    return "cross" if kind == "cross" else KINDS.get(side, "inner")
+
+
+def _common(left: tuple[Column, ...] | None, right: tuple[Column, ...] | None) -> list[str]:
+    names = {column.name.lower() for column in right or ()}
+    return [column.name.lower() for column in left or () if column.name.lower() in names]
+
+
+def _joined(left: Scope, right: Scope, kind: str, using: list[str]) -> Scope:
+    if kind in ("left semi", "left anti"):
+        return left
+    merged = frozenset(using)
+    return left.with_relations(*(replace(item, merged=item.merged | merged) for item in right.relations))
+
+
+def _all_columns(scope: Scope) -> tuple[Column, ...] | None:
+    """What `select *` gives: the columns of USING once."""
+    columns: list[Column] = []
+    for relation in scope.relations:
+        if relation.columns is None:
+            return None
+        columns += [column for column in relation.columns if column.name.lower() not in relation.merged]
+    return tuple(columns)

@@ -1,0 +1,121 @@
+"""Which column a name means: Spark's resolution of `a.b.c` among the relations in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from sqlstream.compiler.flow.nodes import Column
+
+ANYWHERE = frozenset({"_metadata", "user", "current_user", "session_user"})
+"""Names that mean something where no relation has them: a file source's hidden column, and functions without `()`."""
+
+
+@dataclass(frozen=True)
+class Visible:
+    """A relation in FROM: the name that qualifies its columns, None where it has none, and its columns, None where they
+    are not known. `merged` are those that USING or NATURAL has made one with another relation's, in lower case.
+    """
+
+    name: str | None
+    columns: tuple[Column, ...] | None
+    merged: frozenset[str] = frozenset()
+
+    def named(self, name: str, *, qualified: bool) -> list[Column]:
+        """Returns the columns of that name; an unqualified one does not mean a merged column."""
+        if self.columns is None or (not qualified and name in self.merged):
+            return []
+        return [column for column in self.columns if column.name.lower() == name]
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A name's column, and the fields of it that the rest of the name asks for."""
+
+    column: Column
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A name that means nothing: `relation` where its first part names a relation, which has no such column.
+
+    `candidates` are the names that it could have been.
+    """
+
+    relation: Visible | None
+    candidates: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ambiguous:
+    """A name that means several columns, of the relations named."""
+
+    relations: tuple[str, ...]
+
+
+Resolution = Resolved | Missing | Ambiguous | None
+"""What a name means; None where it cannot be known."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The relations in sight, the aliases of the select list so far, and the scope around a subquery."""
+
+    relations: tuple[Visible, ...] = ()
+    aliases: dict[str, Column] = field(default_factory=dict)
+    outer: Scope | None = None
+
+    def with_relations(self, *more: Visible) -> Scope:
+        """Returns the scope with more relations."""
+        return replace(self, relations=(*self.relations, *more))
+
+    def resolve(self, parts: tuple[str, ...]) -> Resolution:
+        """Returns what the name with these parts means."""
+        names = tuple(part.lower() for part in parts)
+        found = self._here(names)
+        if not isinstance(found, Missing):
+            return found
+        if self.outer is not None:
+            return self.outer.resolve(parts)
+        return None if names[0] in ANYWHERE else found
+
+    def _here(self, names: tuple[str, ...]) -> Resolution:
+        for matches, used in (self._qualified(names), self._plain(names)):
+            if len(matches) > 1:
+                return Ambiguous(tuple(name or "?" for name, _ in matches))
+            if matches:
+                return Resolved(matches[0][1], names[used:])
+        if any(relation.columns is None for relation in self.relations):
+            return None
+        if names[0] in self.aliases:
+            return Resolved(self.aliases[names[0]], names[1:])
+        return self._missing(names)
+
+    def _qualified(self, names: tuple[str, ...]) -> tuple[list[tuple[str | None, Column]], int]:
+        if len(names) < 2:
+            return [], 2
+        return [
+            (relation.name, column)
+            for relation in self.relations
+            if relation.name is not None and relation.name.lower() == names[0]
+            for column in relation.named(names[1], qualified=True)
+        ], 2
+
+    def _plain(self, names: tuple[str, ...]) -> tuple[list[tuple[str | None, Column]], int]:
+        return [
+            (relation.name, column)
+            for relation in self.relations
+            for column in relation.named(names[0], qualified=False)
+        ], 1
+
+    def _missing(self, names: tuple[str, ...]) -> Missing:
+        named = [item for item in self.relations if item.name is not None and item.name.lower() == names[0]]
+        if len(names) > 1 and named:
+            return Missing(named[0], tuple(column.name for column in named[0].columns or ()))
+        return Missing(None, tuple(self._names()))
+
+    def _names(self) -> Iterator[str]:
+        for relation in self.relations:
+            yield from (column.name for column in relation.columns or ())
+        yield from (column.name for column in self.aliases.values())

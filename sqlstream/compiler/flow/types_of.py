@@ -1,0 +1,96 @@
+"""The type of an expression, as Spark's analyser would find it with its defaults: ANSI on, time zone UTC.
+
+What is not certain is None. Nullability is no part of it: whatever is found may be null.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow import (
+    aggregate_types,
+    cast_types,
+    choice_types,
+    collection_types,
+    literal_types,
+    nested_types,
+    number_types,
+    operator_types,
+    parsed_types,
+    text_types,
+    time_types,
+)
+from sqlstream.compiler.flow.fixed_types import FIXED
+from sqlstream.compiler.flow.generator_types import GENERATORS, Columns
+from sqlstream.compiler.flow.type_values import BIGINT, BOOLEAN, DOUBLE, INT, STRING
+from sqlstream.compiler.flow.typer import ColumnType, Handler, Rules, Typer
+from sqlstream.project.types import DataType
+
+_WITHOUT_PLACE: dict[type[exp.Expr], DataType] = {
+    exp.Chr: STRING,
+    exp.CurrentUser: STRING,
+    exp.StrPosition: INT,
+    exp.RowNumber: INT,
+    exp.Rank: INT,
+    exp.DenseRank: INT,
+    exp.Ntile: INT,
+    exp.Count: BIGINT,
+    exp.CumeDist: DOUBLE,
+    exp.PercentRank: DOUBLE,
+    exp.LogicalAnd: BOOLEAN,
+    exp.LogicalOr: BOOLEAN,
+}
+"""Nodes of one type that sqlglot makes without keeping where the function's name stands."""
+
+
+def _always(type_: DataType) -> Handler:
+    """Returns the rule for a node of one type."""
+    return lambda _typer, _node: type_
+
+
+_RULES = Rules(
+    fixed=FIXED,
+    by_name={
+        **aggregate_types.BY_NAME,
+        **choice_types.BY_NAME,
+        **collection_types.BY_NAME,
+        **number_types.BY_NAME,
+        **operator_types.BY_NAME,
+        **parsed_types.BY_NAME,
+        **text_types.BY_NAME,
+        **time_types.BY_NAME,
+    },
+    by_class={
+        **{node: _always(type_) for node, type_ in _WITHOUT_PLACE.items()},
+        **aggregate_types.BY_CLASS,
+        **cast_types.BY_CLASS,
+        **choice_types.BY_CLASS,
+        **collection_types.BY_CLASS,
+        **literal_types.BY_CLASS,
+        **nested_types.BY_CLASS,
+        **number_types.BY_CLASS,
+        **operator_types.BY_CLASS,
+        **parsed_types.BY_CLASS,
+        **text_types.BY_CLASS,
+        **time_types.BY_CLASS,
+    },
+)
+
+
+def type_of(node: exp.Expr, column_type: ColumnType, sql: str) -> DataType | None:
+    """Returns the type of an expression in a tree of sqlglot's, None where it is not certain.
+
+    `column_type` is asked for columns and scalar subqueries; `sql` is the text that was parsed, in which the nodes'
+    places are offsets: the names of functions are read from it, since sqlglot renames some.
+    """
+    return Typer(_RULES, column_type, sql).of(node)
+
+
+def generator_columns(node: exp.Expr, column_type: ColumnType, sql: str) -> Columns | None:
+    """Returns the columns of a generator, each with its name and type; None where they are not known.
+
+    A type is None where only the name is known. `stack` and `json_tuple` are among the generators.
+    """
+    typer = Typer(_RULES, column_type, sql)
+    generator = GENERATORS.get(typer.name(node))
+    return None if generator is None else generator(typer, node)

@@ -1,0 +1,169 @@
+"""A model's compiled SQL as sqlglot's tree, every position kept.
+
+sqlglot does not know Spark's streaming syntax. Before it reads a text, each piece of that syntax is written over with
+as many characters that it reads, so that an offset in the tree is an offset in the text. What cannot be read all the
+same is no error: Spark may read it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+
+from sqlstream.compiler.clauses import at, skip_parentheses
+from sqlstream.compiler.relations import Relation, find_relations
+from sqlstream.compiler.tokens import SqlTokenError, Tokens, tokenize
+
+WINDOW = "w_ndow"
+"""What stands for the word `window`, which sqlglot takes for the start of a WINDOW clause."""
+
+FIRST_SAMPLE = 770_000_000
+"""The watermark clause of a subquery without an alias becomes `TABLESAMPLE (n ROWS)`, n counting from here, which
+sqlglot keeps at its relation. No true sample has as many rows.
+"""
+
+
+@dataclass(frozen=True)
+class WatermarkClause:
+    """`WATERMARK expression [AS name] DELAY OF INTERVAL delay` at offset `start`; `expression_start` is the offset of
+    its expression.
+    """
+
+    start: int
+    expression: str
+    expression_start: int
+    name: str | None
+    delay: str
+
+
+@dataclass(frozen=True)
+class ParsedSql:
+    """A query as a tree, None where sqlglot cannot read it, and its watermark clauses.
+
+    A clause's key is the offset of its relation's alias, else of the table's name, else the rows of the TABLESAMPLE
+    that stands for it.
+    """
+
+    tree: exp.Query | None
+    watermarks: Mapping[int, WatermarkClause] = field(default_factory=dict)
+
+
+def parse_sql(sql: str) -> ParsedSql:
+    """Returns `sql` as a tree. Identifiers keep `start` and `end` in their `meta`.
+
+    Pipe syntax is not read: sqlglot makes CTEs of it, whose names and places the text does not have.
+    """
+    try:
+        tokens = tokenize(sql)
+    except SqlTokenError:
+        return ParsedSql(None)
+    if any(token.key == "|>" for token in tokens):
+        return ParsedSql(None)
+    overwriting = _Overwriting(sql, tokens)
+    overwriting.run()
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+    try:
+        trees = Spark().parse(overwriting.text)
+    except Exception:  # whatever goes wrong in a parser is no fault of the user's SQL
+        return ParsedSql(None)
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Query):
+        return ParsedSql(None)
+    for node in tree.find_all(exp.Identifier, exp.Anonymous):
+        if isinstance(node.this, str) and node.this.lower() == WINDOW:
+            node.set("this", "window")
+    return ParsedSql(tree, overwriting.watermarks)
+
+
+class _Overwriting:
+    """What is written over one text, piece by piece, and the watermark clauses that were found."""
+
+    def __init__(self, sql: str, tokens: Tokens) -> None:
+        self._sql = sql
+        self._tokens = tokens
+        self._starts = {token.start: index for index, token in enumerate(tokens)}
+        self._ends = {token.end: index for index, token in enumerate(tokens)}
+        self._characters = list(sql)
+        self.watermarks: dict[int, WatermarkClause] = {}
+
+    @property
+    def text(self) -> str:
+        """The text as it is now."""
+        return "".join(self._characters)
+
+    def run(self) -> None:
+        """Writes over every word `window` that starts no WINDOW clause, and over Spark's clauses at each relation."""
+        for index, token in enumerate(self._tokens):
+            if token.key == "WINDOW" and at(self._tokens, index + 2).key != "AS":
+                self._put(token.start, token.end, WINDOW)
+        for relation in find_relations(self._tokens):
+            if relation.name is not None:
+                self._stream(relation)
+                self._options(relation)
+            if relation.has_watermark:
+                self._watermark(relation)
+
+    def _put(self, start: int, end: int, text: str = "") -> None:
+        self._characters[start:end] = text.ljust(end - start)
+
+    def _stream(self, relation: Relation) -> None:
+        """`STREAM name` and `STREAM(name)` become `name`."""
+        index = self._starts[relation.name_start]
+        while at(self._tokens, index - 1).key == ".":
+            index -= 2
+        before = at(self._tokens, index - 1)
+        if before.key == "(" and at(self._tokens, index - 2).key == "STREAM":
+            closing = at(self._tokens, self._ends[relation.name_end] + 1)
+            self._put(before.start, before.end)
+            self._put(closing.start, closing.end)
+            before = self._tokens[index - 2]
+        if before.key == "STREAM" and before.start != relation.name_start:
+            self._put(before.start, before.end)
+
+    def _options(self, relation: Relation) -> None:
+        """Blanks `IDENTIFIED BY name` and `WITH (...)` behind a name."""
+        index = self._ends[relation.name_end] + 1
+        last = self._ends[relation.primary_end]
+        while index <= last:
+            key, after = self._tokens[index].key, index + 1
+            if key == "IDENTIFIED":
+                after = index + 3
+            elif key == "WITH":
+                after = skip_parentheses(self._tokens, index + 1)
+            if key in ("IDENTIFIED", "WITH"):
+                self._put(self._tokens[index].start, self._tokens[after - 1].end)
+            index = after
+
+    def _watermark(self, relation: Relation) -> None:
+        first, after = self._ends[relation.primary_end] + 1, self._ends[relation.alias_at] + 1
+        clause = self._clause(first, after)
+        alias = after + 1 if at(self._tokens, after).key == "AS" else after
+        text = ""
+        if relation.alias is not None:
+            key = self._tokens[alias].start
+        elif relation.name is not None:
+            key = relation.name_start
+        else:
+            key = FIRST_SAMPLE + len(self.watermarks)
+            text = f"TABLESAMPLE ({key} ROWS)"
+        self.watermarks[key] = clause
+        self._put(clause.start, relation.alias_at, text)
+
+    def _clause(self, first: int, after: int) -> WatermarkClause:
+        """The clause whose tokens are those from `first` up to, not including, `after`."""
+        tokens, delay = self._tokens, first + 1
+        while tokens[delay].key != "DELAY" or at(tokens, delay + 1).key != "OF":
+            delay = skip_parentheses(tokens, delay) if tokens[delay].key == "(" else delay + 1
+        named = delay - first > 3 and tokens[delay - 2].key == "AS"
+        start, end = tokens[first + 1].start, tokens[delay - 3 if named else delay - 1].end
+        return WatermarkClause(
+            start=tokens[first].start,
+            expression=self._sql[start:end],
+            expression_start=start,
+            name=tokens[delay - 1].name if named else None,
+            delay=self._sql[tokens[delay + 3].start : tokens[after - 1].end],
+        )

@@ -1,0 +1,40 @@
+"""What a rule on a streaming query gets, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlstream.compiler.flow.nodes import Node, Where
+from sqlstream.errors import Severity
+
+N = TypeVar("N", bound=Node)
+
+
+@dataclass(frozen=True)
+class Query:
+    """The query of terminal model `model`: its tree and its output mode. `names` are those of all models by id."""
+
+    model: str
+    node: Node
+    mode: str
+    names: Mapping[str, str]
+
+    def all(self, *kinds: type[N]) -> Iterator[N]:
+        """Gives each operator of one of `kinds`."""
+        for node in self.node.walk():
+            if isinstance(node, kinds):
+                yield node
+
+
+@dataclass(frozen=True)
+class QueryProblem:
+    """A finding without its location: `where` is the part of a model's SQL that is wrong."""
+
+    where: Where
+    code: str
+    message: str
+    why: str
+    fix: str
+    severity: Severity = Severity.ERROR

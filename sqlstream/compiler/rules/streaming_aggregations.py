@@ -1,0 +1,175 @@
+"""Rules on aggregations: when their rows can come out, and what may follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.flow.nodes import Aggregate, Column, CteReference, Join, Lost, Node, SetOperation
+from sqlstream.compiler.rules.query import Query, QueryProblem
+
+
+def unfinished_groups(query: Query) -> Iterator[QueryProblem]:
+    """In append mode a group comes out when the watermark has passed it: a key must carry one."""
+    if query.mode != "append":
+        return
+    for node in query.all(Aggregate):
+        known = node.children[0].columns is not None and not any(key.column.holds_time for key in node.keys)
+        if not node.streaming or not known or any(key.is_column and key.column.event_time for key in node.keys):
+            continue
+        if node.kind == "distinct" and node.columns is None:
+            continue
+        what = "SELECT DISTINCT" if node.kind == "distinct" else "an aggregation"
+        why, fix = _reason(node, query)
+        yield QueryProblem(
+            node.where,
+            "append-without-watermark",
+            f"{what} in append mode has no watermark on what it groups by",
+            why,
+            fix,
+        )
+
+
+def _reason(node: Aggregate, query: Query) -> tuple[str, str]:
+    lost = _lost(node)
+    if lost is not None:
+        model = query.names.get(lost.where.model, "")
+        why = (
+            f"`{lost.column}` carries a watermark, and `{lost.expression}` in `{model}` does not: only the column "
+            "itself and time windows over it do"
+        )
+        fix = f"let `{model}` keep `{lost.column}` as it is under a name of its own, and group by a window over that"
+        return why, fix
+    times = [column.name for column in node.children[0].columns or () if column.event_time]
+    rule = "a group comes out when the watermark has passed its event time, so one of the keys must be the event time"
+    if times:
+        return f"{rule}; it groups by {_keys(node)}", f"add window({times[0]}, '10 minutes') to GROUP BY"
+    fix = (
+        "add /*+ WATERMARK(event_time, '10 minutes') */ after SELECT and window(event_time, '10 minutes') to GROUP BY, "
+        "or use output_mode='update'"
+    )
+    return f"{rule}, with a watermark", fix
+
+
+def _lost(node: Aggregate) -> Lost | None:
+    columns: list[Column] = [key.column for key in node.keys]
+    for column in columns:
+        if column.lost is not None:
+            return column.lost
+    return None
+
+
+def _keys(node: Aggregate) -> str:
+    return ", ".join(f"`{key.text}`" for key in node.keys) or "nothing"
+
+
+def subtractions(query: Query) -> Iterator[QueryProblem]:
+    """EXCEPT keeps each row once, as DISTINCT does: in append mode it needs a watermark as well."""
+    if query.mode != "append":
+        return
+    for node in query.all(SetOperation):
+        columns = node.children[0].columns
+        left, right = (child.streaming for child in node.children)
+        without = columns is not None and not any(column.event_time for column in columns)
+        if node.kind == "except" and left and not right and without:
+            yield QueryProblem(
+                node.where,
+                "append-without-watermark",
+                "EXCEPT in append mode has no watermark among its columns",
+                "it keeps each row once, as DISTINCT does, and a row comes out when the watermark has passed it",
+                "use a left anti join with the static table, which needs none",
+            )
+
+
+def complete_without_aggregation(query: Query) -> Iterator[QueryProblem]:
+    """Complete mode writes the whole result each time, which only an aggregation keeps."""
+    if query.mode != "complete":
+        return
+    nodes = list(query.node.walk())
+    if any(node.columns is None for node in nodes) or any(_is_streaming_aggregate(node) for node in nodes):
+        return
+    yield QueryProblem(
+        query.node.where,
+        "complete-without-aggregation",
+        f"`{query.model}` streams in complete mode and aggregates no stream",
+        "complete mode writes the whole result in each batch, which Spark keeps for aggregations only",
+        "use output_mode='append'",
+    )
+
+
+def distinct_functions(query: Query) -> Iterator[QueryProblem]:
+    """Aggregate functions with DISTINCT would keep every value for ever."""
+    for node in query.all(Aggregate):
+        if not node.streaming:
+            continue
+        for call in node.functions:
+            if call.distinct:
+                fix = "use approx_count_distinct" if call.name == "count" else "use collect_set, and compute from it"
+                yield QueryProblem(
+                    call.where,
+                    "distinct-aggregate",
+                    f"`{call.text}` cannot run on a stream",
+                    "Spark refuses DISTINCT in the aggregate functions of a streaming query",
+                    f"{fix}; or SELECT DISTINCT in a model below, with a watermark",
+                )
+
+
+def stateful_after_aggregation(query: Query) -> Iterator[QueryProblem]:
+    """Outside append mode an aggregation changes rows that it has given: nothing stateful may follow."""
+    if query.mode == "append":
+        return
+    for node in query.node.walk():
+        if not _is_stateful(node):
+            continue
+        below = (item for child in node.children for item in child.walk(CteReference))
+        if any(map(_is_streaming_aggregate, below)):
+            yield QueryProblem(
+                node.where,
+                "several-aggregations",
+                f"`{query.model}` aggregates or joins the result of an aggregation in {query.mode} mode",
+                "in that mode the first one gives a row again each time it changes, and the second one would count it "
+                "each time",
+                "use output_mode='append' with a watermark, or write the first result into a sink and read that",
+            )
+            return
+
+
+def session_windows(query: Query) -> Iterator[QueryProblem]:
+    """Sessions cannot be updated, since they merge; and Spark needs a key beside them."""
+    for node in query.all(Aggregate):
+        if not node.streaming or not node.session:
+            continue
+        if query.mode == "update":
+            yield QueryProblem(
+                node.where,
+                "session-window",
+                "a session window is not possible in update mode",
+                "two sessions become one when a row between them comes, and what was written cannot be taken back",
+                "use output_mode='append' with a watermark, or 'complete'",
+            )
+        elif len(node.keys) == 1:
+            yield QueryProblem(
+                node.where,
+                "session-window",
+                "a session window is the only key of an aggregation",
+                "Spark refuses sessions over all rows of a stream together",
+                "group by another column beside it, such as the user or the device",
+            )
+
+
+def _is_streaming_aggregate(node: Node) -> bool:
+    return isinstance(node, Aggregate) and node.streaming
+
+
+def _is_stateful(node: Node) -> bool:
+    joins = isinstance(node, Join) and all(child.streaming for child in node.children)
+    return joins or _is_streaming_aggregate(node)
+
+
+RULES = (
+    unfinished_groups,
+    subtractions,
+    complete_without_aggregation,
+    distinct_functions,
+    stateful_after_aggregation,
+    session_windows,
+)

@@ -1,0 +1,96 @@
+"""Rules on joins: which sides may stream, and what an outer join of two streams needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.flow.nodes import Join
+from sqlstream.compiler.rules.query import Query, QueryProblem
+
+KEPT = {"left": "left", "right": "right", "full": "left or right", "left semi": "left"}
+"""The side of which an outer join of two streams must know when a row can match no more."""
+
+STATIC_SIDES = {"left": (True,), "left semi": (True,), "left anti": (True,), "right": (False,), "full": (True, False)}
+"""The joins whose left side (True) or right side (False) must not be static where the other one streams."""
+
+
+def static_sides(query: Query) -> Iterator[QueryProblem]:
+    """A static table cannot be the kept side of an outer join with a stream."""
+    for node in query.all(Join):
+        left, right = (child.streaming for child in node.children)
+        if left == right or (not left) not in STATIC_SIDES.get(node.kind, ()):
+            continue
+        side = "left" if not left else "right"
+        yield QueryProblem(
+            node.where,
+            "static-outer-join",
+            f"a {node.kind} join keeps the rows of a static table on its {side} side, and its other side is a stream",
+            "whether a static row has no match is known only when the stream ends, which it never does",
+            "use an inner join, or let the stream be the side that is kept",
+        )
+
+
+def anti_joins(query: Query) -> Iterator[QueryProblem]:
+    """Two streams have no anti join."""
+    for node in query.all(Join):
+        if node.kind == "left anti" and all(child.streaming for child in node.children):
+            yield QueryProblem(
+                node.where,
+                "stream-anti-join",
+                "a left anti join with a stream on its right side is not possible",
+                "whether a row has no match is known only when the right stream ends",
+                "use a left join with watermarks and a time bound, and keep the rows whose right side is null",
+            )
+
+
+def join_modes(query: Query) -> Iterator[QueryProblem]:
+    """Two streams are joined in append mode; inner and semi joins in update mode as well."""
+    for node in query.all(Join):
+        if not all(child.streaming for child in node.children):
+            continue
+        plain = node.kind in ("inner", "cross", "left semi")
+        if query.mode == "complete" or (query.mode == "update" and not plain):
+            yield QueryProblem(
+                node.where,
+                "stream-join-mode",
+                f"a {node.kind} join of two streams is not possible in {query.mode} mode",
+                "what a join has written does not change any more, so it is only ever added to",
+                "use output_mode='append'",
+            )
+
+
+def outer_joins(query: Query) -> Iterator[QueryProblem]:
+    """An outer join of two streams must know when a row can match no more."""
+    for node in query.all(Join):
+        if node.kind not in KEPT or not all(child.streaming for child in node.children):
+            continue
+        if node.time_in_keys is not False or node.bounded is None:
+            continue
+        fits = node.bounded if node.kind == "full" else node.bounded & {KEPT[node.kind]}
+        if not fits:
+            other = "right" if KEPT[node.kind] == "left" else "left"
+            yield QueryProblem(
+                node.where,
+                "outer-join-without-bound",
+                f"a {node.kind} join of two streams has no bound in time",
+                f"a {KEPT[node.kind]} row without a match comes out when the watermark of the other side has passed "
+                "it, so Spark needs that watermark and a condition on both times",
+                f"give the {other} side a watermark, and add a condition such as "
+                f"{other}.event_time <= {KEPT[node.kind].split()[0]}.event_time + interval 1 hour",
+            )
+
+
+def equalities(query: Query) -> Iterator[QueryProblem]:
+    """Two streams are joined by a key: Spark finds each row's matches in its state by that."""
+    for node in query.all(Join):
+        if node.has_equality is False and all(child.streaming for child in node.children):
+            yield QueryProblem(
+                node.where,
+                "join-without-key",
+                "a join of two streams has no equality of columns of both",
+                "Spark looks for matches in the state of a join by key, and fails in the first batch without one",
+                "add a condition such as a.id = b.id",
+            )
+
+
+RULES = (static_sides, anti_joins, join_modes, equalities, outer_joins)

@@ -1,0 +1,128 @@
+"""Rules on what a stream cannot do: order, count off, sample, look over rows, subtract and intersect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.flow.nodes import (
+    Aggregate,
+    CteReference,
+    Limit,
+    Node,
+    Sample,
+    SetOperation,
+    Sort,
+    WindowFunctions,
+)
+from sqlstream.compiler.rules.query import Query, QueryProblem
+
+RANKING = frozenset({"row_number", "rank", "dense_rank"})
+"""Functions that most often look for the latest row of a key."""
+
+
+def window_functions(query: Query) -> Iterator[QueryProblem]:
+    """Functions with OVER look at rows that have not come yet."""
+    for node in query.all(WindowFunctions):
+        if not node.streaming:
+            continue
+        for call in node.functions:
+            fix = "use an aggregation by a time window: group by window(...)"
+            if call.name in RANKING:
+                fix = "for the latest row of a key: max_by(struct(*), event_time) ... group by key"
+            yield QueryProblem(
+                call.where,
+                "window-function",
+                f"`{call.name}` with OVER cannot run on a stream",
+                "it compares a row with others of its partition, which may not have come yet",
+                fix,
+            )
+
+
+def sorts(query: Query) -> Iterator[QueryProblem]:
+    """A sort needs all rows: only complete mode writes them all each time."""
+    for node in query.all(Sort):
+        if not node.streaming or (query.mode == "complete" and _has_aggregate(node)):
+            continue
+        yield QueryProblem(
+            node.where,
+            "stream-sort",
+            f"`{query.model}` sorts a stream",
+            "the rows of a stream never end, so there is no order of all of them; only the result of an aggregation in "
+            "complete mode is written whole each time",
+            "delete ORDER BY and sort when the output is read; for the first or last row of a key use max_by or min_by",
+        )
+
+
+def limits(query: Query) -> Iterator[QueryProblem]:
+    """LIMIT is refused in update mode, OFFSET always."""
+    for node in query.all(Limit):
+        if node.is_offset:
+            yield QueryProblem(
+                node.where,
+                "stream-limit",
+                f"`{query.model}` has an OFFSET",
+                "Spark refuses OFFSET anywhere in a streaming query",
+                "delete it",
+            )
+        elif node.streaming and query.mode == "update":
+            yield QueryProblem(
+                node.where,
+                "stream-limit",
+                f"`{query.model}` has a LIMIT in update mode",
+                "rows that were written once may change in update mode, so Spark cannot count them off",
+                "delete it, or use another output_mode",
+            )
+
+
+def samples(query: Query) -> Iterator[QueryProblem]:
+    """A sample of a stream is refused."""
+    for node in query.all(Sample):
+        if node.streaming:
+            yield QueryProblem(
+                node.where,
+                "stream-sample",
+                f"`{query.model}` samples a stream",
+                "Spark takes samples of static tables only",
+                "use a filter, for example where rand() < 0.1",
+            )
+
+
+def set_operations(query: Query) -> Iterator[QueryProblem]:
+    """UNION ALL of streams only; EXCEPT with a static right side; no INTERSECT."""
+    for node in query.all(SetOperation):
+        left, right = (child.streaming for child in node.children)
+        if node.kind == "union" and left != right:
+            yield _set_problem(
+                node, "UNION of a stream and a static table", "make both streams, or join the static one"
+            )
+        elif node.kind == "except" and right:
+            yield _set_problem(node, "EXCEPT of a stream", "use a left anti join with a static table, or a filter")
+        elif node.kind == "intersect" and (left or right):
+            yield _set_problem(node, "INTERSECT of a stream", "use a join on all columns")
+
+
+def _set_problem(node: Node, what: str, fix: str) -> QueryProblem:
+    return QueryProblem(
+        node.where, "stream-set-operation", f"{what} is not possible", "Spark refuses it when the query starts", fix
+    )
+
+
+def subqueries(query: Query) -> Iterator[QueryProblem]:
+    """A query within an expression must be static."""
+    for node in query.node.walk():
+        for item in node.subqueries:
+            if item.node.streaming:
+                yield QueryProblem(
+                    item.where,
+                    "stream-subquery",
+                    "a subquery in an expression reads a stream",
+                    "IN, EXISTS and scalar subqueries need all their rows at once",
+                    "join the stream instead: an inner join, or a left semi join for IN and EXISTS",
+                )
+
+
+def _has_aggregate(node: Node) -> bool:
+    return any(isinstance(below, Aggregate) and below.streaming for below in node.walk(CteReference))
+
+
+RULES = (window_functions, sorts, limits, samples, set_operations, subqueries)

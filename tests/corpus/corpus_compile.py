@@ -1,0 +1,72 @@
+"""sqlstream's own verdict on a case, and the compiled project even where that verdict is a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from unittest.mock import patch
+
+from corpus_cases import Case
+
+from sqlstream.compiler.compile import compile_project
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.render.values import RenderOptions
+from sqlstream.compiler.render.yaml import make_yaml_renderer
+from sqlstream.errors import Finding
+from sqlstream.project.loading import load_project
+from sqlstream.project.values import Project
+
+ENVIRONMENT: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What compiling a case gave: all findings, and the project that would run if the errors among them were wrong.
+
+    `compiled` is None where there is no SQL to run at all.
+    """
+
+    compiled: CompiledProject | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings with which sqlstream refuses the case."""
+        return tuple(finding for finding in self.findings if finding.is_error)
+
+    def terminal(self, case: Case) -> CompiledModel:
+        """Returns the terminal model. Raises: RuntimeError where nothing was compiled."""
+        if self.compiled is None:
+            raise RuntimeError(f"{case.name}: there is no SQL to run: {'; '.join(item.head for item in self.errors)}")
+        return next(model for model in self.compiled.models.values() if model.name == case.name)
+
+
+def load_corpus_project(root: Path) -> Project:
+    """Returns the project of sources, sinks and seeds that all cases share, without a model."""
+    loaded = load_project(root, make_render=make_yaml_renderer(ENVIRONMENT), target=None, cli_vars={})
+    if loaded.project is None:
+        raise RuntimeError("\n".join(finding.head for finding in loaded.findings))
+    return loaded.project
+
+
+def compile_case(project: Project, case: Case) -> Attempt:
+    """Returns what compiling `case` gives; with error findings the SQL is compiled all the same."""
+    options = RenderOptions(
+        variables=project.vars,
+        env=ENVIRONMENT,
+        target=project.target,
+        project_name=project.name,
+        run_started_at=datetime(2024, 1, 1, tzinfo=UTC),
+        invocation_id="corpus",
+        log=lambda _message, _info: None,
+    )
+    with_models = replace(project, models=case.models)
+    result = compile_project(with_models, options)
+    compiled = result.compiled
+    if compiled is None:
+        # Spark's verdict must not depend on the findings that it is there to judge
+        with patch("sqlstream.compiler.compile._has_errors", return_value=False):
+            compiled = compile_project(with_models, options).compiled
+    return Attempt(compiled, result.findings)

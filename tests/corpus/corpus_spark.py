@@ -1,0 +1,131 @@
+"""Spark's verdict on a case: its compiled SQL analysed, started, and run over the batches of every stream."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corpus_cases import Case
+from corpus_verdicts import Verdict
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import count, lit
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.errors import FindingsError
+from sqlstream.spark.jvm import SPARK_ERRORS
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.session import SparkRuntime, child_session
+from sqlstream.spark.sources import Readers
+from sqlstream.spark.spark_errors import read_error
+from sqlstream.spark.views import ViewBuilder
+from sqlstream.state.ledger import EVOLUTION
+from sqlstream.state.progress import ROWS_OUT
+from sqlstream.state.readers import source_uses
+
+LONGEST_SECONDS = 90
+"""A query over ten rows that takes longer is stuck."""
+
+UNENDING = ("continuous", "real_time")
+"""The kinds of trigger under which Spark runs no micro-batches, and cannot count rows."""
+
+UNENDING_SECONDS = 4
+"""How long a query without micro-batches is watched: it never ends by itself, and fails at once if it does."""
+
+MESSAGE_LENGTH = 200
+_CONDITION = re.compile(r"\[([A-Z0-9_.]+)\] ")
+_UNSTABLE = (
+    (re.compile(r"^Query \[id = \S+, runId = \S+\] terminated with exception: "), ""),
+    (re.compile(r"^Job aborted due to stage failure: .* executor driver\): "), ""),
+    (re.compile(r"#\d+L?"), "#"),
+    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
+    (re.compile(r"file:/\S+|/tmp/\S+"), "PATH"),
+    (re.compile(r"@[0-9a-f]{6,8}\b"), "@"),
+)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Asks one started Spark about cases; may be called from several threads. Queries store below `storage`."""
+
+    runtime: SparkRuntime
+    storage: Path
+    counts_rows: bool = True
+
+    def judge(self, case: Case, compiled: CompiledProject, model: CompiledModel) -> Verdict:
+        """Returns what Spark says of the SQL of `model`, whatever was found when it was compiled."""
+        stage = "analysis"
+        try:
+            frame = self._analysed(compiled, model)
+            stage = "start"
+            query = self._started(case, model, frame)
+            stage = "batch"
+            return self._watched(case, model, query)
+        except SPARK_ERRORS as error:
+            return self._refusal(stage, error)
+        except FindingsError as error:
+            if not isinstance(error.__cause__, SPARK_ERRORS):
+                raise
+            return self._refusal(stage, error.__cause__)
+
+    def _analysed(self, compiled: CompiledProject, model: CompiledModel) -> DataFrame:
+        session = child_session(self.runtime, {EVOLUTION: str(self.runtime.names_sources).lower()})
+        readers = Readers(session, Secrets({}), compiled.project.root)
+        uses = source_uses(compiled, model, None)
+        return ViewBuilder(compiled, readers, uses, names_sources=self.runtime.names_sources).build(model)
+
+    def _started(self, case: Case, model: CompiledModel, frame: DataFrame) -> StreamingQuery:
+        output = model.output
+        if output is None:
+            raise ValueError(f"{case.name} names no sink")
+        # runs count their rows in this way, so the node must not change what Spark says; continuous ones cannot
+        counts_rows = self.counts_rows and model.config.trigger.kind not in UNENDING
+        rows = frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if counts_rows else frame
+        writer = rows.writeStream.format(output.format).outputMode(model.config.output_mode).queryName(case.name)
+        writer = writer.option("checkpointLocation", str(self.storage / "checkpoints" / case.name))
+        if output.partition_by:
+            writer = writer.partitionBy(*output.partition_by)
+        return _with_trigger(writer, model).start(**self._path(case, output))
+
+    def _path(self, case: Case, output: Output) -> dict[str, str]:
+        return {"path": str(self.storage / "output" / case.name)} if output.path else {}
+
+    def _watched(self, case: Case, model: CompiledModel, query: StreamingQuery) -> Verdict:
+        ends = model.config.trigger.kind in ("available_now", "once")
+        try:
+            ended = query.awaitTermination(LONGEST_SECONDS if ends else UNENDING_SECONDS)
+        finally:
+            query.stop()
+        if ends and not ended:
+            raise RuntimeError(f"{case.name} did not end within {LONGEST_SECONDS} s")
+        return Verdict(True, rows=_rows_out(query))
+
+    def _refusal(self, stage: str, error: Exception) -> Verdict:
+        said = read_error(error)
+        message = said.message.replace(str(self.storage), "PATH")
+        for pattern, stable in _UNSTABLE:
+            message = pattern.sub(stable, message)
+        inner = _CONDITION.match(message)  # a failed query's own condition says only that it failed
+        condition = inner.group(1) if inner else said.condition
+        return Verdict(False, stage, condition, message.removeprefix(inner.group() if inner else "")[:MESSAGE_LENGTH])
+
+
+def _with_trigger(writer: DataStreamWriter, model: CompiledModel) -> DataStreamWriter:
+    trigger = model.config.trigger
+    said: dict[str, dict[str, Any]] = {
+        "available_now": {"availableNow": True},
+        "once": {"once": True},
+        "interval": {"processingTime": trigger.interval},
+        "continuous": {"continuous": trigger.interval},
+        "real_time": {"realTime": trigger.interval},
+    }
+    return writer.trigger(**said[trigger.kind]) if trigger.kind in said else writer
+
+
+def _rows_out(query: StreamingQuery) -> int:
+    """The rows of all batches that Spark still remembers, 0 where they were not counted."""
+    observed = [progress.observedMetrics.get(ROWS_OUT) for progress in query.recentProgress]
+    return sum(int(row["rows"]) for row in observed if row is not None)

@@ -1,0 +1,65 @@
+"""Spark's recorded verdicts: what `make corpus` wrote into verdicts.json, never a hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+VERDICTS = Path(__file__).parent / "verdicts.json"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What Spark did with a query. `stage` is where it refused it: `analysis`, `start` or `batch`.
+
+    `condition` is the error condition, None where Spark gives none; `rows` are the rows out of all batches of an
+    accepted query, kept out of the record because some sources give rows by the clock.
+    """
+
+    accepted: bool
+    stage: str | None = None
+    condition: str | None = None
+    message: str | None = None
+    rows: int | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """Returns what is recorded."""
+        if self.accepted:
+            return {"verdict": "accepted"}
+        said = {key: value for key, value in asdict(self).items() if key in ("stage", "condition", "message")}
+        return {"verdict": "refused", **{key: value for key, value in said.items() if value is not None}}
+
+    @property
+    def words(self) -> str:
+        """The verdict in a line."""
+        if self.accepted:
+            return "accepted"
+        condition = f"[{self.condition}] " if self.condition else ""
+        return f"refused at {self.stage}: {condition}{self.message}"
+
+
+def read_verdicts() -> dict[str, Verdict]:
+    """Returns the recorded verdicts by the names of their cases; empty before the first `make corpus`."""
+    if not VERDICTS.exists():
+        return {}
+    recorded = json.loads(VERDICTS.read_text(encoding="utf-8"))["cases"]
+    return {name: _verdict(raw) for name, raw in recorded.items()}
+
+
+def write_verdicts(verdicts: Mapping[str, Verdict], spark_version: str) -> None:
+    """Records `verdicts`, one a line, with the version of Spark that gave them."""
+    cases = [f"  {_text(name)}: {_text(verdict.as_json())}" for name, verdict in verdicts.items()]
+    text = f'{{\n"spark": {_text(spark_version)},\n"cases": {{\n' + ",\n".join(cases) + "\n}}\n"
+    VERDICTS.write_text(text, encoding="utf-8")
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _verdict(raw: Mapping[str, str]) -> Verdict:
+    if raw["verdict"] == "accepted":
+        return Verdict(True)
+    return Verdict(False, raw["stage"], raw.get("condition"), raw.get("message"))

@@ -1,0 +1,96 @@
+"""`make corpus`: asks Spark about every case, records what it says, and prints where sqlstream judges otherwise."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from corpus_cases import NOT_YET, PROJECT, Case, read_cases
+from corpus_compile import Attempt, compile_case, load_corpus_project
+from corpus_data import write_data
+from corpus_report import Judged, describe
+from corpus_spark import Judge
+from corpus_verdicts import Verdict, read_verdicts, write_verdicts
+
+from sqlstream.project.values import Project
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.session import SparkLaunch, start_spark, stop_spark
+
+THREADS = 3
+"""Queries at a time: each waits now and then for its trigger and for its files."""
+
+
+def main() -> int:
+    """Returns 1 where Spark's verdicts are not the recorded ones, or sqlstream's are not Spark's."""
+    arguments = _arguments()
+    cases = [case for case in read_cases() if _is_asked_for(case, arguments.words)]
+    recorded = read_verdicts()
+    began = time.monotonic()
+    if arguments.recorded:
+        attempts = _compile_all(load_corpus_project(PROJECT), cases)
+        verdicts: Mapping[str, Verdict] = recorded
+    else:
+        attempts, verdicts, version = _ask_spark(cases, counts_rows=not arguments.no_row_counts)
+        if not arguments.words and not arguments.no_row_counts:
+            write_verdicts(verdicts, version)
+    judged = [Judged(case, attempts[case.name], verdicts[case.name], recorded.get(case.name)) for case in cases]
+    if arguments.write_not_yet:
+        NOT_YET.write_text("".join(f"{item.case.name}\n" for item in judged if item.is_passed_unexcused))
+    text, is_right = describe(judged, time.monotonic() - began, verbose=arguments.verbose)
+    print(text)
+    return 0 if is_right else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*", help="only cases whose name or theme holds one of these; records nothing")
+    parser.add_argument("--recorded", action="store_true", help="compare with the recorded verdicts, without Spark")
+    parser.add_argument("--verbose", action="store_true", help="every verdict, with the rows that came out")
+    parser.add_argument("--no-row-counts", action="store_true", help="start queries bare, as sqlstream does not")
+    parser.add_argument("--write-not-yet", action="store_true", help="list what no rule finds yet in not_yet.txt")
+    return parser.parse_args()
+
+
+def _is_asked_for(case: Case, words: Sequence[str]) -> bool:
+    return not words or any(word in case.name or word in case.theme for word in words)
+
+
+def _compile_all(project: Project, cases: Sequence[Case]) -> dict[str, Attempt]:
+    return {case.name: compile_case(project, case) for case in cases}
+
+
+def _ask_spark(cases: Sequence[Case], *, counts_rows: bool) -> tuple[dict[str, Attempt], dict[str, Verdict], str]:
+    """The attempts and verdicts by case name, all of one Spark session, and Spark's version."""
+    with tempfile.TemporaryDirectory(prefix="sqlstream-corpus-") as name:
+        folder = Path(name)
+        shutil.copytree(PROJECT, folder / "project")
+        write_data(folder / "project" / "data")
+        project = load_corpus_project(folder / "project")
+        attempts = _compile_all(project, cases)
+        launch = SparkLaunch("sqlstream corpus", str(folder / "warehouse"), lambda _line: None)
+        runtime = start_spark(project.target, Secrets({}), launch)
+        try:
+            judge = Judge(runtime, folder, counts_rows)
+            with ThreadPoolExecutor(THREADS) as pool:
+                found = list(pool.map(lambda case: _verdict(judge, case, attempts[case.name]), cases))
+            verdicts = {case.name: verdict for case, verdict in zip(cases, found, strict=True)}
+            return attempts, verdicts, runtime.version
+        finally:
+            stop_spark(runtime)
+
+
+def _verdict(judge: Judge, case: Case, attempt: Attempt) -> Verdict:
+    model = attempt.terminal(case)
+    if attempt.compiled is None:
+        raise RuntimeError(f"{case.name} has nothing to run")
+    return judge.judge(case, attempt.compiled, model)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,4 @@
+{{ config(sink='nowhere') }}
+select customer, count(*) as orders
+from {{ source('shop', 'orders') }}
+group by customer

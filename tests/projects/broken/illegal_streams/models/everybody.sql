@@ -1,0 +1,4 @@
+{{ config(sink='nowhere') }}
+select customer from {{ source('shop', 'orders') }}
+union all
+select customer from {{ source('shop', 'customers') }}

@@ -1,0 +1,3 @@
+{{ config(sink='nowhere') }}
+select order_id from {{ source('shop', 'orders') }}
+where order_id in (select order_id from {{ source('shop', 'payments') }})

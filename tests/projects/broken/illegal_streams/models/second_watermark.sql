@@ -1,0 +1,3 @@
+{{ config(sink='nowhere') }}
+select /*+ WATERMARK(at, '1 hour') */ customer, at
+from {{ source('shop', 'visits') }}

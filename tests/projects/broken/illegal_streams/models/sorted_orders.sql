@@ -1,0 +1,4 @@
+{{ config(sink='nowhere') }}
+select order_id, amount
+from {{ source('shop', 'orders') }}
+order by amount desc

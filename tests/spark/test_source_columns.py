@@ -1,0 +1,28 @@
+"""A source has the columns that its schema declares, whatever the data brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ProjectFolder
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+
+@pytest.mark.parametrize(("schema", "columns"), [("id int", {"id"}), ("day date, id int", {"day", "id"})])
+def test_columns_of_folder_names_are_there_where_they_are_declared(
+    folder: ProjectFolder, read_parquet: Rows, schema: str, columns: set[str]
+) -> None:
+    """Spark finds `day` in the name of a folder; without a declaration `select *` would change with the data."""
+    folder.rows("in/orders/day=2024-01-01/0.json", [{"id": 1}])
+    folder.write({"models/every.sql": "{{ config(sink='lake') }} select * from {{ source('shop', 'orders') }}"})
+    sources = folder.root / "sources.yml"
+    declared = "schema: id int, ts timestamp, kind string, amount int"
+    sources.write_text(sources.read_text().replace(declared, f"schema: {schema}"))
+
+    folder.result()
+
+    assert [set(row) for row in read_parquet(folder.root / "store/every")] == [columns]

@@ -1,0 +1,46 @@
+"""`sqlstream lineage`, on the examples."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sqlstream.cli.main import main
+
+REPOSITORY = Path(__file__).parents[3]
+
+
+def lineage(*arguments: str) -> int:
+    """Runs the command on the repository's own project and returns its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        main(["lineage", "--project-dir", str(REPOSITORY), *arguments])
+    return int(ended.value.code or 0)
+
+
+def test_a_model_shows_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line for each, with type and origins."""
+    assert lineage("cloudtrail_failed_logins") == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["column", "type", "watermark", "made", "from"]
+    assert lines[-1].split() == ["user_names", "array<string>", "-", "aws.cloudtrail_logs_in_order.Records"]
+
+
+def test_a_column_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """The manifest's entry of it."""
+    assert lineage("cloudtrail_hourly.errors", "--output", "json") == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["model"] == "cloudtrail_hourly"
+    assert [(column["name"], column["data_type"]) for column in found["columns"]] == [("errors", "bigint")]
+    assert found["columns"][0]["origins"][0]["column"] == "Records"
+
+
+@pytest.mark.parametrize("name", ["cloudtrail_hurly", "cloudtrail_hourly.erors"])
+def test_a_name_that_is_none_is_answered_with_the_nearest(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2: the command line names nothing."""
+    assert lineage(name) == 2
+
+    assert "did you mean" in capsys.readouterr().err

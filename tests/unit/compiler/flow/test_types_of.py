@@ -1,0 +1,103 @@
+"""Types of expressions, without Spark; `tests/spark/test_expression_types.py` compares a thousand with Spark's."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+
+from sqlstream.compiler.flow.types_of import type_of
+from sqlstream.project.type_parser import parse_type
+from sqlstream.project.types import DataType
+
+COLUMNS = {"amount": "decimal(10,2)", "name": "string", "at": "timestamp", "odd": "geometry(4326)"}
+
+
+def column_type(node: exp.Expr) -> DataType | None:
+    """Returns the type of a column by its last name; that of a scalar subquery is not known."""
+    type_ = COLUMNS.get(node.name)
+    return None if type_ is None else parse_type(type_)
+
+
+def told(expression: str) -> str | None:
+    """Returns the type of one expression as Spark writes it."""
+    sql = f"select {expression}"
+    (tree,) = Spark().parse(sql)
+    assert tree is not None
+    type_ = type_of(tree.expressions[0], column_type, sql)
+    return None if type_ is None else str(type_)
+
+
+@pytest.mark.parametrize(
+    ("expression", "type_"),
+    [
+        ("sum(amount) * 2", "decimal(22,2)"),
+        ("coalesce(name, 'none')", "string"),
+        ("max_by(struct(name, amount), at)", "struct<name:string,amount:decimal(10,2)>"),
+        ("window(at, '10 minutes').start", "timestamp"),
+        ("transform(split(name, ','), part -> length(part))", "array<int>"),
+        ("from_json(name, 'a array<struct<b:date>>').a[0].b", "date"),
+    ],
+)
+def test_everyday_expressions_have_a_type(expression: str, type_: str) -> None:
+    """Types come through functions, fields and lambdas."""
+    assert told(expression) == type_
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *(
+            "missing",
+            "upper(missing)",
+            "my_udf(name)",
+            "other.upper(name)",
+            "(select 1)",
+            "v:field",
+            "?",
+            "greatest(odd, 1)",
+        ),
+        *("name || amount + 1", "amount * +1", "named_struct(lower('A'), 1)", "concat(name, array(1))", "0x1F"),
+        *("if(true, name, array(1))", "cast(name as decimal(50,60))", "struct(*)", "case when true then missing end"),
+    ],
+)
+def test_what_is_not_certain_is_not_told(expression: str) -> None:
+    """A column without a type, a function of the user's, and what sqlglot reads otherwise than Spark, give none."""
+    assert told(expression) is None
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "get()",
+        "positive()",
+        "map_values()",
+        "zeroifnull()",
+        "sum(distinct)",
+        "cast(1 as decimal(x))",
+        "transform_keys()",
+    ],
+)
+def test_calls_that_are_wrong_give_no_type(expression: str) -> None:
+    """Spark refuses them; here they must do no harm."""
+    assert told(expression) is None
+
+
+def test_deep_nesting_ends() -> None:
+    """A chain of operators may be longer than Python's stack bears."""
+    assert told(" || ".join(["name"] * 200)) is None
+
+
+def test_thirty_thousand_expressions_take_little_time() -> None:
+    """The bound is five times what it takes on a small machine."""
+    sql = "select sum(amount) * 2, coalesce(upper(name), 'x'), date_trunc('hour', at), max(struct(name, at)).at"
+    (tree,) = Spark().parse(sql)
+    assert tree is not None
+    started = time.perf_counter()
+    for _ in range(7_500):
+        for expression in tree.expressions:
+            type_of(expression, column_type, sql)
+
+    assert time.perf_counter() - started < 2.5

@@ -1,0 +1,180 @@
+"""Which columns a model gives, of which types, with which watermarks, made from what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream import ProjectRequest, compile_models
+from sqlstream.compiler.flow.analyse import Analysis, analyse_models
+from sqlstream.compiler.flow.nodes import Column
+
+ORDERS = "{{ source('shop', 'orders') }}"
+PAYMENTS = "{{ source('shop', 'payments') }}"
+WATERMARKED = f"{ORDERS} WATERMARK ts DELAY OF INTERVAL 10 MINUTES"
+
+FILES = {
+    "project.yml": "name: shop\ntargets:\n  local: {master: local, storage: store}\ndefault_target: local\n",
+    "sources.yml": """sources:
+  - name: shop
+    tables:
+      - name: orders
+        format: json
+        path: orders
+        schema: id int, ts timestamp, amount decimal(10,2), tags array<string>, a struct<b int, c struct<d string>>
+      - {name: payments, format: json, path: payments, schema: 'id int, paid double'}
+      - {name: raw, format: text, path: raw}
+""",
+    "seeds/zones.csv": "zone,city\n1,Bern\n",
+}
+
+
+def analysis_of(folder: Path, sql: str, **models: str) -> Analysis:
+    """Returns the analysis of a model that holds `sql` and reads other `models`."""
+    for name, text in {**FILES, **{f"models/{name}.sql": text for name, text in models.items()}}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (folder / "models").mkdir(exist_ok=True)
+    (folder / "models/asked.sql").write_text(sql)
+    compiled = compile_models(ProjectRequest(folder)).loaded.compiled
+    return analyse_models(compiled.project, compiled.models)["model.shop.asked"]
+
+
+def columns_of(folder: Path, sql: str, **models: str) -> tuple[Column, ...]:
+    """Returns the columns of a model, which must be known."""
+    analysis = analysis_of(folder, sql, **models)
+    assert analysis.problems == ()
+    assert analysis.node.columns is not None
+    return analysis.node.columns
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (f"select * from {PAYMENTS}", "id int, paid double"),
+        (f"select * except (paid) from {PAYMENTS}", "id int"),
+        (f"select p.*, 1 as one from {PAYMENTS} p", "id int, paid double, one int"),
+        (f"select a.b, a.c.d, a.* from {ORDERS}", "b int, d string, b int, c struct<d:string>"),
+        (f"select o.a.c.d as x from {ORDERS} o", "x string"),
+        (f"with x as (select id as n from {PAYMENTS}), y as (select n + 1 as m from x) select * from y", "m int"),
+        (f"with x(k) as (select id from {PAYMENTS}) select k from x", "k int"),
+        (f"select q.n from (select count(*) as n from {PAYMENTS}) q", "n bigint"),
+        (f"select * from {ORDERS} o join {PAYMENTS} p using (id)", None),
+        (f"select id, paid from {ORDERS} o join {PAYMENTS} p using (id)", "id int, paid double"),
+        (f"select o.id from {ORDERS} o left semi join {PAYMENTS} p on o.id = p.id", "id int"),
+        (f"select id, tag from {ORDERS} lateral view explode(tags) e as tag", "id int, tag string"),
+        (f"select explode(tags) as tag, id from {ORDERS}", "tag string, id int"),
+        (f"select id from {ORDERS} union all select paid from {PAYMENTS}", "id double"),
+        (
+            f"select amount + 1 as twice, twice * 2 as more from (select id as amount from {PAYMENTS})",
+            "twice int, more int",
+        ),
+        (
+            f"select window.start as s, count(*) as n from {ORDERS} group by window(ts, '1 hour')",
+            "s timestamp, n bigint",
+        ),
+        (f"select from_json('x', 'u int, v array<string>').v as v from {ORDERS}", "v array<string>"),
+        ("select zone, city from {{ ref('zones') }}", "zone None, city None"),
+        (f"select id from {ORDERS} -- a comment\n where id > 1", "id int"),
+    ],
+)
+def test_names_and_types_flow_through_a_query(tmp_path: Path, sql: str, expected: str | None) -> None:
+    """As Spark's analyser has them; a type that nobody declares is None."""
+    found = ", ".join(f"{column.name} {column.type}" for column in columns_of(tmp_path, sql))
+
+    if expected is None:
+        assert found.startswith("id int, ts timestamp")
+        assert found.count("id int") == 1
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "carries"),
+    [
+        (f"select ts from {WATERMARKED}", True),
+        (f"select ts as at from {WATERMARKED}", True),
+        (f"select (ts) as at from {WATERMARKED}", True),
+        (f"select at from (select ts as at from {WATERMARKED}) x", True),
+        (f"select window(ts, '1 hour') as w from {WATERMARKED}", True),
+        (f"select window_time(w) as t from (select window(ts, '1 hour') as w from {WATERMARKED})", True),
+        (f"select o.ts from {WATERMARKED} o join {PAYMENTS} p on o.id = p.id", True),
+        (f"select ts from {WATERMARKED} union all select ts from {ORDERS}", True),
+        (f"select ts from {ORDERS}", False),
+        (f"select cast(ts as timestamp) as ts from {WATERMARKED}", False),
+        (f"select coalesce(ts, ts) as ts from {WATERMARKED}", False),
+        (f"select date_trunc('hour', ts) as ts from {WATERMARKED}", False),
+        (f"select ts + interval 1 hour as ts from {WATERMARKED}", False),
+        (f"select max(ts) as ts from {WATERMARKED}", False),
+        (f"select window(ts, '1 hour').start as ts from {WATERMARKED}", False),
+    ],
+)
+def test_a_watermark_stays_on_a_column_and_on_windows_over_it(tmp_path: Path, sql: str, carries: bool) -> None:
+    """Any other expression loses it."""
+    (column,) = columns_of(tmp_path, sql)
+
+    assert (column.event_time is not None) is carries
+
+
+def test_a_lost_watermark_is_traced_to_the_model_that_lost_it(tmp_path: Path) -> None:
+    """Two models below."""
+    cast = f"select id, cast(ts as date) as day from {WATERMARKED}"
+
+    columns = columns_of(
+        tmp_path, "select day from {{ ref('days') }}", days="select * from {{ ref('cast') }}", cast=cast
+    )
+
+    assert columns[0].lost is not None
+    assert (columns[0].lost.where.model, columns[0].lost.column) == ("model.shop.cast", "ts")
+
+
+def test_origins_reach_to_the_sources(tmp_path: Path) -> None:
+    """Through another model and a join."""
+    upstream = f"select id, amount * 2 as twice from {ORDERS}"
+
+    columns = columns_of(
+        tmp_path,
+        f"select u.twice + p.paid as total from {{{{ ref('u') }}}} u join {PAYMENTS} p on u.id = p.id",
+        u=upstream,
+    )
+
+    assert columns[0].origins == {("source.shop.shop.orders", "amount"), ("source.shop.shop.payments", "paid")}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from {{ source('shop', 'raw') }}",
+        "select value, nothing from {{ source('shop', 'raw') }}",
+        f"select x.a, y from some_catalog.t x join {PAYMENTS} p on p.id = x.id",
+        f"select * from {PAYMENTS} pivot (sum(paid) for id in (1, 2))",
+        f"from {PAYMENTS} |> where id > 1 |> select id",
+    ],
+)
+def test_what_is_not_known_is_no_problem(tmp_path: Path, sql: str) -> None:
+    """Spark may know the columns: nothing is refused."""
+    assert analysis_of(tmp_path, sql).problems == ()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"select transform(tags, tag -> upper(tag)) as t from {ORDERS}",
+        f"select timestampadd(HOUR, 1, ts) as t from {ORDERS}",
+        f"select extract(hour from ts) as h from {ORDERS}",
+        f"select id from {PAYMENTS} where exists (select 1 from {{{{ ref('zones') }}}} z where z.zone = paid)",
+        f"select id as n from {PAYMENTS} order by n, paid",
+        f"select count(*) as n, id from {PAYMENTS} group by id having n > 1",
+        f"select current_date, current_timestamp as now, current_user as who from {PAYMENTS}",
+        f"select id from {PAYMENTS} group by all",
+        f"select p.id from {PAYMENTS} as p, lateral (select p.id + 1 as next) l",
+        f"select sum(paid) filter (where id > 1) as s from {PAYMENTS}",
+        f"select named_struct('x', id).x as x from {PAYMENTS}",
+        f"select *, struct(*) as everything from {PAYMENTS}",
+    ],
+)
+def test_names_that_are_no_columns_of_a_relation_are_known(tmp_path: Path, sql: str) -> None:
+    """Lambda variables, units, aliases, correlated columns."""
+    assert analysis_of(tmp_path, sql).problems == ()

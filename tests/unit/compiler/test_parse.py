@@ -1,0 +1,65 @@
+"""sqlglot reads Spark's streaming syntax, and every position is that of the text."""
+
+from __future__ import annotations
+
+import pytest
+from sqlglot import exp
+
+from sqlstream.compiler.parse import FIRST_SAMPLE, parse_sql
+
+CLAUSE = "WATERMARK ts DELAY OF INTERVAL 10 MINUTES"
+
+READABLE = [
+    f"select a from t {CLAUSE}",
+    f"select x.a from t {CLAUSE} as x join u {CLAUSE} y on x.a = y.a",
+    f"select a from (select a, ts from t) {CLAUSE} x where a > 1",
+    f"select a from (select a, ts from t) {CLAUSE} where a > 1",
+    f"select a from t TABLESAMPLE (10 ROWS) {CLAUSE}",
+    "select a from t WATERMARK ts + interval 1 hour AS later DELAY OF INTERVAL '1' HOUR",
+    "select window.start, count(*) from t group by window(ts, '10 minutes'), a",
+    "select window, count(*) from t group by window",
+    "select sum(a) over w from t window w as (order by b)",
+    "select a from STREAM t",
+    "select a from STREAM(t) x",
+    "select a from t WITH ('key' = 'value') x",
+    "select a from t IDENTIFIED BY source_name",
+    "select stream, watermark from window",
+]
+
+
+@pytest.mark.parametrize("sql", READABLE)
+def test_streaming_syntax_is_read(sql: str) -> None:
+    """Each name of the tree stands in the text where the tree says."""
+    tree = parse_sql(sql).tree
+
+    assert tree is not None
+    names = [name for name in tree.find_all(exp.Identifier) if "start" in name.meta]
+    assert names
+    for name in names:
+        assert sql[name.meta["start"] : name.meta["end"] + 1].strip("`").lower() == name.this.lower()
+
+
+@pytest.mark.parametrize(
+    ("sql", "key"),
+    [
+        (f"select a from t {CLAUSE}", 14),
+        (f"select a from t {CLAUSE} x", 16 + len(CLAUSE) + 1),
+        (f"select a from db.t {CLAUSE}", 17),
+        (f"select a from (select 1) {CLAUSE}", FIRST_SAMPLE),
+    ],
+)
+def test_a_watermark_clause_is_found_at_its_relation(sql: str, key: int) -> None:
+    """By the alias, else by the name, else by what stands for it."""
+    clause = parse_sql(sql).watermarks[key]
+
+    assert (clause.expression, clause.name, clause.delay) == ("ts", None, "10 MINUTES")
+    assert sql[clause.start :].startswith("WATERMARK")
+    assert sql[clause.expression_start :].startswith("ts")
+
+
+@pytest.mark.parametrize(
+    "sql", ["selekt a from t", "select a from", "from t |> where a > 1", "select 1; select 2", "select 'a", ""]
+)
+def test_what_cannot_be_read_is_no_error(sql: str) -> None:
+    """Spark may read it, or says itself what is wrong."""
+    assert parse_sql(sql).tree is None
