@@ -11,6 +11,7 @@ import click
 from sqlstream.cli.clean import clean
 from sqlstream.cli.compile import compile_
 from sqlstream.cli.debug import debug
+from sqlstream.cli.explain import explain
 from sqlstream.cli.init import init
 from sqlstream.cli.lineage import lineage
 from sqlstream.cli.ls import ls
@@ -21,7 +22,7 @@ from sqlstream.errors import FindingsError, UsageError
 from sqlstream.report.findings import findings_text
 from sqlstream.version import __version__
 
-COMMANDS = (init, debug, compile_, ls, lineage, run, clean)
+COMMANDS = (init, debug, compile_, explain, ls, lineage, run, clean)
 """In the order in which a newcomer meets them."""
 
 OFF = ("", "0", "false", "f", "no", "n", "off")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlstream.compiler.bare_names import spellings_of
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, CompileResult, Output
-from sqlstream.compiler.flow.analyse import analyse_models
+from sqlstream.compiler.flow.analyse import analyse_models, is_judged
 from sqlstream.compiler.graph import Graph, Names, build_graph, project_names, resolve_reference
 from sqlstream.compiler.node_ids import model_id, source_id
 from sqlstream.compiler.outputs import resolve_output
@@ -15,6 +15,7 @@ from sqlstream.compiler.render.model import ModelRenderer
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions
 from sqlstream.compiler.rewrite import Inputs, Rewritten, rewrite_model
 from sqlstream.compiler.rules import check_models
+from sqlstream.compiler.rules.sink_columns import sink_columns
 from sqlstream.compiler.rules.streaming import streaming_rules
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
@@ -49,10 +50,11 @@ def compile_project(project: Project, options: RenderOptions) -> CompileResult:
         return CompileResult(None, (*findings, graph))
     compiled, problems = _finish_all(_Linked(project, enabled, graph, names), options, renderer)
     findings += problems + check_models(compiled)
-    if not _has_errors(problems):  # a watermark that could not be placed would be missed again in every query
+    # a watermark that could not be placed would be missed again in every query
+    if is_judged(project.target) and not _has_errors(problems):
         analyses = analyse_models(project, compiled.models)
         compiled = replace(compiled, columns={node: analysis.node.columns for node, analysis in analyses.items()})
-        findings += streaming_rules(compiled, analyses)
+        findings += [*streaming_rules(compiled, analyses), *sink_columns(compiled)]
     return CompileResult(None if _has_errors(findings) else compiled, tuple(findings))
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, Output
-from sqlstream.compiler.rules.outputs import FILE_FORMATS
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.compiler.rules.sink_columns import column_findings
+from sqlstream.errors import FindingsError
 from sqlstream.location import Location
 from sqlstream.spark.jvm import SPARK_ERRORS, check_file_schema, check_format, check_streaming
 from sqlstream.spark.secrets import Secrets
@@ -29,7 +29,8 @@ class _Check:
 
 def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets: Secrets) -> None:
     """Has Spark check the output mode and the sink of `model`, whose rows are `frame`. Raises: FindingsError."""
-    findings = _partition_findings(model, output, frame) + _repeated_columns(model, output, frame)
+    exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    findings = column_findings(model, output, frame.columns, exact=exact)
     for check in _checks(model, output, frame):
         try:
             check.ask()
@@ -77,54 +78,3 @@ def _check_format(output: Output, frame: DataFrame) -> None:
 def _check_columns(output: Output, frame: DataFrame) -> None:
     written = frame.drop(*output.partition_by)
     check_file_schema(frame.sparkSession, output.format, written)
-
-
-def _partition_findings(model: CompiledModel, output: Output, frame: DataFrame) -> list[Finding]:
-    columns = {column.lower() for column in frame.columns}
-    if columns and columns <= {column.lower() for column in output.partition_by}:
-        return [_nothing_left(model, output)]
-    return [
-        Finding(
-            "partition-column",
-            f"sink `{output.sink}` partitions by `{column}`, which is not a column of `{model.name}`",
-            f"`{model.name}` gives {', '.join(frame.columns)}",
-            f"add `{column}` to the select list, or change partition_by",
-            model.place_of("partition_by"),
-        )
-        for column in output.partition_by
-        if column.lower() not in columns
-    ]
-
-
-def _repeated_columns(model: CompiledModel, output: Output, frame: DataFrame) -> list[Finding]:
-    """The findings for columns of one name. Spark refuses them in a batch written to files; a stream writes them, and
-    nobody can read the files.
-    """
-    if output.format not in FILE_FORMATS:
-        return []
-    exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-    by_name: dict[str, list[str]] = {}
-    for column in frame.columns:
-        by_name.setdefault(column if exact else column.lower(), []).append(column)
-    return [
-        Finding(
-            "sink-schema",
-            f"`{model.name}` gives several columns of one name: {', '.join(f'`{name}`' for name in names)}",
-            f"sink `{output.sink}` writes {output.format} files, which Spark could not read again; letter case is no "
-            "difference",
-            "give each column a name of its own with `as`",
-            model.file.location,
-        )
-        for names in by_name.values()
-        if len(names) > 1
-    ]
-
-
-def _nothing_left(model: CompiledModel, output: Output) -> Finding:
-    return Finding(
-        "partition-column",
-        f"sink `{output.sink}` partitions by every column of `{model.name}`",
-        "the columns of partition_by stand in the names of folders, so no column is left for the files",
-        "leave at least one column out of partition_by",
-        model.place_of("partition_by"),
-    )

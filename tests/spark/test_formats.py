@@ -206,14 +206,13 @@ def test_a_socket_cannot_be_read_to_the_end_of_what_is_there(folder: ProjectFold
 
 
 def test_a_format_that_spark_does_not_know_is_refused_before_start(orders: ProjectFolder) -> None:
-    """Of a sink and of a source; partition_by must leave a column for the files."""
+    """Of a sink and of a source."""
     orders.write(
         {
             "models/_more.yml": "sinks:\n  - {name: odd, format: parkay, path: odd}\n"
             "sources:\n  - name: odd\n    tables:\n      - {name: rows, format: parkay, path: in/odd}\n",
             "models/a.sql": "{{ config(sink='odd') }} select id from {{ source('shop', 'orders') }}",
             "models/b.sql": "{{ config(sink='nowhere') }} select * from {{ source('odd', 'rows') }}",
-            "models/c.sql": "{{ config(sink='lake', partition_by='id') }} select id from {{ source('shop', 'orders') }}",
         }
     )
 
@@ -221,9 +220,21 @@ def test_a_format_that_spark_does_not_know_is_refused_before_start(orders: Proje
         orders.run()
 
     found = {(finding.code, str(finding.location)) for finding in caught.value.findings}
-    assert {code for code, _ in found} == {"unknown-format", "source-unreadable", "partition-column"}
+    assert {code for code, _ in found} == {"unknown-format", "source-unreadable"}
     assert ("unknown-format", "models/_more.yml:2:12") in found
-    assert all("parkay" in f.why for f in caught.value.findings if f.code != "partition-column")
+    assert all("parkay" in finding.why for finding in caught.value.findings)
+
+
+def test_partition_by_must_leave_a_column_for_the_files(orders: ProjectFolder) -> None:
+    """The columns of partition_by stand in the names of folders."""
+    orders.write(
+        {"models/c.sql": "{{ config(sink='lake', partition_by='id') }} select id from {{ source('shop', 'orders') }}"}
+    )
+
+    with pytest.raises(FindingsError) as caught:
+        orders.run()
+
+    assert [finding.code for finding in caught.value.findings] == ["partition-column"]
 
 
 def test_columns_of_one_name_are_refused(orders: ProjectFolder) -> None:

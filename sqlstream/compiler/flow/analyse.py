@@ -27,6 +27,23 @@ class Analysis:
     is_read: bool
 
 
+CHANGES_SPARK = (
+    "spark.sql.ansi.",
+    "spark.sql.caseSensitive",
+    "spark.sql.legacy.",
+    "spark.sql.parser.",
+    "spark.sql.streaming.statefulOperator.",
+    "spark.sql.streaming.unsupportedOperationCheck",
+    "spark.sql.timestampType",
+)
+"""Settings, or what their names begin with, that change what Spark accepts or how it reads a name or a type."""
+
+
+def is_judged(target: Target) -> bool:
+    """Returns whether Spark behaves on `target` as it does by default, so that it can be foretold."""
+    return not any(name.startswith(CHANGES_SPARK) for name in target.spark)
+
+
 def analyse_models(project: Project, models: Mapping[str, CompiledModel]) -> dict[str, Analysis]:
     """Returns the analysis of each of `models`, which are in the order of the graph, by unique id."""
     nodes: dict[str, Node] = {

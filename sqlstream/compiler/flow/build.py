@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.common_type import common_type_of
 from sqlstream.compiler.flow.expressions import Expressions, Text, function_name, is_aggregate, parts_of
-from sqlstream.compiler.flow.grouping import Grouping, grouping_of
+from sqlstream.compiler.flow.grouping import Grouping, grouping_of, ungrouped
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
     Call,
@@ -154,6 +154,7 @@ class Builder:
         parts = [*select.expressions, *([having.this] if having else [])]
         if grouping is None and not any(is_aggregate(part, self.text) for part in parts):
             return node
+        self.problems.extend(ungrouped(select, grouping, scope, expressions))
         functions: tuple[Call, ...] = tuple(call for part in parts for call in expressions.calls(part, AGGREGATES))
         clause = select.args.get("group")
         first = next((part for part in parts if is_aggregate(part, self.text)), select)

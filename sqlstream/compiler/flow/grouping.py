@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,10 +10,15 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.expressions import TIME_WINDOWS, Expressions, function_name, is_aggregate, parts_of
 from sqlstream.compiler.flow.nodes import Key
+from sqlstream.compiler.flow.problems import grouping_problem
 from sqlstream.compiler.flow.scope import Missing, Resolved, Scope, Visible
+from sqlstream.compiler.problem import SqlProblem
 
 SETS = {exp.Rollup: "rollup", exp.Cube: "cube", exp.GroupingSets: "grouping sets"}
 """sqlglot's classes for grouping sets, and their names."""
+
+
+_WORDS = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,28 @@ def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> G
     session = any(function_name(item, expressions.text) == "session_window" for item in written)
     sets = next((name for kind, name in SETS.items() if clause.find(kind)), "")
     return Grouping(keys, sets, session, scope.with_relations(Visible(None, added)) if added else scope)
+
+
+def ungrouped(
+    select: exp.Select, grouping: Grouping | None, scope: Scope, expressions: Expressions
+) -> list[SqlProblem]:
+    """Returns a problem for each plain column of the select list that an aggregation neither groups by nor aggregates.
+
+    Expressions are left to Spark, and so is a column that any key is made from.
+    """
+    if grouping is not None and grouping.sets:
+        return []
+    keys = grouping.keys if grouping is not None else ()
+    texts = [key.text for key in keys]
+    grouped = {word for text in texts for word in _WORDS.findall(text.lower())}
+    grouped |= {key.column.name.lower() for key in keys}
+    problems: list[SqlProblem] = []
+    for item in select.expressions:
+        parts = parts_of(item.unalias())
+        found = Scope(scope.relations).resolve(parts) if parts else None
+        if isinstance(found, Resolved) and found.column.name.lower() not in grouped:
+            problems.append(grouping_problem(".".join(parts), texts, expressions.text.where(item).offset))
+    return problems
 
 
 def _keys_of(clause: exp.Expr, select: exp.Select, expressions: Expressions) -> Iterator[exp.Expr]:

@@ -30,7 +30,8 @@ def source_node(project: str, table: SourceTable) -> Node:
         if fields is None
         else tuple(Column(name, kind, origins=frozenset({(node, name)})) for name, kind in fields)
     )
-    scan = Scan(where=here, columns=columns, node_id=node, stream=table.mode == "stream")
+    newest_first = any(name.lower() == "latestfirst" and value == "true" for name, value in table.options.items())
+    scan = Scan(where=here, columns=columns, node_id=node, stream=table.mode == "stream", newest_first=newest_first)
     if table.watermark is None or table.mode == "batch":
         return scan
     time = EventTime(table.watermark.delay, None)

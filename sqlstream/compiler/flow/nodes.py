@@ -98,11 +98,12 @@ class Subquery:
 @dataclass(frozen=True, kw_only=True)
 class Scan(Node):
     """The rows of a source, a seed, or anything else that is read: `node_id` is None for what the project does not
-    declare (a catalog's table, VALUES, `range(10)`).
+    declare (a catalog's table, VALUES, `range(10)`). `newest_first` says that a backlog is read from its end.
     """
 
     node_id: str | None
     stream: bool
+    newest_first: bool = False
 
     @cached_property
     def streaming(self) -> bool:

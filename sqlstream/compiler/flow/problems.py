@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved
 from sqlstream.compiler.flow.spark_functions import ALL
 from sqlstream.compiler.problem import SqlProblem
@@ -84,4 +86,16 @@ def count_problem(left: int, right: int, offset: int) -> SqlProblem:
         f"the first query has {left} columns and this one has {right}",
         "UNION, EXCEPT and INTERSECT put the columns of their queries one below the other",
         "select the same columns in both; null as name stands for one that is missing",
+    )
+
+
+def grouping_problem(written: str, keys: Sequence[str], offset: int) -> SqlProblem:
+    """Returns the problem of a column that an aggregation neither groups by nor aggregates."""
+    why = f"it groups by {quoted_list(keys)}" if keys else "it has no GROUP BY, so it gives one row for all"
+    return SqlProblem(
+        offset,
+        "not-grouped",
+        f"{quoted(written)} is neither grouped by nor in an aggregate function",
+        f"{why}; which of the many values would stand there is not said",
+        f"add {quoted(written)} to GROUP BY, or take one value: any_value({written}), max({written})",
     )

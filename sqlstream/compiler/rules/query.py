@@ -30,7 +30,9 @@ class Query:
 
 @dataclass(frozen=True)
 class QueryProblem:
-    """A finding without its location: `where` is the part of a model's SQL that is wrong."""
+    """A finding without its location: `where` is the part of a model's SQL that is wrong, or a source, and `key` then
+    the key of it that is meant.
+    """
 
     where: Where
     code: str
@@ -38,3 +40,4 @@ class QueryProblem:
     why: str
     fix: str
     severity: Severity = Severity.ERROR
+    key: str = "watermark"

@@ -46,7 +46,7 @@ def _query_findings(
     query = Query(model.name, analyses[model.unique_id].node, model.config.output_mode, names)
     for rule in QUERY_RULES:
         for problem in rule(query):
-            place = _place(compiled, problem.where)
+            place = _place(compiled, problem.where, problem.key)
             yield Finding(
                 problem.code, problem.message, problem.why, problem.fix, place.location, problem.severity, place.calls
             )
@@ -59,8 +59,8 @@ def _name_finding(compiled: CompiledProject, unique_id: str, problem: SqlProblem
     )
 
 
-def _place(compiled: CompiledProject, where: Where) -> Place:
+def _place(compiled: CompiledProject, where: Where, key: str) -> Place:
     if where.model in compiled.models:
         return compiled.locate(where.model, where.offset)
     table = next(table for table in compiled.project.sources if where.model.endswith(f".{table.full_name}"))
-    return Place(table.places.get("watermark", table.location))
+    return Place(table.places.get(key, table.location))

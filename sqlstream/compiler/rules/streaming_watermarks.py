@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlstream.compiler.flow.nodes import Aggregate, Watermark
+from sqlstream.compiler.flow.nodes import Aggregate, Node, Scan, Watermark
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.project.types import Primitive, Unknown
 
 
 def second_watermarks(query: Query) -> Iterator[QueryProblem]:
-    """A watermark over rows that already have one, with no aggregation between them, fails in the first batch."""
+    """A watermark over rows that already have one fails in the first batch; with an aggregation between them nothing
+    ever comes out.
+    """
     for node in query.all(Watermark):
-        for below in node.children[0].walk(Aggregate):
-            if isinstance(below, Watermark):
-                first = "its source" if below.event_time.where is None else query.names.get(below.where.model, "it")
-                yield QueryProblem(
-                    node.where,
-                    "second-watermark",
-                    f"`{node.column}` gets a watermark where `{below.column}` already has one",
-                    f"{first} declares a watermark of {below.event_time.delay}; Spark refuses a second one in the "
-                    "first batch",
-                    "keep one of the two",
-                )
-                break
+        refused = _first_watermark(node.children[0].walk(Aggregate))
+        below = refused or _first_watermark(node.children[0].walk())
+        if below is None:
+            continue
+        first = "its source" if below.event_time.where is None else f"`{query.names.get(below.where.model, '')}`"
+        effect = "refuses a second one in the first batch" if refused else "takes a second one, and gives no row ever"
+        yield QueryProblem(
+            node.where,
+            "second-watermark",
+            f"`{node.column}` gets a watermark where `{below.column}` already has one",
+            f"{first} declares a watermark of {below.event_time.delay}; Spark {effect}",
+            "keep one of the two",
+        )
+
+
+def _first_watermark(nodes: Iterator[Node]) -> Watermark | None:
+    return next((node for node in nodes if isinstance(node, Watermark)), None)
 
 
 def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
@@ -43,4 +50,19 @@ def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
                 )
 
 
-RULES = (second_watermarks, wrong_event_times)
+def backlogs_from_the_end(query: Query) -> Iterator[QueryProblem]:
+    """A backlog that is read from its end moves the watermark past all that comes after."""
+    for node in query.all(Watermark):
+        for scan in node.walk():
+            if isinstance(scan, Scan) and scan.newest_first and scan.stream:
+                yield QueryProblem(
+                    scan.where,
+                    "latest-first",
+                    f"`{query.model}` has a watermark over a source that is read newest first",
+                    "the newest files move the watermark on, and the rows of all older ones are dropped as too late",
+                    "take latestFirst out, or declare a second source over the same path without it for this query",
+                    key="options.latestFirst",
+                )
+
+
+RULES = (second_watermarks, wrong_event_times, backlogs_from_the_end)

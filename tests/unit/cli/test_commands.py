@@ -219,7 +219,16 @@ def test_the_help_lists_the_commands_in_the_order_of_work(capsys: pytest.Capture
     assert exit_code("--help") == 0
 
     lines = capsys.readouterr().out.split("Commands:\n")[1].split("\n\n")[0].splitlines()
-    assert [line.split()[0] for line in lines] == ["init", "debug", "compile", "ls", "lineage", "run", "clean"]
+    assert [line.split()[0] for line in lines] == [
+        "init",
+        "debug",
+        "compile",
+        "explain",
+        "ls",
+        "lineage",
+        "run",
+        "clean",
+    ]
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream import ProjectRequest, compile_models
+from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.compiler.flow.analyse import Analysis, analyse_models
 from sqlstream.compiler.flow.nodes import Column
 
@@ -178,3 +178,17 @@ def test_what_is_not_known_is_no_problem(tmp_path: Path, sql: str) -> None:
 def test_names_that_are_no_columns_of_a_relation_are_known(tmp_path: Path, sql: str) -> None:
     """Lambda variables, units, aliases, correlated columns."""
     assert analysis_of(tmp_path, sql).problems == ()
+
+
+@pytest.mark.parametrize("setting", ["spark.sql.caseSensitive", "spark.sql.streaming.unsupportedOperationCheck"])
+def test_a_target_that_changes_what_spark_accepts_is_left_to_spark(tmp_path: Path, setting: str) -> None:
+    """Its queries cannot be foretold."""
+    asked = f"select ID, id, nothing from {PAYMENTS}"
+    with pytest.raises(FindingsError):
+        analysis_of(tmp_path, asked)
+    target = f"  local: {{master: local, storage: store, spark: {{{setting}: 'true'}}}}\n"
+    (tmp_path / "project.yml").write_text(
+        FILES["project.yml"].replace("  local: {master: local, storage: store}\n", target)
+    )
+
+    assert compile_models(ProjectRequest(tmp_path)).warnings == ()

@@ -1,0 +1,23 @@
+"""`sqlstream explain`: the page of one code of a finding."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from sqlstream.errors import CODES, UsageError
+from sqlstream.project.nearest import did_you_mean
+
+PACKAGE = Path(__file__).parents[1]
+PAGES = (PACKAGE / "errors.md", PACKAGE.parent / "docs" / "errors.md")
+"""Where the pages lie: in an installed package, and in a checkout."""
+
+
+def page_of(code: str) -> str:
+    """Returns the page of `code` in Markdown, its heading first. Raises: UsageError for a code that there is not."""
+    if code not in CODES:
+        raise UsageError(f"there is no finding with the code `{code}`; {did_you_mean(code, CODES)}")
+    text = next(path for path in PAGES if path.exists()).read_text(encoding="utf-8")
+    start = text.index(f"### {code}\n")
+    following = re.compile(r"^##", re.MULTILINE).search(text, start + len("### "))
+    return text[start : following.start() if following else len(text)].strip()

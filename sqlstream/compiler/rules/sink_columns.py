@@ -1,0 +1,101 @@
+"""Rules on the columns that a sink gets: those it partitions by, names that are there twice, types it cannot write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.flow.nodes import Column
+from sqlstream.compiler.rules.outputs import FILE_FORMATS
+from sqlstream.errors import Finding
+from sqlstream.project.types import Array, DataType, Map, Primitive, Struct
+
+UNFIT_FOR_CSV = (Primitive("variant"), Primitive("void"), Primitive("interval"))
+"""Types, beside those with parts, that Spark does not write as CSV (CSVFileFormat.supportDataType of Spark 4.3)."""
+
+
+def sink_columns(compiled: CompiledProject) -> list[Finding]:
+    """What a sink cannot take of the columns of a model, as far as they are known."""
+    found: list[Finding] = []
+    for unique_id, model in compiled.models.items():
+        columns = compiled.columns.get(unique_id)
+        if model.output is not None and columns is not None:
+            found += column_findings(model, model.output, [column.name for column in columns])
+            found += _unfit_types(model, model.output, columns)
+    return found
+
+
+def column_findings(
+    model: CompiledModel, output: Output, names: Sequence[str], *, exact: bool = False
+) -> list[Finding]:
+    """Returns what is wrong with the `names` of the columns of `model`; `exact` says that letter case matters."""
+    return [*_partitions(model, output, names), *_repeated(model, output, names, exact=exact)]
+
+
+def _partitions(model: CompiledModel, output: Output, names: Sequence[str]) -> list[Finding]:
+    known = {name.lower() for name in names}
+    if known and known <= {name.lower() for name in output.partition_by}:
+        return [_nothing_left(model, output)]
+    return [
+        Finding(
+            "partition-column",
+            f"sink `{output.sink}` partitions by `{column}`, which is not a column of `{model.name}`",
+            f"`{model.name}` gives {', '.join(names)}",
+            f"add `{column}` to the select list, or change partition_by",
+            model.place_of("partition_by"),
+        )
+        for column in output.partition_by
+        if column.lower() not in known
+    ]
+
+
+def _nothing_left(model: CompiledModel, output: Output) -> Finding:
+    return Finding(
+        "partition-column",
+        f"sink `{output.sink}` partitions by every column of `{model.name}`",
+        "the columns of partition_by stand in the names of folders, so no column is left for the files",
+        "leave at least one column out of partition_by",
+        model.place_of("partition_by"),
+    )
+
+
+def _repeated(model: CompiledModel, output: Output, names: Sequence[str], *, exact: bool) -> list[Finding]:
+    """The findings for columns of one name. Spark refuses them in a batch written to files; a stream writes them, and
+    nobody can read the files.
+    """
+    if output.format not in FILE_FORMATS:
+        return []
+    by_name: dict[str, list[str]] = {}
+    for name in names:
+        by_name.setdefault(name if exact else name.lower(), []).append(name)
+    return [
+        Finding(
+            "sink-schema",
+            f"`{model.name}` gives several columns of one name: {', '.join(f'`{name}`' for name in same)}",
+            f"sink `{output.sink}` writes {output.format} files, which Spark could not read again; letter case is no "
+            "difference",
+            "give each column a name of its own with `as`",
+            model.file.location,
+        )
+        for same in by_name.values()
+        if len(same) > 1
+    ]
+
+
+def _unfit_types(model: CompiledModel, output: Output, columns: Sequence[Column]) -> list[Finding]:
+    partitions = {name.lower() for name in output.partition_by}
+    return [
+        Finding(
+            "sink-schema",
+            f"sink `{output.sink}` cannot take the column `{column.name}` of `{model.name}`",
+            f"it is {column.type}, which Spark does not write as {output.format}",
+            f"write to_json({column.name}) as {column.name}, or use another format",
+            model.place_of("sink"),
+        )
+        for column in columns
+        if column.name.lower() not in partitions and column.type is not None and _is_unfit(output.format, column.type)
+    ]
+
+
+def _is_unfit(format_name: str, kind: DataType) -> bool:
+    return format_name == "csv" and (isinstance(kind, Array | Map | Struct) or kind in UNFIT_FOR_CSV)
