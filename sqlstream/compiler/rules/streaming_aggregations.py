@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.flow.nodes import Aggregate, Column, CteReference, Join, Lost, Node, SetOperation
 from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.project.types import Primitive
+
+TIMESTAMP = Primitive("timestamp")
 
 
 def unfinished_groups(query: Query) -> Iterator[QueryProblem]:
@@ -43,11 +46,26 @@ def _reason(node: Aggregate, query: Query) -> tuple[str, str]:
     rule = "a group comes out when the watermark has passed its event time, so one of the keys must be the event time"
     if times:
         return f"{rule}; it groups by {_keys(node)}", f"add window({times[0]}, '10 minutes') to GROUP BY"
+    grouped = _time_key(node)
+    if grouped is not None:
+        fix = f"add /*+ WATERMARK({grouped}, '10 minutes') */ after SELECT, or use output_mode='update'"
+        return f"{rule}, and `{grouped}` has no watermark", fix
+    time = next((item.name for item in node.children[0].columns or () if item.type == TIMESTAMP), "event_time")
     fix = (
-        "add /*+ WATERMARK(event_time, '10 minutes') */ after SELECT and window(event_time, '10 minutes') to GROUP BY, "
+        f"add /*+ WATERMARK({time}, '10 minutes') */ after SELECT and window({time}, '10 minutes') to GROUP BY, "
         "or use output_mode='update'"
     )
-    return f"{rule}, with a watermark", fix
+    return f"{rule}, with a watermark; it groups by {_keys(node)}", fix
+
+
+def _time_key(node: Aggregate) -> str | None:
+    """The time that a key is, or is a window over."""
+    for key in node.keys:
+        if key.column.window:
+            return key.text.partition("(")[2].partition(",")[0]
+        if key.is_column and key.column.type == TIMESTAMP:
+            return key.column.name
+    return None
 
 
 def _lost(node: Aggregate) -> Lost | None:
