@@ -14,37 +14,26 @@ from sqlstream.project.wording import quoted, quoted_list
 
 def name_problem(found: Missing | Ambiguous, parts: tuple[str, ...], offset: int) -> SqlProblem:
     """Returns the problem of a name that means nothing, or several things."""
-    written = ".".join(parts)
     if isinstance(found, Ambiguous):
-        return SqlProblem(
-            offset,
-            "ambiguous-column",
-            f"{quoted(written)} is a column of more than one relation",
-            f"{quoted_list(found.relations)} have a column of that name",
-            f"write for example {quoted(f'{found.relations[0]}.{written}')}",
-        )
+        return _ambiguous(found, ".".join(parts), offset)
     if found.relation is not None:
-        return SqlProblem(
-            offset,
-            "unknown-column",
-            f"{quoted(parts[1])} is not a column of {quoted(found.relation.name or '')}",
-            f"{quoted(found.relation.name or '')} has {quoted_list(found.candidates, most=20)}",
-            did_you_mean(parts[1], found.candidates),
-        )
-    if len(parts) > 1:
-        return SqlProblem(
-            offset,
-            "unknown-column",
-            f"{quoted(parts[0])} is neither a relation nor a column here",
-            f"the columns here are {quoted_list(found.candidates, most=20)}",
-            did_you_mean(parts[0], found.candidates),
-        )
+        name, relation = parts[1], quoted(found.relation.name or "")
+        what, why = f"{quoted(name)} is not a column of {relation}", f"{relation} has"
+    else:
+        name = parts[0]
+        what = f"{quoted(name)} is {'neither a relation nor' if len(parts) > 1 else 'not'} a column here"
+        why = "the columns here are"
+    listed = f"{why} {quoted_list(found.candidates, most=20)}" if found.candidates else "no relation is read here"
+    return SqlProblem(offset, "unknown-column", what, listed, did_you_mean(name, found.candidates))
+
+
+def _ambiguous(found: Ambiguous, written: str, offset: int) -> SqlProblem:
     return SqlProblem(
         offset,
-        "unknown-column",
-        f"{quoted(written)} is not a column here",
-        f"the columns here are {quoted_list(found.candidates, most=20)}" if found.candidates else "no relation is read",
-        did_you_mean(written, found.candidates),
+        "ambiguous-column",
+        f"{quoted(written)} is a column of more than one relation",
+        f"{quoted_list(found.relations)} have a column of that name",
+        f"write for example {quoted(f'{found.relations[0]}.{written}')}",
     )
 
 
