@@ -55,7 +55,7 @@ def compile_project(project: Project, options: RenderOptions) -> CompileResult:
         analyses = analyse_models(project, compiled.models)
         compiled = replace(compiled, columns={node: analysis.node.columns for node, analysis in analyses.items()})
         findings += [*streaming_rules(compiled, analyses), *sink_columns(compiled)]
-    return CompileResult(None if _has_errors(findings) else compiled, tuple(findings))
+    return CompileResult(None if _has_errors(findings) else compiled, tuple(findings), compiled)
 
 
 def _has_errors(findings: Sequence[Finding]) -> bool:

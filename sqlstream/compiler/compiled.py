@@ -86,7 +86,11 @@ class CompiledProject:
 
 @dataclass(frozen=True)
 class CompileResult:
-    """What compiling gave: `compiled` is None when any finding is an error."""
+    """What compiling gave: `compiled` is None when any finding is an error.
+
+    `attempted` is what would run if the errors of the rules were wrong; None where there is no SQL to run.
+    """
 
     compiled: CompiledProject | None
     findings: tuple[Finding, ...]
+    attempted: CompiledProject | None = None

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from unittest.mock import patch
 
 from corpus_cases import Case
 
@@ -62,11 +61,6 @@ def compile_case(project: Project, case: Case) -> Attempt:
         invocation_id="corpus",
         log=lambda _message, _info: None,
     )
-    with_models = replace(project, models=case.models)
-    result = compile_project(with_models, options)
-    compiled = result.compiled
-    if compiled is None:
-        # Spark's verdict must not depend on the findings that it is there to judge
-        with patch("sqlstream.compiler.compile._has_errors", return_value=False):
-            compiled = compile_project(with_models, options).compiled
-    return Attempt(compiled, result.findings)
+    result = compile_project(replace(project, models=case.models), options)
+    # Spark's verdict must not depend on the findings that it is there to judge
+    return Attempt(result.attempted, result.findings)
