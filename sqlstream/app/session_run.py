@@ -44,8 +44,9 @@ def run_queries(
     try:
         signals.install()
         tell(_found(loaded, runtime))
-        ready = check_all(Checks(loaded, request, runtime, secrets), models, signals)
-        return _run_ready(loaded, ready, runtime, secrets, request, tell, signals)
+        checks = Checks(loaded, request, runtime, secrets)
+        ready = check_all(checks, models, signals)
+        return _run_ready(checks, ready, tell, signals)
     finally:
         stop_spark(runtime)
 
@@ -58,23 +59,17 @@ def _check_java(request: RunRequest, signals: StopSignals) -> None:
 
 
 def _run_ready(
-    loaded: Loaded,
-    ready: Sequence[Ready],
-    runtime: SparkRuntime,
-    secrets: Secrets,
-    request: RunRequest,
-    tell: Callable[[RunEvent], None],
-    signals: StopSignals,
+    checks: Checks, ready: Sequence[Ready], tell: Callable[[RunEvent], None], signals: StopSignals
 ) -> tuple[QueryResult, ...]:
-    base = storage_base(loaded)
+    base = storage_base(checks.loaded)
     orders = [_order(item, base, tell) for item in ready]
     signals.check()
     for item in ready:
-        with storage_problems(item.root, storage_location(loaded, item.query.model), secrets):
-            _write_ledger(item, base, runtime)
-    runner = Runner(secrets, tell)
+        with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
+            _write_ledger(item, base, checks.runtime)
+    runner = Runner(checks.secrets, tell)
     with signals.passed_to(runner.request_stop):
-        results = runner.run(orders, stop_after_seconds=request.stop_after_seconds)
+        results = runner.run(orders, stop_after_seconds=checks.request.stop_after_seconds)
     _show_memory(ready, results, tell)
     return results
 

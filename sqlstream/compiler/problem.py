@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlstream.errors import Severity
+from sqlstream.errors import Finding, Severity
+from sqlstream.location import Place
 
 
 @dataclass(frozen=True)
@@ -20,3 +21,7 @@ class SqlProblem:
     why: str
     fix: str
     severity: Severity = Severity.ERROR
+
+    def at(self, place: Place) -> Finding:
+        """Returns the finding, where `place` is that of its offset."""
+        return Finding(self.code, self.message, self.why, self.fix, place.location, self.severity, place.calls)

@@ -109,6 +109,4 @@ def _clash(parents: Sequence[str], rendered: RenderedModel) -> tuple[Finding, ..
 def _finding(problem: SqlProblem, rendered: RenderedModel, renderer: ModelRenderer) -> Finding:
     is_blank = not rendered.sql.strip()  # the place of a text that a template left blank is its end
     place = Place(rendered.file.location) if is_blank else renderer.source_map(rendered).locate(problem.offset)
-    return Finding(
-        problem.code, problem.message, problem.why, problem.fix, place.location, problem.severity, place.calls
-    )
+    return problem.at(place)

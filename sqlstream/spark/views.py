@@ -48,7 +48,7 @@ class ViewBuilder:
         try:
             command = command_in(self.readers.session, model.sql)
             if command is not None:
-                raise FindingsError([_no_query(model, command)])
+                raise FindingsError([command_problem(model.name, command).at(at(model.file.location))])
             return self.readers.session.sql(model.sql)
         except SPARK_ERRORS as error:
             raise FindingsError([self._model_finding(model, error)]) from error
@@ -104,11 +104,6 @@ class ViewBuilder:
             secrets=self.readers.secrets,
             fix=_source_fix(error),
         )
-
-
-def _no_query(model: CompiledModel, command: str) -> Finding:
-    problem = command_problem(model.name, command)
-    return Finding(problem.code, problem.message, problem.why, problem.fix, model.file.location)
 
 
 def _source_fix(error: Exception) -> str:

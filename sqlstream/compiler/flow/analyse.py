@@ -56,7 +56,7 @@ def analyse_models(project: Project, models: Mapping[str, CompiledModel]) -> dic
         views = {read.view.lower(): nodes[read.node_id] for read in model.reads if read.node_id in nodes}
         found[unique_id] = analysis = _analyse(model, views, knows_functions=knows)
         here = analysis.node.where
-        nodes[unique_id] = View(where=here, columns=analysis.node.columns, children=(analysis.node,), model=unique_id)
+        nodes[unique_id] = View(where=here, columns=analysis.node.columns, children=(analysis.node,))
     return found
 
 

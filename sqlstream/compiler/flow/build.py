@@ -27,6 +27,7 @@ from sqlstream.compiler.flow.nodes import (
     Where,
     WindowFunctions,
     With,
+    renamed,
 )
 from sqlstream.compiler.flow.problems import count_problem
 from sqlstream.compiler.flow.relations import From, FromReader
@@ -52,7 +53,7 @@ class Builder:
     def build(self, views: Views) -> Node:
         """Returns the tree of the whole query, which reads `views`."""
         if self.parsed.tree is None:
-            return self._opaque(exp.Null(), "text that sqlglot cannot read", tuple(views.values()))
+            return self._opaque(exp.Null(), tuple(views.values()))
         return self.query(self.parsed.tree, Scope(), views)
 
     def query(self, query: exp.Query, scope: Scope, views: Views) -> Node:
@@ -72,13 +73,11 @@ class Builder:
 
     def _definition(self, cte: exp.CTE, clause: exp.With, views: Views) -> Node:
         if clause.args.get("recursive"):
-            return self._opaque(cte, "a recursive CTE", ())
+            return self._opaque(cte)
         node = self.query(cte.this, Scope(), views)
         names = [column.name for column in cte.args["alias"].args.get("columns") or ()]
-        if names and node.columns is not None and len(names) == len(node.columns):
-            # a copy of its own, so that it is told from another CTE over the same rows
-            return replace(node, columns=tuple(replace(c, name=n) for c, n in zip(node.columns, names, strict=True)))
-        return replace(node, columns=tuple(map(Column, names)) if names else node.columns)
+        # a copy of its own, so that it is told from another CTE over the same rows
+        return replace(node, columns=renamed(node.columns, names))
 
     def _body(self, query: exp.Query, scope: Scope, views: Views) -> Node:
         if isinstance(query, exp.Select):
@@ -88,11 +87,11 @@ class Builder:
         elif isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
             node = self.query(query.this, scope, views)
         else:
-            node = self._opaque(query, "a form of query that is not followed", ())
+            node = self._opaque(query)
         return self._ordered(query, node, None)
 
-    def _opaque(self, node: exp.Expr, reason: str, children: tuple[Node, ...]) -> Node:
-        return Opaque(where=self.text.where(node), columns=None, children=children, reason=reason)
+    def _opaque(self, node: exp.Expr, children: tuple[Node, ...] = ()) -> Node:
+        return Opaque(where=self.text.where(node), columns=None, children=children)
 
     def _expressions(self, views: Views) -> Expressions:
         return Expressions(
@@ -104,40 +103,34 @@ class Builder:
         found = FromReader(self.parsed, expressions, self.query).read(select, scope.outer, views)
         if found is None:
             found = From(Project(where=self.text.where(select), columns=()), Scope(outer=scope.outer))
-        node = self._filtered(found.node, select.args.get("where"), "where", found.scope, expressions)
+        node = self._filtered(found, select.args.get("where"), expressions)
         grouping = grouping_of(select, found.scope, expressions)
         inner = grouping.scope if grouping is not None else found.scope
         chosen = Selected(select, inner, expressions)
         output = chosen.columns()
         node = self._generated(select, node, output)
-        node = self._aggregated(select, node, grouping, output, inner, expressions)
-        node = self._filtered(node, select.args.get("having"), "having", None, expressions)
-        node = self._windowed(select, node)
-        if not isinstance(node, Aggregate) or node.columns != output:
+        aggregate = self._aggregated(select, node, grouping, output, inner, expressions)
+        node = self._windowed(select, aggregate or node)
+        if node is not aggregate:
             queries = tuple(query for item in select.expressions for query in expressions.subqueries(item, inner))
             node = Project(where=self.text.where(select), columns=output, children=(node,), subqueries=queries)
         if select.args.get("distinct"):
-            node = self._distinct(select, node)
+            node = _distinct(self.text.where(select), node)
         return self._ordered(select, node, inner)
 
-    def _filtered(
-        self, node: Node, clause: exp.Expr | None, kind: str, scope: Scope | None, expressions: Expressions
-    ) -> Node:
+    def _filtered(self, found: From, clause: exp.Expr | None, expressions: Expressions) -> Node:
         if clause is None:
-            return node
-        if scope is not None:
-            expressions.check(clause.this, scope)
-        queries = expressions.subqueries(clause.this, scope or Scope())
+            return found.node
+        expressions.check(clause.this, found.scope)
+        queries = expressions.subqueries(clause.this, found.scope)
         where = self.text.where(clause)
-        return Filter(where=where, columns=node.columns, children=(node,), subqueries=queries, kind=kind)
+        return Filter(where=where, columns=found.node.columns, children=(found.node,), subqueries=queries)
 
     def _generated(self, select: exp.Select, node: Node, output: tuple[Column, ...] | None) -> Node:
         for item in select.expressions:
             for part in item.walk():
                 if function_name(part, self.text) in GENERATORS:
-                    name = function_name(part, self.text)
-                    where = self.text.where(part)
-                    node = Generate(where=where, columns=output, children=(node,), function=name)
+                    node = Generate(where=self.text.where(part), columns=output, children=(node,))
         return node
 
     def _aggregated(
@@ -148,26 +141,28 @@ class Builder:
         output: tuple[Column, ...] | None,
         scope: Scope,
         expressions: Expressions,
-    ) -> Node:
+    ) -> Node | None:
         """The aggregation, where there is a GROUP BY, a HAVING, or an aggregate function in the select list."""
         having = select.args.get("having")
         parts = [*select.expressions, *([having.this] if having else [])]
-        if grouping is None and not any(is_aggregate(part, self.text) for part in parts):
-            return node
+        if grouping is None and having is None and not any(is_aggregate(part, self.text) for part in parts):
+            return None
         self.problems.extend(ungrouped(select, grouping, scope, expressions))
         functions: tuple[Call, ...] = tuple(call for part in parts for call in expressions.calls(part, AGGREGATES))
         clause = select.args.get("group")
         first = next((part for part in parts if is_aggregate(part, self.text)), select)
-        return Aggregate(
+        aggregate = Aggregate(
             where=self.text.where(clause if clause is not None and clause.expressions else first),
             columns=output,
             children=(node,),
             subqueries=tuple(query for part in parts for query in expressions.subqueries(part, scope)),
             keys=grouping.keys if grouping else (),
             functions=functions,
-            sets=grouping.sets if grouping else "",
             session=grouping.session if grouping else False,
         )
+        if having is None:
+            return aggregate
+        return Filter(where=self.text.where(having), columns=output, children=(aggregate,))
 
     def _windowed(self, select: exp.Select, node: Node) -> Node:
         found: list[Call] = []
@@ -182,11 +177,6 @@ class Builder:
             return node
         return WindowFunctions(where=found[0].where, columns=node.columns, children=(node,), functions=tuple(found))
 
-    def _distinct(self, select: exp.Expr, node: Node) -> Node:
-        return Aggregate(
-            where=self.text.where(select), columns=node.columns, children=(node,), keys=_all_keys(node), kind="distinct"
-        )
-
     def _set_operation(self, query: exp.SetOperation, scope: Scope, views: Views) -> Node:
         left = self.query(query.this, scope, views)
         right = self.query(query.expression, scope, views)
@@ -195,11 +185,8 @@ class Builder:
         columns = None if by_name and left.columns != right.columns else _united(left.columns, right.columns)
         where = self.text.where(query.expression)
         self._count_columns(left, right, where, by_name=by_name)
-        distinct = bool(query.args.get("distinct"))
-        node: Node = SetOperation(where=where, columns=columns, children=(left, right), kind=kind, distinct=distinct)
-        if kind == "union" and distinct:
-            node = Aggregate(where=where, columns=columns, children=(node,), keys=_all_keys(node), kind="distinct")
-        return node
+        node = SetOperation(where=where, columns=columns, children=(left, right), kind=kind)
+        return _distinct(where, node) if kind == "union" and query.args.get("distinct") else node
 
     def _count_columns(self, left: Node, right: Node, where: Where, *, by_name: bool) -> None:
         if left.columns is None or right.columns is None or by_name:
@@ -209,12 +196,11 @@ class Builder:
 
     def _ordered(self, query: exp.Expr, node: Node, scope: Scope | None) -> Node:
         """ORDER BY, SORT BY, LIMIT and OFFSET above `node`."""
-        for name, is_global in (("order", True), ("sort", False), ("cluster", False)):
+        for name in ("order", "sort", "cluster"):
             clause = query.args.get(name)
             if clause is not None:
                 self._check_order(clause, node, scope)
-                where = self.text.where(clause)
-                node = Sort(where=where, columns=node.columns, children=(node,), is_global=is_global)
+                node = Sort(where=self.text.where(clause), columns=node.columns, children=(node,))
         for name, is_offset in (("offset", True), ("limit", False)):
             clause = query.args.get(name)
             if clause is not None and clause.expression.name.upper() != "ALL":
@@ -239,8 +225,9 @@ def _select_parts(select: exp.Select) -> Iterator[exp.Expr]:
             yield select.args[name]
 
 
-def _all_keys(node: Node) -> tuple[Key, ...]:
-    return tuple(Key(column.name, column, True, node.where) for column in node.columns or ())
+def _distinct(where: Where, node: Node) -> Node:
+    keys = tuple(Key(column.name, column, True, node.where) for column in node.columns or ())
+    return Aggregate(where=where, columns=node.columns, children=(node,), keys=keys, kind="distinct")
 
 
 def _united(left: tuple[Column, ...] | None, right: tuple[Column, ...] | None) -> tuple[Column, ...] | None:

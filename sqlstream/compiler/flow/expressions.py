@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.nodes import Call, Column, Lost, Node, Subquery, Where
+from sqlstream.compiler.flow.nested_types import field_type
+from sqlstream.compiler.flow.nodes import Call, Column, Lost, Node, Where
 from sqlstream.compiler.flow.problems import field_problem, function_problem, name_problem
 from sqlstream.compiler.flow.scope import Resolved, Scope
 from sqlstream.compiler.flow.spark_functions import AGGREGATES, ALL
-from sqlstream.compiler.flow.types_of import type_of
+from sqlstream.compiler.flow.types_of import generator_columns, type_of
 from sqlstream.compiler.problem import SqlProblem
-from sqlstream.project.types import Array, DataType, Map, Struct
+from sqlstream.project.types import DataType
 
 TIME_WINDOWS = frozenset({"window", "session_window", "window_time"})
 """Functions that carry on the watermark of their first argument."""
@@ -61,7 +62,7 @@ class Expressions:
         named = name or output_name(node, self.text)
         found = self._resolved(inner, scope)
         if isinstance(found, Resolved) and not found.fields:
-            return _renamed(found.column, named)
+            return replace(found.column, name=named)
         used = [item for item in self._used(inner, scope) if isinstance(item, Resolved)]
         carried = self._carried(inner, scope)
         lost = None if carried else self._lost(inner, used)
@@ -70,7 +71,8 @@ class Expressions:
         time = carried.event_time if carried else None
         window = function_name(inner, self.text) in TIME_WINDOWS
         holds = self._holds_time(inner, used)
-        return Column(named, kind, time, None if holds else lost, origins, window, holds)
+        may_carry = holds and (window or isinstance(inner, exp.Column | exp.Dot | exp.Bracket))
+        return Column(named, kind, time, None if holds else lost, origins, window, holds, may_carry)
 
     def check(self, node: exp.Expr, scope: Scope) -> None:
         """Notes what is wrong with the names in `node`, those of functions too."""
@@ -78,11 +80,13 @@ class Expressions:
             self._check_functions(node)
         for part in names_in(node, self.text):
             found = scope.resolve(parts_of(part))
+            if found is None or (isinstance(found, Resolved) and not found.fields):
+                continue
             start = self.text.where(part).offset
             if isinstance(found, Resolved):
                 problem = field_problem(found, start)
             else:
-                problem = None if found is None else name_problem(found, parts_of(part), start)
+                problem = name_problem(found, parts_of(part), start)
             if problem is not None:
                 self.problems.append(problem)
 
@@ -92,12 +96,19 @@ class Expressions:
             if plain and part.this.lower() not in ALL and not isinstance(part.parent, exp.Dot):
                 self.problems.append(function_problem(part.this, self.text.where(part).offset))
 
-    def subqueries(self, node: exp.Expr, scope: Scope) -> tuple[Subquery, ...]:
-        """Returns the queries in `node`."""
-        return tuple(
-            Subquery(_kind(query), self.open_query(query, Scope(outer=scope)), self.text.where(query))
-            for query in queries_in(node)
-        )
+    def subqueries(self, node: exp.Expr, scope: Scope) -> tuple[Node, ...]:
+        """Returns the trees of the queries in `node`."""
+        return tuple(self.open_query(query, Scope(outer=scope)) for query in queries_in(node))
+
+    def generated(self, node: exp.Expr, scope: Scope, names: Sequence[str]) -> tuple[Column, ...] | None:
+        """Returns the columns of the generator `node`, under `names` where they are as many; None if not known."""
+        made = generator_columns(node, lambda part: self.type_of_name(part, scope), self.text.sql)
+        made_from = self.column(node, scope, "generated")
+        source = replace(made_from, type=None, lost=None, may_carry=made_from.holds_time)
+        if made is None or (names and len(names) != len(made)):
+            return tuple(replace(source, name=name) for name in names) or None
+        shown = names or [name for name, _ in made]
+        return tuple(replace(source, name=name, type=kind) for name, (_, kind) in zip(shown, made, strict=True))
 
     def calls(self, node: exp.Expr, names: frozenset[str]) -> tuple[Call, ...]:
         """Returns the calls of functions with one of `names` in `node`, those with OVER aside."""
@@ -114,10 +125,7 @@ class Expressions:
         found = self._resolved(node, scope)
         if not isinstance(found, Resolved):
             return None
-        kind = found.column.type
-        for name in found.fields:
-            kind = field_type(kind, name)
-        return kind
+        return type_of_field(found)
 
     def _resolved(self, node: exp.Expr, scope: Scope) -> object:
         return scope.resolve(parts_of(node)) if parts_of(node) else None
@@ -130,7 +138,7 @@ class Expressions:
         """The column whose watermark a time window carries on."""
         if function_name(node, self.text) not in TIME_WINDOWS:
             return None
-        first = next(arguments(node), None)
+        first = next(node.iter_expressions(), None)
         found = self._resolved(first, scope) if first is not None else None
         if isinstance(found, Resolved) and not found.fields and found.column.event_time:
             return found.column
@@ -150,15 +158,12 @@ class Expressions:
         return next((item.column.lost for item in used if item.column.lost is not None), None)
 
 
-def field_type(kind: DataType | None, name: str) -> DataType | None:
-    """Returns the type of field `name` of a struct, of each struct of an array, or of a map's values."""
-    if isinstance(kind, Struct):
-        found = kind.field(name)
-        return found.type if found else None
-    if isinstance(kind, Array):
-        inner = field_type(kind.element, name)
-        return None if inner is None else Array(inner)
-    return kind.value if isinstance(kind, Map) else None
+def type_of_field(found: Resolved) -> DataType | None:
+    """Returns the type of what a name means: that of its column, or of the field of it, None where it is not known."""
+    kind = found.column.type
+    for name in found.fields:
+        kind = field_type(kind, name)
+    return kind
 
 
 def parts_of(node: exp.Expr) -> tuple[str, ...]:
@@ -205,11 +210,6 @@ def is_aggregate(node: exp.Expr, text: Text) -> bool:
     return any(function_name(part, text) in AGGREGATES and not _is_windowed(part) for part in _walk(node))
 
 
-def arguments(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Gives the arguments of a call, in sqlglot's order."""
-    yield from node.iter_expressions()
-
-
 def output_name(node: exp.Expr, text: Text) -> str:
     """Returns the name of the column that `node` gives: its alias, its own last name, or its text."""
     if isinstance(node, exp.Alias):
@@ -218,10 +218,6 @@ def output_name(node: exp.Expr, text: Text) -> str:
     if parts:
         return parts[-1]
     return function_name(node, text) if function_name(node, text) in TIME_WINDOWS else text.written(node).lower()
-
-
-def _renamed(column: Column, name: str) -> Column:
-    return Column(name, column.type, column.event_time, column.lost, column.origins, column.window)
 
 
 def _walk(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -235,12 +231,3 @@ def _is_windowed(node: exp.Expr) -> bool:
     while isinstance(parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
         parent = parent.parent
     return isinstance(parent, exp.Window)
-
-
-def _kind(query: exp.Query) -> str:
-    parent = query.parent
-    while isinstance(parent, exp.Subquery | exp.Paren):
-        parent = parent.parent
-    if isinstance(parent, exp.Exists):
-        return "exists"
-    return "in" if isinstance(parent, exp.In) else "scalar"

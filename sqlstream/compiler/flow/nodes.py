@@ -6,8 +6,8 @@ known without Spark is None, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sqlstream.project.types import DataType
@@ -45,7 +45,8 @@ class Column:
     `type` is None where it is not known. `event_time` is the watermark that it carries. `lost` says why it carries
     none although it is made from a column that does. `origins` are the columns of sources, seeds or static tables it
     is made from, as (node id, column). `window` says that it is a time window's struct. `holds_time` says that a part
-    of it may carry a watermark: Spark keeps it on a field of a struct.
+    of it may carry a watermark: Spark keeps it on a field of a struct. `may_carry` says that it may itself carry one
+    that is not known: it was such a part.
     """
 
     name: str
@@ -55,16 +56,32 @@ class Column:
     origins: frozenset[tuple[str, str]] = frozenset()
     window: bool = False
     holds_time: bool = False
+    may_carry: bool = False
+
+
+Columns = tuple[Column, ...]
+
+
+def renamed(columns: Columns | None, names: Sequence[str]) -> Columns | None:
+    """Returns `columns` under `names`, as in `t(a, b)`; only the names are known where they are not as many."""
+    if not names:
+        return columns
+    if columns is None or len(columns) != len(names):
+        return tuple(map(Column, names))
+    return tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One operator. `columns` are those of its output, None where they are not known; `where` is its place."""
+    """One operator. `columns` are those of its output, None where they are not known; `where` is its place.
+
+    `subqueries` are the queries within its expressions.
+    """
 
     where: Where
     columns: tuple[Column, ...] | None
     children: tuple[Node, ...] = ()
-    subqueries: tuple[Subquery, ...] = ()
+    subqueries: tuple[Node, ...] = ()
 
     @cached_property
     def streaming(self) -> bool:
@@ -86,15 +103,6 @@ class Node:
                 waiting += () if isinstance(node, ends) else reversed(node.children)
 
 
-@dataclass(frozen=True)
-class Subquery:
-    """A query within an expression: `kind` is `scalar`, `in` or `exists`."""
-
-    kind: str
-    node: Node
-    where: Where
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scan(Node):
     """The rows of a source, a seed, or anything else that is read: `node_id` is None for what the project does not
@@ -114,8 +122,6 @@ class Scan(Node):
 @dataclass(frozen=True, kw_only=True)
 class View(Node):
     """The rows of another model, whose tree is the only child."""
-
-    model: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,9 +146,7 @@ class Project(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Filter(Node):
-    """A WHERE, HAVING or QUALIFY."""
-
-    kind: str
+    """A WHERE or HAVING."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,13 +184,12 @@ class Key:
 class Aggregate(Node):
     """GROUP BY or aggregate functions (`kind` is `group`), or SELECT DISTINCT and UNION (`distinct`).
 
-    `sets` is `rollup`, `cube`, `grouping sets` or empty. `session` says that a key is a session window.
+    `session` says that a key is a session window.
     """
 
     keys: tuple[Key, ...]
     functions: tuple[Call, ...] = ()
     kind: str = "group"
-    sets: str = ""
     session: bool = False
 
 
@@ -197,10 +200,12 @@ class Join(Node):
     `time_in_keys` says that a column that carries a watermark is among those that must be equal. `bounded` are the
     sides, `left` and `right`, whose rows the other side's watermark lets go: a condition says how much older than the
     other side's event time theirs may be. `has_equality` says that the condition, or a WHERE above it, has columns of
-    both sides equal. Each is None where that cannot be known.
+    both sides equal. Each is None where that cannot be known. `names` are those of the relation before JOIN and of the
+    one behind it.
     """
 
     kind: str
+    names: tuple[str, str]
     time_in_keys: bool | None
     bounded: frozenset[str] | None
     has_equality: bool | None
@@ -211,14 +216,11 @@ class SetOperation(Node):
     """UNION, EXCEPT (also MINUS) or INTERSECT of two children; `kind` is in lower case."""
 
     kind: str
-    distinct: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sort(Node):
-    """An ORDER BY of the whole query, or SORT BY, CLUSTER BY (`is_global` False)."""
-
-    is_global: bool
+    """An ORDER BY of the whole query, or a SORT BY or CLUSTER BY."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,11 +246,7 @@ class WindowFunctions(Node):
 class Generate(Node):
     """LATERAL VIEW, or a generator such as `explode` in a select list."""
 
-    function: str
-
 
 @dataclass(frozen=True, kw_only=True)
 class Opaque(Node):
-    """What the flow does not follow: `reason` says what it is, such as PIVOT or TRANSFORM. Its columns are unknown."""
-
-    reason: str
+    """What the flow does not follow, such as PIVOT or TRANSFORM. Its columns are unknown."""

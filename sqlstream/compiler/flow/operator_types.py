@@ -116,11 +116,13 @@ def _has_plus(sql: str, start: int) -> bool:
 
 
 def _arithmetic(operator: str) -> Handler:
-    def handler(typer: Typer, node: exp.Expr) -> DataType | None:
+    """The rule for an operator between two operands."""
+
+    def type_of_node(typer: Typer, node: exp.Expr) -> DataType | None:
         types = operands(typer, node.this, node.args["expression"])
         return None if types is None else operator_type(operator, *types)
 
-    return handler
+    return type_of_node
 
 
 def operator_type(operator: str, left: DataType, right: DataType) -> DataType | None:
@@ -207,13 +209,13 @@ BY_CLASS: dict[type[exp.Expr], Handler] = {
 def _two(operator: str) -> Handler:
     """The rule for a function of two operands, such as `pmod`, that sqlglot does not know."""
 
-    def handler(typer: Typer, node: exp.Expr) -> DataType | None:
+    def type_of_node(typer: Typer, node: exp.Expr) -> DataType | None:
         if len(node.expressions) != len(("left", "right")):
             return None
         types = operands(typer, *node.expressions)
         return None if types is None else operator_type(operator, *types)
 
-    return handler
+    return type_of_node
 
 
 BY_NAME: dict[str, Handler] = {

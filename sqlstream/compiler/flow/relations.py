@@ -19,11 +19,12 @@ from sqlstream.compiler.flow.nodes import (
     Opaque,
     Sample,
     Scan,
-    Subquery,
     Watermark,
+    Where,
+    renamed,
 )
-from sqlstream.compiler.flow.scope import Resolved, Scope, Visible
-from sqlstream.compiler.flow.types_of import generator_columns
+from sqlstream.compiler.flow.problems import name_problem
+from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved, Scope, Visible
 from sqlstream.compiler.parse import FIRST_SAMPLE, ParsedSql, WatermarkClause
 from sqlstream.project.types import Primitive
 
@@ -68,9 +69,9 @@ class FromReader:
             found = From(self._rows(node, scope, views), scope)
         alias = node.args.get("alias")
         name = alias.name if isinstance(alias, exp.TableAlias) and alias.this else node.name or None
-        rows = self._renamed(found.node, alias)
+        rows = _renamed(found.node, alias)
         if node.args.get("pivots"):
-            rows = Opaque(where=self.expressions.text.where(node), columns=None, children=(rows,), reason="PIVOT")
+            rows = Opaque(where=self.expressions.text.where(node), columns=None, children=(rows,))
         rows = self._sampled(rows, node)
         clause = self._clause(node, alias)
         if clause is not None:
@@ -93,15 +94,6 @@ class FromReader:
             return Scan(where=where, columns=(Column("id", Primitive("bigint")),), node_id=None, stream=False)
         return Scan(where=where, columns=None, node_id=None, stream=False)
 
-    def _renamed(self, node: Node, alias: exp.Expr | None) -> Node:
-        """The rows under the column names of `t(a, b)`."""
-        names = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
-        if not names:
-            return node
-        if node.columns is None or len(node.columns) != len(names):
-            return replace(node, columns=tuple(Column(name) for name in names))
-        return replace(node, columns=tuple(replace(c, name=n) for c, n in zip(node.columns, names, strict=True)))
-
     def _sampled(self, rows: Node, node: exp.Expr) -> Node:
         sample = node.args.get("sample")
         if sample is None or _marker(sample) is not None:
@@ -123,10 +115,12 @@ class FromReader:
 
     def _watermark(self, rows: Node, clause: WatermarkClause, name: str | None) -> Node:
         """The rows with the watermark of `clause`, which takes the place of any other."""
-        where = replace(self.expressions.text.where(exp.Null()), offset=clause.start)
+        where = Where(self.expressions.text.model, clause.start)
         time = EventTime(clause.delay, where)
         parts = tuple(part.strip().strip("`") for part in clause.expression.split("."))
         found = Scope((Visible(name, rows.columns),)).resolve(parts) if clause.name is None else None
+        if isinstance(found, Missing | Ambiguous):
+            self.expressions.problems.append(name_problem(found, parts, clause.expression_start))
         marked = found.column.name if isinstance(found, Resolved) and not found.fields else None
         columns = rows.columns
         if columns is not None:
@@ -155,6 +149,7 @@ class FromReader:
             columns=_all_columns(scope),
             children=(left.node, right.node),
             kind=kind,
+            names=(_name(left, "left"), _name(right, "right")),
             time_in_keys=has_time_key(condition, using, sides),
             bounded=bounded_sides(condition, sides),
             has_equality=has_equality(condition, using, sides, filtered=filtered),
@@ -164,40 +159,35 @@ class FromReader:
     def _lateral(self, left: From, lateral: exp.Lateral, views: Mapping[str, Node]) -> From:
         alias = lateral.args.get("alias")
         function = lateral.this
-        names = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
         name = alias.name if alias is not None and alias.this else None
-        queries: tuple[Subquery, ...] = ()
+        queries: tuple[Node, ...] = ()
         if isinstance(function, exp.Subquery):
             inner = self.open_query(function.this, Scope(outer=left.scope), views)
-            queries = (Subquery("lateral", inner, self.expressions.text.where(function)),)
-            columns = self._renamed(inner, alias).columns
+            queries = (inner,)
+            columns = _renamed(inner, alias).columns
         else:
             self.expressions.check(function, left.scope)
-            columns = self._generated(function, left.scope, names)
+            columns = self.expressions.generated(function, left.scope, _column_names(alias))
         scope = left.scope.with_relations(Visible(name, columns))
         where = self.expressions.text.where(lateral)
         return From(
-            Generate(
-                where=where,
-                columns=_all_columns(scope),
-                children=(left.node,),
-                subqueries=queries,
-                function=function.sql("spark"),
-            ),
+            Generate(where=where, columns=_all_columns(scope), children=(left.node,), subqueries=queries),
             scope,
         )
 
-    def _generated(self, function: exp.Expr, scope: Scope, names: list[str]) -> tuple[Column, ...] | None:
-        """The columns of a generator, under `names` where they are given."""
-        made = generator_columns(
-            function, lambda part: self.expressions.type_of_name(part, scope), self.expressions.text.sql
-        )
-        source = replace(self.expressions.column(function, scope, "generated"), type=None, lost=None)
-        if made is not None and (not names or len(names) == len(made)):
-            return tuple(
-                replace(source, name=names[at] if names else name, type=kind) for at, (name, kind) in enumerate(made)
-            )
-        return tuple(replace(source, name=name) for name in names) or None
+
+def _column_names(alias: exp.Expr | None) -> list[str]:
+    """The names of `t(a, b)`."""
+    return [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
+
+
+def _renamed(node: Node, alias: exp.Expr | None) -> Node:
+    names = _column_names(alias)
+    return replace(node, columns=renamed(node.columns, names)) if names else node
+
+
+def _name(relations: From, unnamed: str) -> str:
+    return next((item.name for item in reversed(relations.scope.relations) if item.name), unnamed)
 
 
 def _marker(sample: exp.Expr) -> int | None:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.expressions import Expressions, function_name
+from sqlstream.compiler.flow.expressions import Expressions, function_name, type_of_field
 from sqlstream.compiler.flow.nodes import Column
 from sqlstream.compiler.flow.scope import Resolved, Scope, Visible
 from sqlstream.compiler.flow.spark_functions import GENERATORS
-from sqlstream.compiler.flow.types_of import generator_columns
 from sqlstream.project.types import Struct
 
 
@@ -44,7 +43,7 @@ class Selected:
         inner = item.unalias()
         inner = inner.this if isinstance(inner, exp.Aliases) else inner
         if function_name(inner, self.expressions.text) in GENERATORS:
-            return self._generator(item, inner, scope)
+            return self.expressions.generated(inner, scope, list(_alias_names(item)))
         return (self.expressions.column(item, scope),)
 
     def _star(self, star: exp.Expr, relations: tuple[Visible, ...], fields: Struct | None) -> tuple[Column, ...] | None:
@@ -67,26 +66,15 @@ class Selected:
         found = scope.resolve(parts)
         if not isinstance(found, Resolved):
             return None
-        kind = found.column.type
-        for name in found.fields:
-            field = kind.field(name) if isinstance(kind, Struct) else None
-            kind = field.type if field else None
+        kind = type_of_field(found)
         columns = self._star(item.this, (), kind) if isinstance(kind, Struct) else None
         if columns is None:
             return None
         source = found.column
-        return tuple(replace(item, origins=source.origins, holds_time=source.holds_time) for item in columns)
-
-    def _generator(self, item: exp.Expr, inner: exp.Expr, scope: Scope) -> tuple[Column, ...] | None:
-        made = generator_columns(
-            inner, lambda part: self.expressions.type_of_name(part, scope), self.expressions.text.sql
+        return tuple(
+            replace(item, origins=source.origins, holds_time=source.holds_time, may_carry=source.holds_time)
+            for item in columns
         )
-        names = list(_alias_names(item))
-        source = replace(self.expressions.column(inner, scope, "generated"), type=None, lost=None)
-        if made is None:
-            return tuple(replace(source, name=name) for name in names) or None
-        shown = names if len(names) == len(made) else [name for name, _ in made]
-        return tuple(replace(source, name=name, type=kind) for name, (_, kind) in zip(shown, made, strict=True))
 
 
 def _alias_names(item: exp.Expr) -> Iterator[str]:

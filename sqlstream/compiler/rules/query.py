@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from sqlstream.compiler.flow.nodes import Node, Where
-from sqlstream.errors import Severity
+from sqlstream.errors import Finding, Severity
+from sqlstream.location import Place
 
 N = TypeVar("N", bound=Node)
 
@@ -41,3 +42,7 @@ class QueryProblem:
     fix: str
     severity: Severity = Severity.ERROR
     key: str = "watermark"
+
+    def at(self, place: Place) -> Finding:
+        """Returns the finding, where `place` is that of `where`."""
+        return Finding(self.code, self.message, self.why, self.fix, place.location, self.severity, place.calls)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.analyse import Analysis
 from sqlstream.compiler.flow.nodes import Where
-from sqlstream.compiler.problem import SqlProblem
+from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules import streaming_aggregations, streaming_joins, streaming_operators, streaming_watermarks
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.errors import Finding
@@ -32,7 +32,7 @@ def streaming_rules(compiled: CompiledProject, analyses: Mapping[str, Analysis])
     """
     found: list[Finding] = []
     for unique_id, analysis in analyses.items():
-        found += [_name_finding(compiled, unique_id, problem) for problem in analysis.problems]
+        found += [problem.at(compiled.locate(unique_id, problem.offset)) for problem in analysis.problems]
     for model in compiled.models.values():
         if model.output is not None and model.streaming:
             found += _query_findings(compiled, model, analyses)
@@ -46,21 +46,12 @@ def _query_findings(
     query = Query(model.name, analyses[model.unique_id].node, model.config.output_mode, names)
     for rule in QUERY_RULES:
         for problem in rule(query):
-            place = _place(compiled, problem.where, problem.key)
-            yield Finding(
-                problem.code, problem.message, problem.why, problem.fix, place.location, problem.severity, place.calls
-            )
-
-
-def _name_finding(compiled: CompiledProject, unique_id: str, problem: SqlProblem) -> Finding:
-    place = compiled.locate(unique_id, problem.offset)
-    return Finding(
-        problem.code, problem.message, problem.why, problem.fix, place.location, problem.severity, place.calls
-    )
+            yield problem.at(_place(compiled, problem.where, problem.key))
 
 
 def _place(compiled: CompiledProject, where: Where, key: str) -> Place:
     if where.model in compiled.models:
         return compiled.locate(where.model, where.offset)
-    table = next(table for table in compiled.project.sources if where.model.endswith(f".{table.full_name}"))
+    name = compiled.project.name
+    table = next(table for table in compiled.project.sources if source_id(name, table) == where.model)
     return Place(table.places.get(key, table.location))

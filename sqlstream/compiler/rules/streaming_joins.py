@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.flow.nodes import Join
 from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.project.types import Primitive
 
 KEPT = {"left": "left", "right": "right", "full": "left or right", "left semi": "left"}
 """The side of which an outer join of two streams must know when a row can match no more."""
@@ -66,18 +67,31 @@ def outer_joins(query: Query) -> Iterator[QueryProblem]:
             continue
         if node.time_in_keys is not False or node.bounded is None:
             continue
-        fits = node.bounded if node.kind == "full" else node.bounded & {KEPT[node.kind]}
-        if not fits:
-            other = "right" if KEPT[node.kind] == "left" else "left"
-            yield QueryProblem(
-                node.where,
-                "outer-join-without-bound",
-                f"a {node.kind} join of two streams has no bound in time",
-                f"a {KEPT[node.kind]} row without a match comes out when the watermark of the other side has passed "
-                "it, so Spark needs that watermark and a condition on both times",
-                f"give the {other} side a watermark, and add a condition such as "
-                f"{other}.event_time <= {KEPT[node.kind].split()[0]}.event_time + interval 1 hour",
-            )
+        if not (node.bounded if node.kind == "full" else node.bounded & {KEPT[node.kind]}):
+            yield _without_bound(node)
+
+
+def _without_bound(node: Join) -> QueryProblem:
+    kept, other = (0, 1) if KEPT[node.kind] != "right" else (1, 0)
+    times = [_event_time(node, side) for side in (0, 1)]
+    has_watermark = any(column.event_time for column in node.children[other].columns or ())
+    return QueryProblem(
+        node.where,
+        "outer-join-without-bound",
+        f"a {node.kind} join of two streams has no bound in time",
+        f"a row of `{node.names[kept]}` without a match comes out when the watermark of `{node.names[other]}` has "
+        "passed it, so Spark needs that watermark and a condition on both times",
+        ("" if has_watermark else f"give `{node.names[other]}` a watermark, and ")
+        + f"add a condition such as {times[other]} <= {times[kept]} + interval 1 hour",
+    )
+
+
+def _event_time(node: Join, side: int) -> str:
+    """The time of one side by which a join can be bounded: that with a watermark, else any timestamp."""
+    columns = node.children[side].columns or ()
+    found = [column.name for column in columns if column.event_time]
+    found += [column.name for column in columns if column.type == Primitive("timestamp")]
+    return f"{node.names[side]}.{found[0] if found else 'event_time'}"
 
 
 def equalities(query: Query) -> Iterator[QueryProblem]:

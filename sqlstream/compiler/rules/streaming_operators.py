@@ -92,28 +92,29 @@ def set_operations(query: Query) -> Iterator[QueryProblem]:
     for node in query.all(SetOperation):
         left, right = (child.streaming for child in node.children)
         if node.kind == "union" and left != right:
-            yield _set_problem(
-                node, "UNION of a stream and a static table", "make both streams, or join the static one"
-            )
+            why = "each batch would read the whole static table again and give its rows once more"
+            fix = "make both streams, or join the static one"
+            yield _set_problem(node, "UNION of a stream and a static table", why, fix)
         elif node.kind == "except" and right:
-            yield _set_problem(node, "EXCEPT of a stream", "use a left anti join with a static table, or a filter")
+            why = "whether a row is in the stream too is known only when that stream ends, which it never does"
+            fix = "use a left anti join with a static table, or a filter"
+            yield _set_problem(node, "EXCEPT of a stream", why, fix)
         elif node.kind == "intersect" and (left or right):
-            yield _set_problem(node, "INTERSECT of a stream", "use a join on all columns")
+            why = "each row comes once however often it is in both, which no batch alone can know"
+            yield _set_problem(node, "INTERSECT of a stream", why, "use a left semi join on all columns")
 
 
-def _set_problem(node: Node, what: str, fix: str) -> QueryProblem:
-    return QueryProblem(
-        node.where, "stream-set-operation", f"{what} is not possible", "Spark refuses it when the query starts", fix
-    )
+def _set_problem(node: Node, what: str, why: str, fix: str) -> QueryProblem:
+    return QueryProblem(node.where, "stream-set-operation", f"{what} is not possible", why, fix)
 
 
 def subqueries(query: Query) -> Iterator[QueryProblem]:
     """A query within an expression must be static."""
     for node in query.node.walk():
-        for item in node.subqueries:
-            if item.node.streaming:
+        for inner in node.subqueries:
+            if inner.streaming:
                 yield QueryProblem(
-                    item.where,
+                    inner.where,
                     "stream-subquery",
                     "a subquery in an expression reads a stream",
                     "IN, EXISTS and scalar subqueries need all their rows at once",

@@ -9,6 +9,7 @@ import pytest
 from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.compiler.flow.analyse import Analysis, analyse_models
 from sqlstream.compiler.flow.nodes import Column
+from sqlstream.location import Location
 
 ORDERS = "{{ source('shop', 'orders') }}"
 PAYMENTS = "{{ source('shop', 'payments') }}"
@@ -118,6 +119,26 @@ def test_a_watermark_stays_on_a_column_and_on_windows_over_it(tmp_path: Path, sq
     assert (column.event_time is not None) is carries
 
 
+def test_a_field_with_a_watermark_is_remembered_under_another_name(tmp_path: Path) -> None:
+    """Spark keeps the watermark of a struct's field, whatever the struct is called; what is taken out may carry it."""
+    inner = f"select s as r from (select struct(ts) as s from {WATERMARKED})"
+
+    (column,) = columns_of(tmp_path, f"select r.ts as t from ({inner})")
+
+    assert (column.event_time, column.lost, column.may_carry) == (None, None, True)
+
+
+def test_a_watermark_on_an_unknown_column_is_a_problem(tmp_path: Path) -> None:
+    """Its place is the column's own, in the clause."""
+    sql = f"select * from {ORDERS} WATERMARK tz DELAY OF INTERVAL 1 MINUTE as o"
+
+    with pytest.raises(FindingsError) as raised:
+        analysis_of(tmp_path, sql)
+
+    (finding,) = raised.value.findings
+    assert (finding.code, finding.location) == ("unknown-column", Location("models/asked.sql", 1, sql.index("tz") + 1))
+
+
 def test_a_lost_watermark_is_traced_to_the_model_that_lost_it(tmp_path: Path) -> None:
     """Two models below."""
     cast = f"select id, cast(ts as date) as day from {WATERMARKED}"
@@ -172,6 +193,7 @@ def test_what_is_not_known_is_no_problem(tmp_path: Path, sql: str) -> None:
         f"select p.id from {PAYMENTS} as p, lateral (select p.id + 1 as next) l",
         f"select sum(paid) filter (where id > 1) as s from {PAYMENTS}",
         f"select named_struct('x', id).x as x from {PAYMENTS}",
+        f"select p.id from {PAYMENTS} p group by p.id having exists (select 1 from {{{{ ref('zones') }}}} z where z.zone = p.id)",
         f"select *, struct(*) as everything from {PAYMENTS}",
     ],
 )
