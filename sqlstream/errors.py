@@ -18,10 +18,11 @@ from sqlstream.location import Location
 
 
 class Severity(StrEnum):
-    """How bad a finding is. Only an `ERROR` stops a stage."""
+    """How bad a finding is. Only an `ERROR` stops a stage; `INFO` is worth knowing and no cause for worry."""
 
     ERROR = "error"
     WARNING = "warning"
+    INFO = "info"
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,12 @@ CODES: dict[str, str] = {
     "disabled-ref": "ref() names a model that is disabled.",
     "missing-ref": "A query reads a model, seed or source by its bare name.",
     "cycle": "Models depend on each other in a circle.",
+    "unwritten-model": "No model reads a model, and it names no sink.",
+    "unused-source": "No model reads a source.",
+    "unused-sink": "No model writes to a sink.",
+    "unused-macro": "Nothing calls a macro.",
+    "unused-allow": "A comment allows what is not found there.",
+    "invalid-allow": "A comment that allows a finding is not of its form.",
     # selection
     "empty-selection": "A selector matches nothing.",
     "unknown-selector": "A selector uses a method that does not exist.",
@@ -166,6 +173,8 @@ CODES: dict[str, str] = {
     "stream-join-mode": "A join of two streams in an output mode that it cannot have.",
     "join-without-key": "A join of two streams without an equality.",
     "outer-join-without-bound": "An outer join of two streams has no watermark and bound in time.",
+    "unbounded-state": "The state of an aggregation or a join of streams grows for ever.",
+    "not-followed": "The rules on streams cannot follow a model.",
     # Spark
     "java-missing": "No working Java was found.",
     "java-too-old": "The Java found is older than Spark needs.",
@@ -186,3 +195,21 @@ CODES: dict[str, str] = {
     "storage-unusable": "A target's storage cannot be read or written.",
     "ledger-unreadable": "A checkpoint's ledger is missing or cannot be read.",
 }
+
+ADVICE = frozenset(
+    {
+        "compiler-warning",
+        "empty-selection",
+        "missing-ref",
+        "not-followed",
+        "unbounded-state",
+        "unknown-hint",
+        "unused-allow",
+        "unused-config",
+        "unused-macro",
+        "unused-sink",
+        "unused-source",
+        "unwritten-model",
+    }
+)
+"""The codes of findings that need not stop a stage: a project may lower them where they are no errors."""

@@ -14,11 +14,11 @@ from sqlstream.errors import Finding
 
 @dataclass(frozen=True)
 class Compiled:
-    """What compiling gave: the whole project, the selected models (parents first) and the warnings."""
+    """What compiling gave: the whole project, the selected models (parents first), and the warnings and infos."""
 
     loaded: Loaded
     models: tuple[CompiledModel, ...]
-    warnings: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
 
 
 def compile_models(request: ProjectRequest, selection: Selection = EVERYTHING) -> Compiled:
@@ -30,4 +30,4 @@ def compile_models(request: ProjectRequest, selection: Selection = EVERYTHING) -
     chosen, unmatched = select(loaded.compiled, selection)
     models = tuple(loaded.compiled.models[node] for node in chosen if node in loaded.compiled.models)
     write_compiled(loaded, models)
-    return Compiled(loaded, models, (*loaded.warnings, *unmatched))
+    return Compiled(loaded, models, (*loaded.findings, *unmatched))

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from sqlstream.app.logs import TEMPLATE_LOGGER, open_log
 from sqlstream.app.request import ProjectRequest
+from sqlstream.compiler.allowances import lower_findings
 from sqlstream.compiler.compile import compile_project
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.render.yaml import make_yaml_renderer
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.project.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.project.loading import load_project
 
@@ -31,11 +32,16 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A compiled project, the warnings found on the way, and the call that compiled it."""
+    """A compiled project, the warnings and infos found on the way, and the call that compiled it."""
 
     compiled: CompiledProject
-    warnings: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
     invocation: Invocation
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings that every command shows; infos are for `compile` alone."""
+        return tuple(finding for finding in self.findings if finding.severity is Severity.WARNING)
 
     @property
     def target_folder(self) -> Path:
@@ -68,8 +74,8 @@ def load(request: ProjectRequest, invocation: Invocation | None = None) -> Loade
         log=_log,
     )
     result = compile_project(project, options)
-    findings = (*loaded.findings, *result.findings)
-    if result.compiled is None:
+    findings = lower_findings(project, (*loaded.findings, *result.findings), complete=result.complete)
+    if result.compiled is None or any(finding.is_error for finding in findings):
         raise FindingsError(findings)
     return Loaded(result.compiled, findings, invocation)
 

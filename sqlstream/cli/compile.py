@@ -36,7 +36,7 @@ def compile_(
     with refusals_printed(output, debug):
         compiled = compile_models(project_request(project_dir, target, variables), selection_of(select, exclude))
     if output == "json":
-        click.echo(compiled_json(compiled.loaded.compiled, compiled.models, compiled.warnings))
+        click.echo(compiled_json(compiled.loaded.compiled, compiled.models, compiled.findings))
     elif not quiet:
-        echo_warnings(compiled.warnings)
+        echo_warnings(compiled.findings)
         click.echo(compiled_text(compiled.loaded.compiled, compiled.models))

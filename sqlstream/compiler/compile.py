@@ -14,7 +14,7 @@ from sqlstream.compiler.outputs import resolve_output
 from sqlstream.compiler.render.model import ModelRenderer
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions
 from sqlstream.compiler.rewrite import Inputs, Rewritten, rewrite_model
-from sqlstream.compiler.rules import check_models
+from sqlstream.compiler.rules import check_models, check_use
 from sqlstream.compiler.rules.sink_columns import sink_columns
 from sqlstream.compiler.rules.streaming import streaming_rules
 from sqlstream.errors import Finding, FindingsError
@@ -51,11 +51,14 @@ def compile_project(project: Project, options: RenderOptions) -> CompileResult:
     compiled, problems = _finish_all(_Linked(project, enabled, graph, names), options, renderer)
     findings += problems + check_models(compiled)
     # a watermark that could not be placed would be missed again in every query
-    if is_judged(project.target) and not _has_errors(problems):
+    complete = is_judged(project.target) and not _has_errors(problems)
+    if complete:
         analyses = analyse_models(project, compiled.models)
         compiled = replace(compiled, columns={node: analysis.node.columns for node, analysis in analyses.items()})
         findings += [*streaming_rules(compiled, analyses), *sink_columns(compiled)]
-    return CompileResult(None if _has_errors(findings) else compiled, tuple(findings), compiled)
+    if _has_errors(findings):
+        return CompileResult(None, tuple(findings), compiled)
+    return CompileResult(compiled, (*findings, *check_use(compiled)), compiled, complete)
 
 
 def _has_errors(findings: Sequence[Finding]) -> bool:

@@ -88,9 +88,11 @@ class CompiledProject:
 class CompileResult:
     """What compiling gave: `compiled` is None when any finding is an error.
 
-    `attempted` is what would run if the errors of the rules were wrong; None where there is no SQL to run.
+    `attempted` is what would run if the errors of the rules were wrong; None where there is no SQL to run. `complete`
+    says that no rule was left out: `findings` are all that there are.
     """
 
     compiled: CompiledProject | None
     findings: tuple[Finding, ...]
     attempted: CompiledProject | None = None
+    complete: bool = False

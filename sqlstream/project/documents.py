@@ -161,5 +161,8 @@ class ProjectDocument(Document):
     default_target: Text | None = Field(None, description="The target that is used unless --target names another.")
     vars: dict[str, Any] = Field(default_factory=dict, description="Variables, read with var('name').")
     targets: dict[str, TargetDocument] = Field(default_factory=dict, description="Environments by name.")
+    rules: dict[str, Literal["info", "ignore"]] = Field(
+        default_factory=dict, description="Warnings to lower, by their codes: to `info`, or to `ignore` them."
+    )
     models: dict[str, Any] = Field(default_factory=dict, description="Configuration of models by folder, keys with +.")
     seeds: dict[str, Any] = Field(default_factory=dict, description="Configuration of seeds by folder, keys with +.")

@@ -90,6 +90,7 @@ def _build_project(root: Path, settings: Settings, parts: _Parts) -> Project:
         seeds=parts.seeds,
         models=parts.models,
         macros=parts.macros,
+        rules=settings.document.rules,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.documents import ProjectDocument
 from sqlstream.project.files import PROJECT_FILE, ProjectFiles, project_not_found
+from sqlstream.project.lowering import wrong_rules
 from sqlstream.project.target import Wanted, build_target, choose_target, target_names
 from sqlstream.project.templates import PROJECT_RULES, TARGET_RULES, Rules, render_mapping, render_node
 from sqlstream.project.validate import is_template, validate_node
@@ -85,6 +86,7 @@ def _finish(
     )
     if problem:
         findings.append(problem)
+    findings.extend(wrong_rules(node))
     return Settings(document, node, chosen, target_names(node), variables, render)
 
 

@@ -206,7 +206,8 @@ class MacroFile:
 class Project:
     """A whole project, as its files say it. Tuples are in the order of their names (macros: of their paths).
 
-    `vars` are the effective ones: project.yml's, then the target's, then the command line's.
+    `vars` are the effective ones: project.yml's, then the target's, then the command line's. `rules` are what warnings
+    are lowered to, `info` or `ignore`, by code.
     """
 
     root: Path
@@ -220,6 +221,7 @@ class Project:
     seeds: tuple[Seed, ...]
     models: tuple[ModelFile, ...]
     macros: tuple[MacroFile, ...]
+    rules: Mapping[str, str] = field(default_factory=dict)
 
 
 class RenderYaml(Protocol):

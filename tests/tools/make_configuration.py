@@ -87,6 +87,8 @@ def _object(schema: dict[str, Any]) -> str:
         return "a mapping" if values else "a mapping of one key"
     if "$ref" in values:
         return f"a mapping by name: {_link(values['$ref'])}"
+    if "enum" in values:
+        return f"a mapping to {_type(values)}"
     return "a mapping by name" if values.get("type") == "object" else "a mapping to text, numbers, true or false"
 
 

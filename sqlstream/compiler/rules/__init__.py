@@ -16,6 +16,7 @@ from sqlstream.compiler.rules.outputs import (
 from sqlstream.compiler.rules.sources import missing_schemas, socket_sources
 from sqlstream.compiler.rules.storage import relative_storage
 from sqlstream.compiler.rules.triggers import unsupported_triggers
+from sqlstream.compiler.rules.unused import unused_macros, unused_sinks, unused_sources, unwritten_models
 from sqlstream.errors import Finding
 
 RULES: tuple[Callable[[CompiledProject], list[Finding]], ...] = (
@@ -30,12 +31,25 @@ RULES: tuple[Callable[[CompiledProject], list[Finding]], ...] = (
     shared_outputs,
     relative_storage,
 )
-"""Every rule, in the order of its findings."""
+"""The rules on outputs, sources and targets, in the order of their findings."""
+
+USE_RULES: tuple[Callable[[CompiledProject], list[Finding]], ...] = (
+    unwritten_models,
+    unused_sources,
+    unused_sinks,
+    unused_macros,
+)
+"""The rules on what is declared and not used."""
 
 
 def check_models(compiled: CompiledProject) -> list[Finding]:
-    """Returns what the rules find."""
+    """Returns what the rules on outputs, sources and targets find."""
     return [finding for rule in RULES for finding in rule(compiled)]
 
 
-__all__ = ["RULES", "check_models"]
+def check_use(compiled: CompiledProject) -> list[Finding]:
+    """Returns what is declared and not used; only of a project without errors, which may be why nothing uses it."""
+    return [finding for rule in USE_RULES for finding in rule(compiled)]
+
+
+__all__ = ["RULES", "USE_RULES", "check_models", "check_use"]

@@ -11,9 +11,15 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.analyse import Analysis
 from sqlstream.compiler.flow.nodes import Where
 from sqlstream.compiler.node_ids import source_id
-from sqlstream.compiler.rules import streaming_aggregations, streaming_joins, streaming_operators, streaming_watermarks
+from sqlstream.compiler.rules import (
+    streaming_aggregations,
+    streaming_joins,
+    streaming_operators,
+    streaming_state,
+    streaming_watermarks,
+)
 from sqlstream.compiler.rules.query import Query, QueryProblem
-from sqlstream.errors import Finding
+from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 
 QUERY_RULES: tuple[Callable[[Query], Iterator[QueryProblem]], ...] = (
@@ -22,7 +28,10 @@ QUERY_RULES: tuple[Callable[[Query], Iterator[QueryProblem]], ...] = (
     *streaming_joins.RULES,
     *streaming_aggregations.RULES,
 )
-"""Every rule on a query, in the order of its findings."""
+"""The rules on a query that Spark would refuse or run wrongly, in the order of their findings."""
+
+STATE_RULES = streaming_state.RULES
+"""The rules on the state of a query that is right otherwise."""
 
 
 def streaming_rules(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> list[Finding]:
@@ -32,6 +41,8 @@ def streaming_rules(compiled: CompiledProject, analyses: Mapping[str, Analysis])
     """
     found: list[Finding] = []
     for unique_id, analysis in analyses.items():
+        if not analysis.is_read:
+            found.append(_not_followed(compiled.models[unique_id]))
         found += [problem.at(compiled.locate(unique_id, problem.offset)) for problem in analysis.problems]
     for model in compiled.models.values():
         if model.output is not None and model.streaming:
@@ -39,14 +50,27 @@ def streaming_rules(compiled: CompiledProject, analyses: Mapping[str, Analysis])
     return list(dict.fromkeys(found))
 
 
+def _not_followed(model: CompiledModel) -> Finding:
+    return Finding(
+        "not-followed",
+        f"the rules on streams cannot follow `{model.name}`",
+        "sqlstream does not read a form of its SQL that Spark may read all the same, and says nothing about it",
+        "`sqlstream compile --check` asks Spark",
+        model.file.location,
+        Severity.INFO,
+    )
+
+
 def _query_findings(
     compiled: CompiledProject, model: CompiledModel, analyses: Mapping[str, Analysis]
 ) -> Iterator[Finding]:
     names = {unique_id: other.name for unique_id, other in compiled.models.items()}
     query = Query(model.name, analyses[model.unique_id].node, model.config.output_mode, names)
-    for rule in QUERY_RULES:
-        for problem in rule(query):
-            yield problem.at(_place(compiled, problem.where, problem.key))
+    problems = [problem for rule in QUERY_RULES for problem in rule(query)]
+    if not problems:
+        problems = [problem for rule in STATE_RULES for problem in rule(query)]
+    for problem in problems:
+        yield problem.at(_place(compiled, problem.where, problem.key))
 
 
 def _place(compiled: CompiledProject, where: Where, key: str) -> Place:

@@ -25,7 +25,7 @@ def static_sides(query: Query) -> Iterator[QueryProblem]:
         yield QueryProblem(
             node.where,
             "static-outer-join",
-            f"a {node.kind} join keeps the rows of a static table on its {side} side, and its other side is a stream",
+            f"{a_join(node)} keeps the rows of a static table on its {side} side, and its other side is a stream",
             "whether a static row has no match is known only when the stream ends, which it never does",
             "use an inner join, or let the stream be the side that is kept",
         )
@@ -54,7 +54,7 @@ def join_modes(query: Query) -> Iterator[QueryProblem]:
             yield QueryProblem(
                 node.where,
                 "stream-join-mode",
-                f"a {node.kind} join of two streams is not possible in {query.mode} mode",
+                f"{a_join(node)} of two streams is not possible in {query.mode} mode",
                 "what a join has written does not change any more, so it is only ever added to",
                 "use output_mode='append'",
             )
@@ -73,12 +73,12 @@ def outer_joins(query: Query) -> Iterator[QueryProblem]:
 
 def _without_bound(node: Join) -> QueryProblem:
     kept, other = (0, 1) if KEPT[node.kind] != "right" else (1, 0)
-    times = [_event_time(node, side) for side in (0, 1)]
+    times = [event_time(node, side) for side in (0, 1)]
     has_watermark = any(column.event_time for column in node.children[other].columns or ())
     return QueryProblem(
         node.where,
         "outer-join-without-bound",
-        f"a {node.kind} join of two streams has no bound in time",
+        f"{a_join(node)} of two streams has no bound in time",
         f"a row of `{node.names[kept]}` without a match comes out when the watermark of `{node.names[other]}` has "
         "passed it, so Spark needs that watermark and a condition on both times",
         ("" if has_watermark else f"give `{node.names[other]}` a watermark, and ")
@@ -86,8 +86,14 @@ def _without_bound(node: Join) -> QueryProblem:
     )
 
 
-def _event_time(node: Join, side: int) -> str:
-    """The time of one side by which a join can be bounded: that with a watermark, else any timestamp."""
+def a_join(node: Join) -> str:
+    """Returns what kind of join it is, with its article: `an inner join`."""
+    article = "an" if node.kind[0] in "aio" else "a"
+    return f"{article} {node.kind} join"
+
+
+def event_time(node: Join, side: int) -> str:
+    """Returns the time of one side (0, 1) by which a join can be bounded: that with a watermark, else a timestamp."""
     columns = node.children[side].columns or ()
     found = [column.name for column in columns if column.event_time]
     found += [column.name for column in columns if column.type == Primitive("timestamp")]

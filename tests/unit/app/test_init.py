@@ -82,7 +82,7 @@ def test_a_fresh_project_compiles_without_a_finding(tmp_path: Path, name: str) -
     """Nothing is found in it, whatever it is called: words that YAML reads otherwise, or names of its own folders."""
     root = init_project(name, tmp_path).root
     compiled = compile_models(ProjectRequest(root))
-    assert compiled.warnings == ()
+    assert compiled.findings == ()
     assert compiled.loaded.compiled.project.name == name.replace("-", "_")
     assert {model.name for model in compiled.models} == {"orders_clean", "orders_per_minute", "large_orders"}
     assert {model.name for model in compiled.models if model.output} == {"orders_per_minute", "large_orders"}

@@ -22,7 +22,7 @@ def codes(root: Path, format_name: str, target: str = "") -> list[str]:
     try:
         load(ProjectRequest(root))
     except FindingsError as error:
-        return [finding.code for finding in error.findings]
+        return [finding.code for finding in error.findings if finding.is_error]
     return []
 
 

@@ -1,0 +1,71 @@
+"""Rules on state that a query never forgets. Spark runs such queries, until memory or the disk is full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.flow.nodes import Aggregate, Join
+from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.compiler.rules.streaming_joins import a_join, event_time
+from sqlstream.errors import Severity
+from sqlstream.project.wording import quoted_list
+
+SIDES = ("left", "right")
+
+
+def endless_groups(query: Query) -> Iterator[QueryProblem]:
+    """In update mode a group is dropped when the watermark has passed it; without one each is kept for ever."""
+    if query.mode != "update":
+        return
+    for node in query.all(Aggregate):
+        if not node.streaming or not node.keys or node.children[0].columns is None:
+            continue
+        if any(key.column.may_carry or (key.is_column and key.column.event_time) for key in node.keys):
+            continue
+        keys = quoted_list([key.text for key in node.keys])
+        what = "SELECT DISTINCT" if node.kind == "distinct" else "an aggregation"
+        yield QueryProblem(
+            node.where,
+            "unbounded-state",
+            f"the state of {what} never shrinks",
+            f"it keeps a row for each value of {keys} that was ever seen, since none of them carries a watermark",
+            "group by a time window too, with a watermark; or allow this where the values are few: "
+            "-- sqlstream: allow unbounded-state because ...",
+            Severity.WARNING,
+        )
+
+
+def endless_joins(query: Query) -> Iterator[QueryProblem]:
+    """A join of streams keeps each row of a side until the other side's watermark shows that it can match no more."""
+    for node in query.all(Join):
+        if not all(child.streaming for child in node.children) or node.time_in_keys is not False:
+            continue
+        if node.bounded is None:
+            continue
+        endless = [side for side, name in enumerate(SIDES) if name not in node.bounded]
+        if endless:
+            yield _endless(node, endless)
+
+
+def _endless(node: Join, sides: list[int]) -> QueryProblem:
+    names = quoted_list([node.names[side] for side in sides])
+    without = [node.names[side] for side in (0, 1) if 1 - side in sides and not _has_watermark(node, side)]
+    bounds = [f"{event_time(node, side)} >= {event_time(node, 1 - side)} - interval 1 hour" for side in sides]
+    fix = f"add to the join's condition: {' and '.join(bounds)}"
+    if without:
+        fix = f"give {quoted_list(without)} a watermark, and {fix}"
+    return QueryProblem(
+        node.where,
+        "unbounded-state",
+        f"the state of {a_join(node)} of two streams never shrinks",
+        f"it keeps every row of {names} for ever: nothing says how much older than its match a row may be",
+        fix,
+        Severity.WARNING,
+    )
+
+
+def _has_watermark(node: Join, side: int) -> bool:
+    return any(column.event_time for column in node.children[side].columns or ())
+
+
+RULES = (endless_groups, endless_joins)

@@ -1,0 +1,33 @@
+"""Which findings a project may lower: with `rules:` in project.yml, and with comments in its models."""
+
+from __future__ import annotations
+
+from sqlstream.errors import ADVICE, CODES, Finding
+from sqlstream.location import Location
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import YamlMapping
+
+
+def wrong_rules(project: YamlMapping) -> list[Finding]:
+    """Returns what is wrong with the codes that `rules:` of project.yml lowers."""
+    rules = project.get("rules")
+    entries = rules.entries if isinstance(rules, YamlMapping) else ()
+    found = (lowering_problem(entry.key, entry.key_location) for entry in entries)
+    return [finding for finding in found if finding is not None]
+
+
+def lowering_problem(code: str, location: Location) -> Finding | None:
+    """Returns why findings of `code` cannot be lowered, None where they can."""
+    if code in ADVICE:
+        return None
+    if code in CODES:
+        message, fix = (
+            f"findings with the code {quoted(code)} cannot be lowered",
+            "delete it here, and mend what is found",
+        )
+        why = "only warnings and infos can: an error is what Spark would refuse, or what would do harm"
+    else:
+        message, fix = f"there is no finding with the code {quoted(code)}", did_you_mean(code, ADVICE)
+        why = "the code of a finding stands in brackets in its first line"
+    return Finding("invalid-allow", message, why, fix, location)
