@@ -47,6 +47,14 @@ def test_the_tables_of_keys_are_those_that_the_code_makes() -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
 
 
+def test_the_page_of_rules_is_the_one_that_the_rules_make() -> None:
+    """After a change of the rules, tests/tools/make_rules.py writes it anew."""
+    tool = TOOL.with_name("make_rules.py")
+    code = f"import runpy; m = runpy.run_path({str(tool)!r}); assert m['PAGE'].read_text() == m['make_page']()"
+
+    assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.formats import misspelt_formats
 from sqlstream.compiler.rules.outputs import (
@@ -13,13 +11,14 @@ from sqlstream.compiler.rules.outputs import (
     path_options,
     shared_outputs,
 )
+from sqlstream.compiler.rules.rule import Rule
 from sqlstream.compiler.rules.sources import missing_schemas, socket_sources
 from sqlstream.compiler.rules.storage import relative_storage
 from sqlstream.compiler.rules.triggers import unsupported_triggers
 from sqlstream.compiler.rules.unused import unused_macros, unused_sinks, unused_sources, unwritten_models
 from sqlstream.errors import Finding
 
-RULES: tuple[Callable[[CompiledProject], list[Finding]], ...] = (
+RULES: tuple[Rule[CompiledProject, Finding], ...] = (
     misspelt_formats,
     missing_schemas,
     socket_sources,
@@ -33,7 +32,7 @@ RULES: tuple[Callable[[CompiledProject], list[Finding]], ...] = (
 )
 """The rules on outputs, sources and targets, in the order of their findings."""
 
-USE_RULES: tuple[Callable[[CompiledProject], list[Finding]], ...] = (
+USE_RULES: tuple[Rule[CompiledProject, Finding], ...] = (
     unwritten_models,
     unused_sources,
     unused_sinks,

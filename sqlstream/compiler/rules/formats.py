@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.outputs import terminal_models
+from sqlstream.compiler.rules.rule import rule
 from sqlstream.compiler.rules.sources import used_sources
 from sqlstream.errors import Finding
 from sqlstream.project.nearest import nearest
@@ -26,6 +27,7 @@ _JARS = ("spark.jars", "spark.driver.extraClassPath", "spark.plugins", "spark.su
 """Settings that may bring data sources of their own."""
 
 
+@rule("unknown-format")
 def misspelt_formats(compiled: CompiledProject) -> list[Finding]:
     """Spark takes any data source that is installed; where the target installs none, a near miss is a misspelling."""
     target = compiled.project.target

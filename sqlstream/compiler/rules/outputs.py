@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Finding
 from sqlstream.project.paths import join, plain_path
 
@@ -20,6 +21,7 @@ OWN_PLACE = {
 """What to do about two queries that share a place, by the key that says it."""
 
 
+@rule("invalid-value")
 def path_options(compiled: CompiledProject) -> list[Finding]:
     """A path among the options would lie under the working directory, and a full refresh could not change it."""
     return [
@@ -35,6 +37,7 @@ def path_options(compiled: CompiledProject) -> list[Finding]:
     ]
 
 
+@rule("missing-path")
 def missing_sink_paths(compiled: CompiledProject) -> list[Finding]:
     """A file sink without a path has nowhere to write."""
     return [
@@ -54,6 +57,7 @@ def _is_path_among(options: Iterable[str]) -> bool:
     return any(name.lower() == "path" for name in options)
 
 
+@rule("output-mode")
 def output_modes(compiled: CompiledProject) -> list[Finding]:
     """File sinks refuse update and complete mode at start."""
     return [
@@ -69,6 +73,7 @@ def output_modes(compiled: CompiledProject) -> list[Finding]:
     ]
 
 
+@rule("no-stream")
 def batch_outputs(compiled: CompiledProject) -> list[Finding]:
     """A terminal model that reads no stream would be a batch write."""
     return [
@@ -84,6 +89,7 @@ def batch_outputs(compiled: CompiledProject) -> list[Finding]:
     ]
 
 
+@rule("shared-output")
 def shared_outputs(compiled: CompiledProject) -> list[Finding]:
     """Two queries must not share a checkpoint or an output folder."""
     findings: list[Finding] = []

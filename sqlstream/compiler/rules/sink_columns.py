@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.nodes import Column
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
+from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Finding
 from sqlstream.project.types import Array, DataType, Map, Primitive, Struct
 
@@ -14,6 +15,7 @@ UNFIT_FOR_CSV = (Primitive("variant"), Primitive("void"), Primitive("interval"))
 """Types, beside those with parts, that Spark does not write as CSV (CSVFileFormat.supportDataType of Spark 4.3)."""
 
 
+@rule("partition-column", "sink-schema")
 def sink_columns(compiled: CompiledProject) -> list[Finding]:
     """What a sink cannot take of the columns of a model, as far as they are known."""
     found: list[Finding] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.node_ids import source_id
+from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Finding
 from sqlstream.project.values import SourceTable
 
@@ -15,6 +16,7 @@ PATH_FORMATS = SCHEMA_FORMATS | {"text", "binaryFile"}
 INFERENCE = "spark.sql.streaming.schemaInference"
 
 
+@rule("missing-schema", "invalid-value", "missing-path")
 def missing_schemas(compiled: CompiledProject) -> list[Finding]:
     """A stream of files needs a path, and a declared schema unless the target has Spark infer it."""
     inferred = str(compiled.project.target.spark.get(INFERENCE, "false")).lower() == "true"
@@ -59,6 +61,7 @@ def _path_option(table: SourceTable) -> Finding:
     )
 
 
+@rule("socket-available-now")
 def socket_sources(compiled: CompiledProject) -> list[Finding]:
     """Under `available_now` a socket source reads 0 rows: it keeps nothing that could be available."""
     name = compiled.project.name

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Finding
 from sqlstream.project.paths import is_absolute
 
 
+@rule("relative-storage")
 def relative_storage(compiled: CompiledProject) -> list[Finding]:
     """A relative folder means another folder on each machine of a cluster."""
     target = compiled.project.target

@@ -5,7 +5,7 @@ Each rule is a function of one query. Where a tree holds what is not known, a ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.analyse import Analysis
@@ -19,10 +19,11 @@ from sqlstream.compiler.rules import (
     streaming_watermarks,
 )
 from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.compiler.rules.rule import Rule
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 
-QUERY_RULES: tuple[Callable[[Query], Iterator[QueryProblem]], ...] = (
+QUERY_RULES: tuple[Rule[Query, QueryProblem], ...] = (
     *streaming_watermarks.RULES,
     *streaming_operators.RULES,
     *streaming_joins.RULES,

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.flow.nodes import Aggregate, Column, CteReference, Join, Lost, Node, SetOperation
 from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.compiler.rules.rule import rule
 from sqlstream.project.types import Primitive
 
 TIMESTAMP = Primitive("timestamp")
 
 
+@rule("append-without-watermark")
 def unfinished_groups(query: Query) -> Iterator[QueryProblem]:
     """In append mode a group comes out when the watermark has passed it: a key must carry one."""
     if query.mode != "append":
@@ -80,6 +82,7 @@ def _keys(node: Aggregate) -> str:
     return ", ".join(f"`{key.text}`" for key in node.keys) or "nothing"
 
 
+@rule("append-without-watermark")
 def subtractions(query: Query) -> Iterator[QueryProblem]:
     """EXCEPT keeps each row once, as DISTINCT does: in append mode it needs a watermark as well."""
     if query.mode != "append":
@@ -98,6 +101,7 @@ def subtractions(query: Query) -> Iterator[QueryProblem]:
             )
 
 
+@rule("complete-without-aggregation")
 def complete_without_aggregation(query: Query) -> Iterator[QueryProblem]:
     """Complete mode writes the whole result each time, which only an aggregation keeps."""
     if query.mode != "complete":
@@ -114,6 +118,7 @@ def complete_without_aggregation(query: Query) -> Iterator[QueryProblem]:
     )
 
 
+@rule("distinct-aggregate")
 def distinct_functions(query: Query) -> Iterator[QueryProblem]:
     """Aggregate functions with DISTINCT would keep every value for ever."""
     for node in query.all(Aggregate):
@@ -131,6 +136,7 @@ def distinct_functions(query: Query) -> Iterator[QueryProblem]:
                 )
 
 
+@rule("several-aggregations")
 def stateful_after_aggregation(query: Query) -> Iterator[QueryProblem]:
     """Outside append mode an aggregation changes rows that it has given: nothing stateful may follow."""
     if query.mode == "append":
@@ -151,6 +157,7 @@ def stateful_after_aggregation(query: Query) -> Iterator[QueryProblem]:
             return
 
 
+@rule("session-window")
 def session_windows(query: Query) -> Iterator[QueryProblem]:
     """Sessions cannot be updated, since they merge; and Spark needs a key beside them."""
     for node in query.all(Aggregate):

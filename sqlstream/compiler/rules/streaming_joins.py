@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.flow.nodes import Join
 from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.compiler.rules.rule import rule
 from sqlstream.project.types import Primitive
 
 KEPT = {"left": "left", "right": "right", "full": "left or right", "left semi": "left"}
@@ -15,6 +16,7 @@ STATIC_SIDES = {"left": (True,), "left semi": (True,), "left anti": (True,), "ri
 """The joins whose left side (True) or right side (False) must not be static where the other one streams."""
 
 
+@rule("static-outer-join")
 def static_sides(query: Query) -> Iterator[QueryProblem]:
     """A static table cannot be the kept side of an outer join with a stream."""
     for node in query.all(Join):
@@ -31,6 +33,7 @@ def static_sides(query: Query) -> Iterator[QueryProblem]:
         )
 
 
+@rule("stream-anti-join")
 def anti_joins(query: Query) -> Iterator[QueryProblem]:
     """Two streams have no anti join."""
     for node in query.all(Join):
@@ -44,6 +47,7 @@ def anti_joins(query: Query) -> Iterator[QueryProblem]:
             )
 
 
+@rule("stream-join-mode")
 def join_modes(query: Query) -> Iterator[QueryProblem]:
     """Two streams are joined in append mode; inner and semi joins in update mode as well."""
     for node in query.all(Join):
@@ -60,6 +64,7 @@ def join_modes(query: Query) -> Iterator[QueryProblem]:
             )
 
 
+@rule("outer-join-without-bound")
 def outer_joins(query: Query) -> Iterator[QueryProblem]:
     """An outer join of two streams must know when a row can match no more."""
     for node in query.all(Join):
@@ -100,6 +105,7 @@ def event_time(node: Join, side: int) -> str:
     return f"{node.names[side]}.{found[0] if found else 'event_time'}"
 
 
+@rule("join-without-key")
 def equalities(query: Query) -> Iterator[QueryProblem]:
     """Two streams are joined by a key: Spark finds each row's matches in its state by that."""
     for node in query.all(Join):

@@ -15,11 +15,13 @@ from sqlstream.compiler.flow.nodes import (
     WindowFunctions,
 )
 from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.compiler.rules.rule import rule
 
 RANKING = frozenset({"row_number", "rank", "dense_rank"})
 """Functions that most often look for the latest row of a key."""
 
 
+@rule("window-function")
 def window_functions(query: Query) -> Iterator[QueryProblem]:
     """Functions with OVER look at rows that have not come yet."""
     for node in query.all(WindowFunctions):
@@ -38,6 +40,7 @@ def window_functions(query: Query) -> Iterator[QueryProblem]:
             )
 
 
+@rule("stream-sort")
 def sorts(query: Query) -> Iterator[QueryProblem]:
     """A sort needs all rows: only complete mode writes them all each time."""
     for node in query.all(Sort):
@@ -53,6 +56,7 @@ def sorts(query: Query) -> Iterator[QueryProblem]:
         )
 
 
+@rule("stream-limit")
 def limits(query: Query) -> Iterator[QueryProblem]:
     """LIMIT is refused in update mode, OFFSET always."""
     for node in query.all(Limit):
@@ -74,6 +78,7 @@ def limits(query: Query) -> Iterator[QueryProblem]:
             )
 
 
+@rule("stream-sample")
 def samples(query: Query) -> Iterator[QueryProblem]:
     """A sample of a stream is refused."""
     for node in query.all(Sample):
@@ -87,6 +92,7 @@ def samples(query: Query) -> Iterator[QueryProblem]:
             )
 
 
+@rule("stream-set-operation")
 def set_operations(query: Query) -> Iterator[QueryProblem]:
     """UNION ALL of streams only; EXCEPT with a static right side; no INTERSECT."""
     for node in query.all(SetOperation):
@@ -108,6 +114,7 @@ def _set_problem(node: Node, what: str, why: str, fix: str) -> QueryProblem:
     return QueryProblem(node.where, "stream-set-operation", f"{what} is not possible", why, fix)
 
 
+@rule("stream-subquery")
 def subqueries(query: Query) -> Iterator[QueryProblem]:
     """A query within an expression must be static."""
     for node in query.node.walk():

@@ -1,4 +1,4 @@
-"""Rules on state that a query never forgets. Spark runs such queries, until memory or the disk is full."""
+"""Rules on state: what a query never forgets, so that Spark runs it until memory or the disk is full."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.flow.nodes import Aggregate, Join
 from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.compiler.rules.rule import rule
 from sqlstream.compiler.rules.streaming_joins import a_join, event_time
 from sqlstream.errors import Severity
 from sqlstream.project.wording import quoted_list
@@ -13,6 +14,7 @@ from sqlstream.project.wording import quoted_list
 SIDES = ("left", "right")
 
 
+@rule("unbounded-state", severity=Severity.WARNING)
 def endless_groups(query: Query) -> Iterator[QueryProblem]:
     """In update mode a group is dropped when the watermark has passed it; without one each is kept for ever."""
     if query.mode != "update":
@@ -35,6 +37,7 @@ def endless_groups(query: Query) -> Iterator[QueryProblem]:
         )
 
 
+@rule("unbounded-state", severity=Severity.WARNING)
 def endless_joins(query: Query) -> Iterator[QueryProblem]:
     """A join of streams keeps each row of a side until the other side's watermark shows that it can match no more."""
     for node in query.all(Join):

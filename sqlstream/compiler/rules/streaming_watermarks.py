@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.flow.nodes import Aggregate, Node, Scan, Watermark
 from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.compiler.rules.rule import rule
 from sqlstream.project.types import Primitive, Unknown
 
 
+@rule("second-watermark")
 def second_watermarks(query: Query) -> Iterator[QueryProblem]:
     """A watermark over rows that already have one fails in the first batch; with an aggregation between them nothing
     ever comes out.
@@ -33,6 +35,7 @@ def _first_watermark(nodes: Iterator[Node]) -> Watermark | None:
     return next((node for node in nodes if isinstance(node, Watermark)), None)
 
 
+@rule("watermark-type")
 def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
     """A watermark needs a timestamp."""
     for node in query.all(Watermark):
@@ -50,6 +53,7 @@ def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
                 )
 
 
+@rule("latest-first")
 def backlogs_from_the_end(query: Query) -> Iterator[QueryProblem]:
     """A backlog that is read from its end moves the watermark past all that comes after."""
     for node in query.all(Watermark):

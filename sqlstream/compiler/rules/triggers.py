@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Finding
 
 SUPPORTED = frozenset({"default", "interval", "available_now", "once"})
 
 
+@rule("unsupported-trigger")
 def unsupported_triggers(compiled: CompiledProject) -> list[Finding]:
     """Continuous and real-time triggers are read, but this version does not run them."""
     return [

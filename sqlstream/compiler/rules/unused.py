@@ -1,4 +1,4 @@
-"""Rules about what a project declares and nothing uses. Disabled models count as users, as far as they name a thing."""
+"""Rules about use: what a project declares and nothing uses. Disabled models use what they name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.node_ids import source_id
+from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location, location_at
 
@@ -14,6 +15,7 @@ _MACRO = re.compile(r"\{%-?\s*macro\s+(?P<name>\w+)")
 _COMMENT = re.compile(r"(?s)\{#.*?#\}")
 
 
+@rule("unwritten-model", severity=Severity.WARNING)
 def unwritten_models(compiled: CompiledProject) -> list[Finding]:
     """A model that nobody reads and that names no sink does nothing."""
     return [
@@ -30,6 +32,7 @@ def unwritten_models(compiled: CompiledProject) -> list[Finding]:
     ]
 
 
+@rule("unused-source", severity=Severity.INFO)
 def unused_sources(compiled: CompiledProject) -> list[Finding]:
     """A source that no model reads."""
     name = compiled.project.name
@@ -41,6 +44,7 @@ def unused_sources(compiled: CompiledProject) -> list[Finding]:
     ]
 
 
+@rule("unused-sink", severity=Severity.INFO)
 def unused_sinks(compiled: CompiledProject) -> list[Finding]:
     """A sink that no model writes to."""
     used = {model.output.sink for model in compiled.models.values() if model.output is not None}
@@ -52,6 +56,7 @@ def unused_sinks(compiled: CompiledProject) -> list[Finding]:
     ]
 
 
+@rule("unused-macro", severity=Severity.INFO)
 def unused_macros(compiled: CompiledProject) -> list[Finding]:
     """A macro whose name stands nowhere but in its own definition."""
     project = compiled.project

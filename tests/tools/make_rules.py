@@ -1,0 +1,99 @@
+"""Writes docs/rules.md: every rule of the compiler, from the rules themselves, and what only Spark can tell.
+
+    .venv/bin/python tests/tools/make_rules.py
+
+The words of a rule are its function's docstring; its page is that of its code in docs/errors.md. The queries that no
+compiler can judge are those of the corpus that say so. tests/unit/test_documentation.py says when the page is out of
+date.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "corpus"))
+
+from corpus_cases import read_cases  # noqa: E402 - the corpus is no package
+
+from sqlstream.compiler import rules  # noqa: E402
+from sqlstream.compiler.rules.rule import Rule  # noqa: E402
+from sqlstream.errors import CODES  # noqa: E402
+
+PAGE = ROOT / "docs" / "rules.md"
+ERRORS = ROOT / "docs" / "errors.md"
+NAMES = "Names and streaming queries"
+"""The section of docs/errors.md that also holds what is no rule on a whole query: wrong names and types."""
+
+INTRODUCTION = """# Rules
+
+What `sqlstream compile` looks for, without Java, in milliseconds. One law stands above all rules: a query that Spark
+accepts and runs rightly is never refused. Where a rule cannot be sure it is silent, and `sqlstream compile --check` asks
+Spark. A corpus of queries with Spark's own verdicts holds the rules to that: `make corpus`.
+
+Each code leads to its page, which `sqlstream explain CODE` prints as well. Errors stop a command; warnings and infos can
+be lowered, see [errors.md](errors.md). This page is made from the rules' own code.
+"""
+
+SPARK_ONLY = """## What only Spark can tell
+
+Queries of the corpus that Spark refuses and no compiler can judge. `sqlstream compile --check` has Spark analyse every
+query; what fails in a batch only shows when data come.
+
+| query | why |
+| --- | --- |
+"""
+
+
+def make_page() -> str:
+    """Returns the whole page."""
+    sections = [_section(title, found) for title, found in _themes()]
+    return "\n".join([INTRODUCTION, *sections, _names(), SPARK_ONLY + "".join(_unknown())])
+
+
+def _themes() -> Iterator[tuple[str, list[Rule[object, object]]]]:
+    """Each module of rules: its docstring's first line, and its rules in the order of the file."""
+    for info in iter_modules(rules.__path__):
+        module = import_module(f"{rules.__name__}.{info.name}")
+        found = [value for value in vars(module).values() if isinstance(value, Rule)]
+        own = [item for item in found if item.check.__module__ == module.__name__]
+        if own:
+            yield (module.__doc__ or "").partition("\n")[0], own
+
+
+def _section(sentence: str, found: list[Rule[object, object]]) -> str:
+    title, _, rest = re.sub(r"^Rules (on|about) ", "", sentence).rstrip(".").partition(":")
+    lines = [f"## {title[0].upper()}{title[1:]}", ""]
+    if rest:
+        lines += [f"{rest.strip()[0].upper()}{rest.strip()[1:]}.", ""]
+    lines += ["| code | severity | rule |", "| --- | --- | --- |"]
+    lines += [f"| {', '.join(map(_link, item.codes))} | {item.severity} | {item.sentence} |" for item in found]
+    return "\n".join([*lines, ""])
+
+
+def _names() -> str:
+    """What is found while names and types are followed through a query, where no rule's table has it."""
+    section = re.split(r"(?m)^## ", ERRORS.read_text(encoding="utf-8").split(f"## {NAMES}\n", 1)[1])[0]
+    ruled = {code for _, found in _themes() for item in found for code in item.codes}
+    codes = [code for code in re.findall(r"(?m)^### (\S+)$", section) if code not in ruled]
+    rows = [f"| {_link(code)} | {CODES[code]} |" for code in codes]
+    return "\n".join(["## Names, types and clauses", "", "| code | what it is |", "| --- | --- |", *rows, ""])
+
+
+def _unknown() -> Iterator[str]:
+    for case in read_cases():
+        if case.unknown_because is not None:
+            yield f"| `{case.name}` | {case.unknown_because} |\n"
+
+
+def _link(code: str) -> str:
+    return f"[{code}](errors.md#{code})"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(make_page(), encoding="utf-8")
