@@ -25,6 +25,7 @@ from sqlstream.compiler.flow.nodes import (
     SetOperation,
     Sort,
     Where,
+    WindowCall,
     WindowFunctions,
     With,
     renamed,
@@ -165,17 +166,26 @@ class Builder:
         return Filter(where=self.text.where(having), columns=output, children=(aggregate,))
 
     def _windowed(self, select: exp.Select, node: Node) -> Node:
-        found: list[Call] = []
-        for part in _select_parts(select):
-            for window in part.find_all(exp.Window):
-                function = window.this
-                while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
-                    function = function.this
-                name = function_name(function, self.text) or function.sql("spark").lower()
-                found.append(Call(name, False, self.text.written(window), self.text.where(window)))
+        windows = (window for part in _select_parts(select) for window in part.find_all(exp.Window))
+        found = tuple(map(self._window_call, windows))
         if not found:
             return node
-        return WindowFunctions(where=found[0].where, columns=node.columns, children=(node,), functions=tuple(found))
+        return WindowFunctions(where=found[0].where, columns=node.columns, children=(node,), functions=found)
+
+    def _window_call(self, window: exp.Window) -> WindowCall:
+        function = window.this
+        while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+            function = function.this
+        order = window.args["order"].expressions if window.args.get("order") else []
+        return WindowCall(
+            name=function_name(function, self.text) or function.sql("spark").lower(),
+            distinct=False,
+            text=self.text.written(window),
+            where=self.text.where(window),
+            partition=tuple(map(self.text.written, window.args.get("partition_by") or ())),
+            order=tuple(self.text.written(item.this if isinstance(item, exp.Ordered) else item) for item in order),
+            descends=bool(order and order[0].args.get("desc")),
+        )
 
     def _set_operation(self, query: exp.SetOperation, scope: Scope, views: Views) -> Node:
         left = self.query(query.this, scope, views)

@@ -168,6 +168,15 @@ class Call:
 
 
 @dataclass(frozen=True)
+class WindowCall(Call):
+    """A function with OVER: the texts of PARTITION BY and ORDER BY, and whether the first one of those descends."""
+
+    partition: tuple[str, ...]
+    order: tuple[str, ...]
+    descends: bool
+
+
+@dataclass(frozen=True)
 class Key:
     """A grouping key: its text, the column that it gives, and its place.
 
@@ -239,7 +248,7 @@ class Sample(Node):
 class WindowFunctions(Node):
     """Functions with OVER."""
 
-    functions: tuple[Call, ...]
+    functions: tuple[WindowCall, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sqlstream.compiler.flow.nodes import Node, Where
+from sqlstream.compiler.flow.nodes import Aggregate, Join, Node, Where
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 
@@ -46,3 +46,14 @@ class QueryProblem:
     def at(self, place: Place) -> Finding:
         """Returns the finding, where `place` is that of `where`."""
         return Finding(self.code, self.message, self.why, self.fix, place.location, self.severity, place.calls)
+
+
+def is_streaming_aggregate(node: Node) -> bool:
+    """Returns whether `node` aggregates a stream."""
+    return isinstance(node, Aggregate) and node.streaming
+
+
+def is_stateful(node: Node) -> bool:
+    """Returns whether `node` keeps rows from batch to batch: an aggregation of a stream, or a join of two."""
+    joins = isinstance(node, Join) and all(child.streaming for child in node.children)
+    return joins or is_streaming_aggregate(node)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlstream.compiler.flow.nodes import Aggregate, Column, CteReference, Join, Lost, Node, SetOperation
-from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.compiler.flow.nodes import Aggregate, Column, CteReference, Lost, SetOperation
+from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful, is_streaming_aggregate
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.project.types import Primitive
 
@@ -107,7 +107,7 @@ def complete_without_aggregation(query: Query) -> Iterator[QueryProblem]:
     if query.mode != "complete":
         return
     nodes = list(query.node.walk())
-    if any(node.columns is None for node in nodes) or any(_is_streaming_aggregate(node) for node in nodes):
+    if any(node.columns is None for node in nodes) or any(is_streaming_aggregate(node) for node in nodes):
         return
     yield QueryProblem(
         query.node.where,
@@ -126,7 +126,11 @@ def distinct_functions(query: Query) -> Iterator[QueryProblem]:
             continue
         for call in node.functions:
             if call.distinct:
-                fix = "use approx_count_distinct" if call.name == "count" else "use collect_set, and compute from it"
+                values = call.text.partition("DISTINCT ")[2].removesuffix(")")
+                values = f"struct({values})" if "," in values else values
+                fix = f"use collect_set({values}), and compute from it"
+                if call.name == "count":
+                    fix = f"use approx_count_distinct({values}), or where they are few size(collect_set({values}))"
                 yield QueryProblem(
                     call.where,
                     "distinct-aggregate",
@@ -142,10 +146,10 @@ def stateful_after_aggregation(query: Query) -> Iterator[QueryProblem]:
     if query.mode == "append":
         return
     for node in query.node.walk():
-        if not _is_stateful(node):
+        if not is_stateful(node):
             continue
         below = (item for child in node.children for item in child.walk(CteReference))
-        if any(map(_is_streaming_aggregate, below)):
+        if any(map(is_streaming_aggregate, below)):
             yield QueryProblem(
                 node.where,
                 "several-aggregations",
@@ -179,15 +183,6 @@ def session_windows(query: Query) -> Iterator[QueryProblem]:
                 "Spark refuses sessions over all rows of a stream together",
                 "group by another column beside it, such as the user or the device",
             )
-
-
-def _is_streaming_aggregate(node: Node) -> bool:
-    return isinstance(node, Aggregate) and node.streaming
-
-
-def _is_stateful(node: Node) -> bool:
-    joins = isinstance(node, Join) and all(child.streaming for child in node.children)
-    return joins or _is_streaming_aggregate(node)
 
 
 RULES = (

@@ -12,8 +12,10 @@ from sqlstream.compiler.flow.nodes import (
     Sample,
     SetOperation,
     Sort,
+    WindowCall,
     WindowFunctions,
 )
+from sqlstream.compiler.flow.spark_functions import AGGREGATES
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.rule import rule
 
@@ -28,16 +30,27 @@ def window_functions(query: Query) -> Iterator[QueryProblem]:
         if not node.streaming:
             continue
         for call in node.functions:
-            fix = "use an aggregation by a time window: group by window(...)"
-            if call.name in RANKING:
-                fix = "for the latest row of a key: max_by(struct(*), event_time) ... group by key"
             yield QueryProblem(
                 call.where,
                 "window-function",
                 f"`{call.name}` with OVER cannot run on a stream",
                 "it compares a row with others of its partition, which may not have come yet",
-                fix,
+                _without_over(call),
             )
+
+
+def _without_over(call: WindowCall) -> str:
+    """How the model could say it with an aggregation, in its own names."""
+    keys, time = ", ".join(call.partition), call.order[0] if call.order else "event_time"
+    group = f"group by {keys}" if keys else "without GROUP BY"
+    by_window = "group by " + ", ".join([f"window({time}, '1 hour')", *call.partition])
+    if call.name in RANKING and len(call.order) == 1:
+        which, function = ("latest", "max_by") if call.descends else ("first", "min_by")
+        of_each = f" of each {keys}" if keys else ""
+        return f"for the {which} row{of_each}: select {function}(struct(*), {time}) as {which} ... {group}"
+    if call.name in AGGREGATES:
+        return f"aggregate instead: {call.text[: call.text.upper().index(' OVER')]} ... {by_window}"
+    return f"gather the rows and compare them there: array_sort(collect_list(struct({time}, *))) ... {by_window}"
 
 
 @rule("stream-sort")

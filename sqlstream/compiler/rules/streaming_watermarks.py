@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlstream.compiler.flow.nodes import Aggregate, Node, Scan, Watermark
-from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.project.types import Primitive, Unknown
 
@@ -56,17 +56,27 @@ def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
 @rule("latest-first")
 def backlogs_from_the_end(query: Query) -> Iterator[QueryProblem]:
     """A backlog that is read from its end moves the watermark past all that comes after."""
-    for node in query.all(Watermark):
-        for scan in node.walk():
-            if isinstance(scan, Scan) and scan.newest_first and scan.stream:
-                yield QueryProblem(
-                    scan.where,
-                    "latest-first",
-                    f"`{query.model}` has a watermark over a source that is read newest first",
-                    "the newest files move the watermark on, and the rows of all older ones are dropped as too late",
-                    "take latestFirst out, or declare a second source over the same path without it for this query",
-                    key="options.latestFirst",
-                )
+    for where in dict.fromkeys(
+        scan.where for scan in _scans_with_late_rows(query) if scan.newest_first and scan.stream
+    ):
+        yield QueryProblem(
+            where,
+            "latest-first",
+            f"`{query.model}` has a watermark over a source that is read newest first",
+            "the newest files move the watermark on, and the rows of all older ones are dropped as too late",
+            "take latestFirst out, or declare a second source over the same path without it for this query",
+            key="options.latestFirst",
+        )
+
+
+def _scans_with_late_rows(query: Query) -> Iterator[Scan]:
+    """What is read below a watermark below an operator with state: only such an operator drops late rows."""
+    for node in query.node.walk():
+        if not is_stateful(node):
+            continue
+        for mark in node.walk():
+            if isinstance(mark, Watermark):
+                yield from (below for below in mark.walk() if isinstance(below, Scan))
 
 
 RULES = (second_watermarks, wrong_event_times, backlogs_from_the_end)
