@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BIN41 := .venv41/bin
 
-.PHONY: run test check corpus lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test check corpus bench-check lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -16,6 +16,10 @@ check: lint types layers test smoke41
 # Asks Spark about every query of tests/corpus and records what it says; prints where the compiler judges otherwise.
 corpus: .venv/ready
 	$(BIN)/python tests/corpus/run_corpus.py
+
+# Prints what `compile --check` takes for each of 100 models once the session is up.
+bench-check: .venv/ready
+	$(BIN)/python benchmarks/bench_check.py
 
 lint: .venv/ready
 	$(BIN)/ruff check .

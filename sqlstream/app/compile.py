@@ -26,8 +26,13 @@ def compile_models(request: ProjectRequest, selection: Selection = EVERYTHING) -
 
     Raises: FindingsError.
     """
-    loaded = load(request)
+    compiled = choose(load(request), selection)
+    write_compiled(compiled.loaded, compiled.models)
+    return compiled
+
+
+def choose(loaded: Loaded, selection: Selection) -> Compiled:
+    """Returns the selected models of a loaded project, with the warnings. Raises: FindingsError."""
     chosen, unmatched = select(loaded.compiled, selection)
     models = tuple(loaded.compiled.models[node] for node in chosen if node in loaded.compiled.models)
-    write_compiled(loaded, models)
     return Compiled(loaded, models, (*loaded.findings, *unmatched))

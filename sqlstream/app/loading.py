@@ -49,8 +49,35 @@ class Loaded:
         return self.compiled.project.root / ARTIFACTS_FOLDER
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """What compiling gave, errors or not: `findings` are all of them.
+
+    `loaded` is the project as it would run if the errors of the rules were wrong, None where there is no SQL to run.
+    """
+
+    loaded: Loaded | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that refuse the project."""
+        return tuple(finding for finding in self.findings if finding.is_error)
+
+
 def load(request: ProjectRequest, invocation: Invocation | None = None) -> Loaded:
     """Returns the compiled project. Raises: FindingsError with every finding of the first stage that has errors."""
+    attempted = attempt(request, invocation)
+    if attempted.loaded is None or attempted.errors:
+        raise FindingsError(attempted.findings)
+    return attempted.loaded
+
+
+def attempt(request: ProjectRequest, invocation: Invocation | None = None) -> Attempt:
+    """Returns the project compiled, also where rules refuse it, and the findings of the first stage that has errors.
+
+    Raises: FindingsError where there is no project.
+    """
     root = find_project_root(request.folder)
     open_log(root, request.env)
     invocation = invocation or Invocation()
@@ -62,7 +89,7 @@ def load(request: ProjectRequest, invocation: Invocation | None = None) -> Loade
         target_named_by=request.target_named_by,
     )
     if loaded.project is None or any(finding.is_error for finding in loaded.findings):
-        raise FindingsError(loaded.findings)
+        return Attempt(None, loaded.findings)
     project = loaded.project
     options = RenderOptions(
         variables=project.vars,
@@ -75,9 +102,10 @@ def load(request: ProjectRequest, invocation: Invocation | None = None) -> Loade
     )
     result = compile_project(project, options)
     findings = lower_findings(project, (*loaded.findings, *result.findings), complete=result.complete)
-    if result.compiled is None or any(finding.is_error for finding in findings):
-        raise FindingsError(findings)
-    return Loaded(result.compiled, findings, invocation)
+    if result.attempted is None:
+        return Attempt(None, findings)
+    no_errors = tuple(finding for finding in findings if not finding.is_error)
+    return Attempt(Loaded(result.attempted, no_errors, invocation), findings)
 
 
 def _log(message: str, info: bool) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from sqlstream.app.loading import Loaded
+from sqlstream.app.signals import StopSignals
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.paths import join
+from sqlstream.spark.java import find_java
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import SparkLaunch, SparkRuntime, start_spark
 
@@ -34,15 +37,38 @@ def storage_base(loaded: Loaded) -> str:
     return join(str(project.root), project.target.storage)
 
 
+def check_java(env: Mapping[str, str], signals: StopSignals) -> None:
+    """Raises: FindingsError where there is no Java that Spark can use; StopAskedError."""
+    java = find_java(env)
+    signals.check()  # a signal to the whole group has also ended the Java that was asked for its version
+    if isinstance(java, Finding):
+        raise FindingsError([java])
+
+
 def start_session(loaded: Loaded, secrets: Secrets, *, console_to_stderr: bool = False) -> SparkRuntime:
     """Returns a started Spark for the project's target; console sinks print where `console_to_stderr` says.
 
     Raises: FindingsError.
     """
-    project = loaded.compiled.project
-    missing = secrets.missing(project.target.spark, project.target.location)
+    warehouse = join(storage_base(loaded), "warehouse")
+    return _start(loaded, secrets, SparkLaunch(_app_name(loaded), warehouse, spark_logger.info, console_to_stderr))
+
+
+def start_brief_session(loaded: Loaded, secrets: Secrets, warehouse: str) -> SparkRuntime:
+    """Returns a started Spark for questions that are soon answered, whose folder of managed tables is `warehouse`.
+
+    Raises: FindingsError.
+    """
+    return _start(loaded, secrets, SparkLaunch(_app_name(loaded), warehouse, spark_logger.info, brief=True))
+
+
+def _start(loaded: Loaded, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
+    target = loaded.compiled.project.target
+    missing = secrets.missing(target.spark, target.location)
     if missing:
         raise FindingsError(missing)
-    warehouse = join(storage_base(loaded), "warehouse")
-    launch = SparkLaunch(f"sqlstream {project.name}", warehouse, spark_logger.info, console_to_stderr)
-    return start_spark(project.target, secrets, launch)
+    return start_spark(target, secrets, launch)
+
+
+def _app_name(loaded: Loaded) -> str:
+    return f"sqlstream {loaded.compiled.project.name}"

@@ -8,11 +8,9 @@ from datetime import UTC, datetime
 from sqlstream.app.loading import Loaded
 from sqlstream.app.ready import Checks, Ready, check_all, storage_location
 from sqlstream.app.request import RunRequest
-from sqlstream.app.session import check_target, start_session, storage_base
+from sqlstream.app.session import check_java, check_target, start_session, storage_base
 from sqlstream.app.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.errors import Finding, FindingsError
-from sqlstream.spark.java import find_java
 from sqlstream.spark.memory import memory_table
 from sqlstream.spark.runner import Runner
 from sqlstream.spark.secrets import Secrets
@@ -38,7 +36,7 @@ def run_queries(
     Raises: FindingsError and StopAskedError, both with nothing started.
     """
     check_target(loaded)
-    _check_java(request, signals)
+    check_java(request.project.env, signals)
     secrets = Secrets(request.project.env)
     runtime = start_session(loaded, secrets, console_to_stderr=request.console_to_stderr)
     try:
@@ -49,13 +47,6 @@ def run_queries(
         return _run_ready(checks, ready, tell, signals)
     finally:
         stop_spark(runtime)
-
-
-def _check_java(request: RunRequest, signals: StopSignals) -> None:
-    java = find_java(request.project.env)
-    signals.check()  # a signal to the whole group has also ended the Java that was asked for its version
-    if isinstance(java, Finding):
-        raise FindingsError([java])
 
 
 def _run_ready(

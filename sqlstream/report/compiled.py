@@ -23,9 +23,14 @@ def found_text(models: int, sources: int, sinks: int, seeds: int) -> str:
     return f"Found {', '.join(counts + ([plural(seeds, 'seed')] if seeds else []))}"
 
 
-def compiled_text(compiled: CompiledProject, models: Sequence[CompiledModel]) -> str:
-    """Returns what was found and where the SQL lies; a single model's SQL is shown, as dbt does."""
+def compiled_text(compiled: CompiledProject, models: Sequence[CompiledModel], spark: str | None = None) -> str:
+    """Returns what was found and where the SQL lies; a single model's SQL is shown, as dbt does.
+
+    `spark` is the version of the Spark that was asked about the models, None where none was.
+    """
     lines = [found_line(compiled)]
+    if spark is not None:
+        lines.append(f"Spark {spark} accepts {plural(len(models), 'model')}")
     if len(models) == 1:
         lines += [f"Compiled {models[0].name} to target/{models[0].compiled_path}:", "", models[0].sql.strip("\n")]
     else:
@@ -33,11 +38,14 @@ def compiled_text(compiled: CompiledProject, models: Sequence[CompiledModel]) ->
     return "\n".join(lines)
 
 
-def compiled_json(compiled: CompiledProject, models: Sequence[CompiledModel], warnings: Sequence[Finding]) -> str:
+def compiled_json(
+    compiled: CompiledProject, models: Sequence[CompiledModel], warnings: Sequence[Finding], spark: str | None = None
+) -> str:
     """Returns the same, and the warnings, as one JSON object."""
     content = {
         "succeeded": True,
         "project": compiled.project.name,
+        "checked_by_spark": spark,
         "models": [
             {"unique_id": model.unique_id, "compiled_path": f"target/{model.compiled_path}", "compiled_sql": model.sql}
             for model in models

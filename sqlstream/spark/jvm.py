@@ -6,7 +6,7 @@ Nothing here works over Spark Connect; each function says what is lost there.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -123,6 +123,17 @@ def check_file_schema(session: SparkSession, format_name: str, frame: DataFrame)
     )
     utils = jvm_of(session).org.apache.spark.sql.execution.datasources.DataSourceUtils
     utils.verifySchema(instance, _java_frame(frame).schema(), False)
+
+
+def check_partitions(frame: DataFrame, names: Sequence[str]) -> None:
+    """Has Spark check that the rows of `frame` can be partitioned by its columns `names`, whatever their letter case.
+
+    Raises: AnalysisException. Over Connect: an unfit type shows only at start.
+    """
+    jvm = jvm_of(frame.sparkSession)
+    partitions = jvm.org.apache.spark.sql.execution.datasources.PartitioningUtils
+    listed = jvm.PythonUtils.toSeq(list(names))
+    partitions.validatePartitionColumn(_java_frame(frame).schema(), listed, False)
 
 
 def infer_csv_schema(lines: DataFrame, options: Mapping[str, str]) -> StructType:

@@ -11,7 +11,7 @@ from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.rules.sink_columns import column_findings
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location
-from sqlstream.spark.jvm import SPARK_ERRORS, check_file_schema, check_format, check_streaming
+from sqlstream.spark.jvm import SPARK_ERRORS, check_file_schema, check_format, check_partitions, check_streaming
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding
 
@@ -61,6 +61,13 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> tuple[_Ch
             lambda: check_streaming(frame, mode),
         ),
         _Check(
+            "partition-column",
+            f"sink `{output.sink}` cannot partition by the columns of `{model.name}`",
+            "partition by columns of a simple type, such as string or date",
+            model.place_of("partition_by"),
+            lambda: _check_partitions(output, frame),
+        ),
+        _Check(
             "sink-schema",
             f"sink `{output.sink}` cannot take the columns of `{model.name}`",
             f"cast or leave out the column, or use a sink that is not {output.format}",
@@ -73,6 +80,14 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> tuple[_Ch
 def _check_format(output: Output, frame: DataFrame) -> None:
     if output.format != "memory":  # the memory sink is part of the writer, and no data source
         check_format(frame.sparkSession, output.format)
+
+
+def _check_partitions(output: Output, frame: DataFrame) -> None:
+    """Asks about types alone: `column_findings` has found which columns are missing, and whether any is left."""
+    known = {name.lower() for name in frame.columns}
+    partitions = [name for name in output.partition_by if name.lower() in known]
+    if partitions and len(partitions) < len(frame.columns):
+        check_partitions(frame, partitions)
 
 
 def _check_columns(output: Output, frame: DataFrame) -> None:

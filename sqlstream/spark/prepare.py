@@ -12,6 +12,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.fingerprint import fingerprint
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.spark.inputs import Inputs
 from sqlstream.spark.jvm import is_stateful
 from sqlstream.spark.outputs import check_output
 from sqlstream.spark.secrets import Secrets
@@ -56,8 +57,9 @@ def prepare_query(
     session = child_session(runtime, frozen)
     readers = Readers(session, secrets, compiled.project.root)
     uses = source_uses(compiled, model, ledger)
-    _check_secrets(output, compiled, model, secrets)
-    frame = ViewBuilder(compiled, readers, uses, names_sources=frozen[EVOLUTION] == "true").build(model)
+    _check_secrets(output, compiled, model, readers)
+    names_sources = frozen[EVOLUTION] == "true"
+    frame = ViewBuilder(Inputs(compiled, readers), uses, names_sources).build(model)
     check_output(model, output, frame, secrets)
     settings = {name: str(session.conf.get(name)) for name in (*FROZEN_SETTINGS, TIME_ZONE, EVOLUTION)}
     identity = _identity(compiled, model, output, uses, is_stateful(frame), settings)
@@ -84,12 +86,12 @@ def _older_spark(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger) ->
     )
 
 
-def _check_secrets(output: Output, compiled: CompiledProject, model: CompiledModel, secrets: Secrets) -> None:
-    missing = secrets.missing(output.options, output.location)
+def _check_secrets(output: Output, compiled: CompiledProject, model: CompiledModel, readers: Readers) -> None:
+    missing = readers.secrets.missing(output.options, output.location)
     upstream = compiled.graph.ancestors(model.unique_id)
     for table in compiled.project.sources:
         if source_id(compiled.project.name, table) in upstream:
-            missing += secrets.missing(table.options, table.places.get("options", table.location))
+            missing += readers.missing_secrets(table)
     if missing:
         raise FindingsError(missing)
 

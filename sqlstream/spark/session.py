@@ -39,6 +39,11 @@ NAMED_SOURCES_SINCE = (4, 3)
 LOG_LINES_KEPT = 200
 """Lines of the JVM's log that are looked through for the reason when Spark does not start."""
 
+BRIEF_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a JVM that lives for seconds: one quick compiler and a collector without threads leave more of the cores."""
+
+JVM_OPTIONS = "spark.driver.extraJavaOptions"
+
 _JVM_REASON = re.compile(r"(?i)^(error:|exception in|invalid |could not |caused by:)|Exception: ")
 
 
@@ -98,13 +103,14 @@ def _local_cores(master: str) -> int:
 @dataclass(frozen=True)
 class SparkLaunch:
     """What a start of Spark needs besides the target: the application's name, the folder of managed tables, who takes
-    each line of the JVM's log, and whether what console sinks print goes to stderr.
+    each line of the JVM's log, whether what console sinks print goes to stderr, and whether it is for seconds only.
     """
 
     app_name: str
     warehouse: str
     on_log: Callable[[str], None]
     console_to_stderr: bool = False
+    brief: bool = False
 
 
 def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
@@ -112,7 +118,8 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
     _prepare_environment(target)
     silence_pyspark()
     conf = SparkConf(loadDefaults=False)
-    conf.setAll(list(spark_settings(target, launch.app_name, launch.warehouse).items()))
+    defaults = {JVM_OPTIONS: BRIEF_JVM} if launch.brief else {}
+    conf.setAll(list((defaults | spark_settings(target, launch.app_name, launch.warehouse)).items()))
     said: deque[str] = deque(maxlen=LOG_LINES_KEPT)
 
     def keep(line: str) -> None:

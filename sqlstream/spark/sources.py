@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
+from sqlstream.errors import Finding
 from sqlstream.project.paths import join
 from sqlstream.project.values import Schema, SourceTable
 from sqlstream.spark.secrets import Secrets
@@ -43,6 +44,10 @@ class Readers:
         if table.schema is not None:
             reader = reader.schema(_spark_schema(table.schema))
         return _declared(reader.load(self._path(table)) if table.path else reader.load(), table)
+
+    def missing_secrets(self, table: SourceTable) -> list[Finding]:
+        """Returns a finding for each secret that the options of `table` name and the environment does not hold."""
+        return self.secrets.missing(table.options, table.places.get("options", table.location))
 
     def _path(self, table: SourceTable) -> str:
         return join(escaped(self.root), table.path or "")

@@ -13,12 +13,15 @@ from corpus_verdicts import Verdict
 
 @dataclass(frozen=True)
 class Judged:
-    """A case with both verdicts, and Spark's recorded one (None for a new case)."""
+    """A case with both verdicts, Spark's recorded one (None for a new case), and whether `compile --check` agrees with
+    Spark's as far as it can be told before a batch.
+    """
 
     case: Case
     attempt: Attempt
     spark: Verdict
     recorded: Verdict | None
+    is_checked_rightly: bool = True
 
     @property
     def is_refused_wrongly(self) -> bool:
@@ -55,18 +58,22 @@ def describe(judged: Sequence[Judged], seconds: float, *, verbose: bool) -> tupl
     unknown = [item for item in judged if item.is_passed_wrongly and item.case.unknown_because is not None]
     refused = [item for item in judged if item.is_refused_wrongly]
     changed = [item for item in judged if item.has_changed]
+    misjudged = [item for item in judged if not item.is_checked_rightly]
     misfiled = [item for item in judged if item.spark.accepted == item.case.refused]
     sections = [
         _section("sqlstream refuses what Spark runs", refused, lambda item: _errors(item)),
         _section("sqlstream is silent on what Spark refuses, or runs wrongly", passed, _trouble),
         _section("cannot be told without Spark", unknown, lambda item: str(item.case.unknown_because)),
+        _section("`compile --check` says otherwise than Spark at start", misjudged, lambda item: item.spark.words),
         _section("Spark's verdict is not the recorded one", changed, _change),
         _section("`spark:` beside the case is not Spark's verdict", misfiled, lambda item: item.spark.words),
     ]
     if verbose:
         sections.insert(0, _section("verdicts", judged, _verbose))
     sections.append(_totals(judged, seconds, len(refused), len(passed), len(unknown)))
-    return "\n".join(section for section in sections if section), not (refused or passed or changed or misfiled)
+    return "\n".join(section for section in sections if section), not (
+        refused or passed or changed or misjudged or misfiled
+    )
 
 
 def _section(title: str, items: Sequence[Judged], words: Callable[[Judged], str]) -> str:

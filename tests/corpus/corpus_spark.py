@@ -16,6 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.errors import FindingsError
+from sqlstream.spark.inputs import Inputs
 from sqlstream.spark.jvm import SPARK_ERRORS
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import SparkRuntime, child_session
@@ -75,7 +76,7 @@ class Judge:
         session = child_session(self.runtime, {EVOLUTION: str(self.runtime.names_sources).lower()})
         readers = Readers(session, Secrets({}), compiled.project.root)
         uses = source_uses(compiled, model, None)
-        return ViewBuilder(compiled, readers, uses, names_sources=self.runtime.names_sources).build(model)
+        return ViewBuilder(Inputs(compiled, readers), uses, self.runtime.names_sources).build(model)
 
     def _started(self, case: Case, model: CompiledModel, frame: DataFrame) -> StreamingQuery:
         output = model.output

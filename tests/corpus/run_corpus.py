@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from corpus_cases import NOT_YET, PROJECT, Case, read_cases
+from corpus_check import check_case, is_checked_rightly
 from corpus_compile import Attempt, compile_case, load_corpus_project
 from corpus_data import write_data
 from corpus_report import Judged, describe
@@ -20,7 +21,7 @@ from corpus_verdicts import Verdict, read_verdicts, write_verdicts
 
 from sqlstream.project.values import Project
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import SparkLaunch, start_spark, stop_spark
+from sqlstream.spark.session import SparkLaunch, SparkRuntime, start_spark, stop_spark
 
 THREADS = 3
 """Queries at a time: each waits now and then for its trigger and for its files."""
@@ -35,11 +36,15 @@ def main() -> int:
     if arguments.recorded:
         attempts = _compile_all(load_corpus_project(PROJECT), cases)
         verdicts: Mapping[str, Verdict] = recorded
+        checked: Mapping[str, bool] = {}
     else:
-        attempts, verdicts, version = _ask_spark(cases, counts_rows=not arguments.no_row_counts)
+        attempts, verdicts, checked, version = _ask_spark(cases, counts_rows=not arguments.no_row_counts)
         if not arguments.words and not arguments.no_row_counts:
             write_verdicts(verdicts, version)
-    judged = [Judged(case, attempts[case.name], verdicts[case.name], recorded.get(case.name)) for case in cases]
+    judged = [
+        Judged(case, attempts[name], verdicts[name], recorded.get(name), checked.get(name, True))
+        for name, case in ((case.name, case) for case in cases)
+    ]
     if arguments.write_not_yet:
         NOT_YET.write_text("".join(f"{item.case.name}\n" for item in judged if item.is_passed_unexcused))
     text, is_right = describe(judged, time.monotonic() - began, verbose=arguments.verbose)
@@ -65,8 +70,12 @@ def _compile_all(project: Project, cases: Sequence[Case]) -> dict[str, Attempt]:
     return {case.name: compile_case(project, case) for case in cases}
 
 
-def _ask_spark(cases: Sequence[Case], *, counts_rows: bool) -> tuple[dict[str, Attempt], dict[str, Verdict], str]:
-    """The attempts and verdicts by case name, all of one Spark session, and Spark's version."""
+def _ask_spark(
+    cases: Sequence[Case], *, counts_rows: bool
+) -> tuple[dict[str, Attempt], dict[str, Verdict], dict[str, bool], str]:
+    """By case name the attempts, the verdicts and whether a check agrees with them, all of one Spark session; and
+    Spark's version.
+    """
     with tempfile.TemporaryDirectory(prefix="sqlstream-corpus-") as name:
         folder = Path(name)
         shutil.copytree(PROJECT, folder / "project")
@@ -80,7 +89,8 @@ def _ask_spark(cases: Sequence[Case], *, counts_rows: bool) -> tuple[dict[str, A
             with ThreadPoolExecutor(THREADS) as pool:
                 found = list(pool.map(lambda case: _verdict(judge, case, attempts[case.name]), cases))
             verdicts = {case.name: verdict for case, verdict in zip(cases, found, strict=True)}
-            return attempts, verdicts, runtime.version
+            checked = {case.name: _check(runtime, case, attempts[case.name], verdicts[case.name]) for case in cases}
+            return attempts, verdicts, checked, runtime.version
         finally:
             stop_spark(runtime)
 
@@ -90,6 +100,10 @@ def _verdict(judge: Judge, case: Case, attempt: Attempt) -> Verdict:
     if attempt.compiled is None:
         raise RuntimeError(f"{case.name} has nothing to run")
     return judge.judge(case, attempt.compiled, model)
+
+
+def _check(runtime: SparkRuntime, case: Case, attempt: Attempt, verdict: Verdict) -> bool:
+    return is_checked_rightly(case, attempt, verdict, check_case(attempt, case, runtime))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from sqlstream.app.compile import compile_models
 from sqlstream.location import Location
 from sqlstream.project.csv_text import CsvText
 from sqlstream.project.values import Column, Located, Seed
+from sqlstream.spark.inputs import Inputs
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.seeds import open_seed
 from sqlstream.spark.sources import Readers
@@ -140,7 +141,7 @@ def test_a_seed_is_opened_once_for_a_query(spark: SparkSession, folder: ProjectF
     def build(name: str) -> tuple[list[tuple[object, ...]], int]:
         model = compiled.models[f"model.shop.{name}"]
         before = jobs_so_far(spark)
-        frame = ViewBuilder(compiled, readers, (), names_sources=False).build(model)
+        frame = ViewBuilder(Inputs(compiled, readers), (), names_sources=False).build(model)
         jobs = jobs_so_far(spark) - before
         return sorted(tuple(row) for row in frame.collect()), jobs
 

@@ -57,6 +57,14 @@ def test_the_sql_of_a_single_model_is_shown(compiled: CompiledProject) -> None:
     ]
 
 
+def test_the_spark_that_was_asked_is_named(compiled: CompiledProject) -> None:
+    """With how many models it was asked about; in JSON as well."""
+    models = tuple(compiled.models.values())
+
+    assert "Spark 4.3.0 accepts 2 models" in compiled_text(compiled, models, "4.3.0").splitlines()
+    assert json.loads(compiled_json(compiled, models, (), "4.3.0"))["checked_by_spark"] == "4.3.0"
+
+
 def test_machines_get_the_same_as_one_object(compiled: CompiledProject) -> None:
     """That it succeeded, the project, each model with its SQL and file, and the warnings."""
     model = compiled.models["model.shop.slow"]
@@ -64,6 +72,7 @@ def test_machines_get_the_same_as_one_object(compiled: CompiledProject) -> None:
     assert json.loads(compiled_json(compiled, [model], [WARNING])) == {
         "succeeded": True,
         "project": "shop",
+        "checked_by_spark": None,
         "models": [
             {
                 "unique_id": "model.shop.slow",

@@ -1,0 +1,79 @@
+"""`make bench-check`: what `sqlstream compile --check` takes for each model once the session is up.
+
+The project is the one of the other benchmarks: chains of ten models in three shapes, all rich in CTEs. The models are
+analysed by Spark several times over in one session, as a first check finds Java's own code still uncompiled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from generate import chains, write_sqlstream_project
+
+from sqlstream.app.compile import choose
+from sqlstream.app.loading import load
+from sqlstream.app.request import EVERYTHING, ProjectRequest
+from sqlstream.app.session import start_brief_session
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.spark.check import ask_spark
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.session import SparkRuntime, stop_spark
+
+LIMIT_SECONDS = 0.25
+"""What a model may take."""
+
+
+def main() -> int:
+    """Prints the seconds a model of each round; returns 1 where the first, as a command does it, takes too long."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="sqlstream-bench-") as name:
+        folder = Path(name)
+        write_sqlstream_project(folder, arguments.models)
+        _make_inputs(folder, arguments.models)
+        seconds = _measure(folder, arguments.rounds)
+    for number, round_seconds in enumerate(seconds, 1):
+        sys.stdout.write(f"round {number}: {round_seconds:.1f} s, {round_seconds / arguments.models:.3f} s a model\n")
+    return 0 if seconds[0] / arguments.models <= LIMIT_SECONDS else 1
+
+
+def _make_inputs(folder: Path, models: int) -> None:
+    """The folders that the sources read: Spark opens them, and finds nothing there."""
+    for name in (*(chain.folder for chain in chains(models)), "regions"):
+        (folder / "data" / name).mkdir(parents=True, exist_ok=True)
+
+
+def _measure(folder: Path, rounds: int) -> list[float]:
+    compiled = choose(load(ProjectRequest(folder, env=dict(os.environ))), EVERYTHING)
+    secrets = Secrets({})
+    began = time.monotonic()
+    runtime = start_brief_session(compiled.loaded, secrets, str(folder / "warehouse"))
+    sys.stdout.write(
+        f"{os.cpu_count()} cores, Spark {runtime.version}, session up in {time.monotonic() - began:.1f} s\n"
+    )
+    try:
+        return [_round(compiled.loaded.compiled, compiled.models, runtime, secrets) for _ in range(rounds)]
+    finally:
+        stop_spark(runtime)
+
+
+def _round(
+    compiled: CompiledProject, models: Sequence[CompiledModel], runtime: SparkRuntime, secrets: Secrets
+) -> float:
+    began = time.monotonic()
+    refusals = ask_spark(compiled, models, runtime, secrets, lambda: None)
+    if refusals:
+        raise SystemExit("\n".join(refusal.finding.head for refusal in refusals))
+    return time.monotonic() - began
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""What Spark refuses of a project's nodes, and which of that the compiler has already said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.node_ids import source_id
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+
+NAME_CODES = frozenset(
+    {
+        "ambiguous-column",
+        "column-count",
+        "missing-ref",
+        "not-grouped",
+        "unknown-alias",
+        "unknown-column",
+        "unknown-field",
+        "unknown-function",
+    }
+)
+"""Errors of the compiler for which Spark refuses to analyse the very text that they are in."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What Spark refuses of one node: a source or seed, the SQL of a model, or the query that a terminal model becomes
+    (`is_query`), which is made of all that the model reads.
+    """
+
+    node_id: str
+    is_query: bool
+    finding: Finding
+
+
+def unexplained(
+    compiled: CompiledProject, errors: Sequence[Finding], refusals: Iterable[Refusal]
+) -> tuple[Finding, ...]:
+    """Returns the findings of those `refusals` that none of the compiler's `errors` is about.
+
+    The compiler says the same more plainly, and Spark says only the first thing that is wrong with a text.
+    """
+    return tuple(item.finding for item in refusals if not any(_explains(compiled, error, item) for error in errors))
+
+
+def _explains(compiled: CompiledProject, error: Finding, refusal: Refusal) -> bool:
+    here, place = refusal.finding.location, error.location
+    if place is None or here is None:
+        return False
+    if (here.path, here.line) == (place.path, place.line):
+        return True
+    model = compiled.models.get(refusal.node_id)
+    if model is None:
+        return False
+    if not refusal.is_query:
+        return here == model.file.location and error.code in NAME_CODES and _is_in(error, model)
+    if refusal.finding.code != "output-mode":
+        return error.code == refusal.finding.code and _is_in(error, model)
+    in_sql = any(_is_in_sql(error, part) for part in _parts(compiled, model))
+    return in_sql or place in _declared(compiled, model)
+
+
+def _is_in(error: Finding, model: CompiledModel) -> bool:
+    places = (error.location, *error.calls)
+    return any(place is not None and place.path == model.file.path for place in places)
+
+
+def _is_in_sql(error: Finding, model: CompiledModel) -> bool:
+    """Whether `error` is about the SQL of `model`: those about its configuration stand where that is said."""
+    return _is_in(error, model) and error.location not in model.config_places.values()
+
+
+def _parts(compiled: CompiledProject, model: CompiledModel) -> list[CompiledModel]:
+    """The models that the query of `model` is made of."""
+    nodes = (model.unique_id, *compiled.graph.ancestors(model.unique_id))
+    return [compiled.models[node] for node in nodes if node in compiled.models]
+
+
+def _declared(compiled: CompiledProject, model: CompiledModel) -> Iterator[Location]:
+    """Where the sources that the query of `model` reads are declared."""
+    upstream = compiled.graph.ancestors(model.unique_id)
+    for table in compiled.project.sources:
+        if source_id(compiled.project.name, table) in upstream:
+            yield from (table.location, *table.places.values())

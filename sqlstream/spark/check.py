@@ -1,0 +1,101 @@
+"""What Spark says of models with no data: each analysed once, parents first, and each query checked but not started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.names import view_name
+from sqlstream.compiler.refusals import Refusal
+from sqlstream.errors import FindingsError
+from sqlstream.spark.inputs import Inputs
+from sqlstream.spark.outputs import check_output
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.session import SparkRuntime, child_session
+from sqlstream.spark.sources import Readers
+from sqlstream.state.ledger import EVOLUTION
+
+
+def ask_spark(
+    compiled: CompiledProject,
+    models: Sequence[CompiledModel],
+    runtime: SparkRuntime,
+    secrets: Secrets,
+    before_each: Callable[[], None],
+) -> tuple[Refusal, ...]:
+    """Returns what Spark refuses of `models` and of all that they read; nothing is started and nothing written.
+
+    What reads something that Spark refuses is not asked about, since it would be refused for the same reason.
+    `before_each` is called before each model, and may raise to end the check.
+    """
+    session = child_session(runtime, {EVOLUTION: str(runtime.names_sources).lower()})
+    asker = _Asker(Inputs(compiled, Readers(session, secrets, compiled.project.root)), runtime.names_sources)
+    wanted = {model.unique_id for model in models}
+    needed = wanted.union(*(compiled.graph.ancestors(node) for node in wanted))
+    for node in compiled.graph.order:
+        if node in needed and node in compiled.models:
+            before_each()
+            asker.ask(compiled.models[node], as_query=node in wanted)
+    return tuple(asker.refusals)
+
+
+@dataclass(frozen=True)
+class _Asker:
+    """Asks about one model after the other; `frames` are the rows of what has been opened, None where it is refused."""
+
+    inputs: Inputs
+    names_sources: bool
+    refusals: list[Refusal] = field(default_factory=list)
+    frames: dict[str, DataFrame | None] = field(default_factory=dict)
+
+    def ask(self, model: CompiledModel, *, as_query: bool) -> None:
+        """Analyses `model`, whose parents have been, and with `as_query` checks the query that it becomes."""
+        frames = [self._rows(read.node_id) for read in model.reads]
+        known = [frame for frame in frames if frame is not None]
+        frame = None
+        if len(known) == len(frames):
+            frame = self._try(model.unique_id, lambda: self.inputs.analyse(model, known))
+            self._forget_views(model)
+        self.frames[model.unique_id] = frame
+        if frame is not None and as_query and model.streaming:
+            self._check(model, frame)
+
+    def _check(self, model: CompiledModel, frame: DataFrame) -> None:
+        output, secrets = model.output, self.inputs.readers.secrets
+        if output is None:
+            return
+        try:
+            check_output(model, output, frame, secrets)
+        except FindingsError as error:
+            self.refusals.extend(Refusal(model.unique_id, True, finding) for finding in error.findings)
+
+    def _rows(self, node_id: str) -> DataFrame | None:
+        if node_id not in self.frames:
+            self.frames[node_id] = self._try(node_id, lambda: self._open(node_id))
+        return self.frames[node_id]
+
+    def _open(self, node_id: str) -> DataFrame:
+        table = self.inputs.table(node_id)
+        if table is None:
+            return self.inputs.open_seed(node_id)
+        missing = self.inputs.readers.missing_secrets(table)
+        if missing:
+            raise FindingsError(missing)
+        # names are for checkpoints, and there is none: one reader serves every model that reads the source
+        named = self.names_sources and table.mode == "stream"
+        return self.inputs.open_source(table, view_name((table.source, table.name)) if named else None)
+
+    def _try(self, node_id: str, call: Callable[[], DataFrame]) -> DataFrame | None:
+        try:
+            return call()
+        except FindingsError as error:
+            self.refusals.extend(Refusal(node_id, False, finding) for finding in error.findings)
+            return None
+
+    def _forget_views(self, model: CompiledModel) -> None:
+        """A later model must not find a view that only this one reads."""
+        for read in model.reads:
+            self.inputs.readers.session.catalog.dropTempView(read.view)

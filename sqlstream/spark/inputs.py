@@ -1,0 +1,111 @@
+"""What a model reads, opened, and its text analysed over that; Spark's errors become findings where they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.compiler.statement import command_problem
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location, Place
+from sqlstream.project.values import SourceTable
+from sqlstream.spark.jvm import SPARK_ERRORS, command_in
+from sqlstream.spark.seeds import open_seed
+from sqlstream.spark.sources import Readers, SchemaError, quoted
+from sqlstream.spark.spark_errors import at, error_finding, read_error
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Opens the sources and seeds of a project, and analyses its models, in one session.
+
+    A seed is no stream: it is opened, which takes Spark two jobs, once for the session.
+    """
+
+    compiled: CompiledProject
+    readers: Readers
+    _seeds: dict[str, DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def table(self, node_id: str) -> SourceTable | None:
+        """Returns the source's table whose id is `node_id`, None for the id of anything else."""
+        project = self.compiled.project
+        return next((table for table in project.sources if source_id(project.name, table) == node_id), None)
+
+    def open_source(self, table: SourceTable, name: str | None) -> DataFrame:
+        """Returns a new reader of `table`; `name` is what the checkpoint is to know it by. Raises: FindingsError."""
+        what = f"source `{table.full_name}` cannot be read"
+        try:
+            return self.readers.open_table(table) if table.mode == "batch" else self.readers.open_stream(table, name)
+        except SPARK_ERRORS as error:
+            raise FindingsError([self._finding(error, "source-unreadable", what, _blame(table, error))]) from error
+        except SchemaError as error:
+            place = table.places.get("schema_file", table.location)
+            raise FindingsError([self._finding(error, "source-unreadable", what, place)]) from error
+
+    def open_seed(self, node_id: str) -> DataFrame:
+        """Returns the rows of the seed whose id is `node_id`. Raises: FindingsError."""
+        project = self.compiled.project
+        seed = next(seed for seed in project.seeds if node_id == seed_id(project.name, seed.name))
+        try:
+            if seed.name not in self._seeds:
+                self._seeds[seed.name] = open_seed(seed, self.readers)
+            return self._seeds[seed.name]
+        except SPARK_ERRORS as error:
+            what = f"seed `{seed.name}` cannot be read"
+            raise FindingsError([self._finding(error, "source-unreadable", what, seed.location)]) from error
+
+    def analyse(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
+        """Returns the analysed rows of `model`; `frames` are those of its `reads`, whose views are registered.
+
+        Raises: FindingsError, with the place in the model that Spark named.
+        """
+        for read, frame in zip(model.reads, frames, strict=True):
+            frame.createOrReplaceTempView(quoted(read.view))
+        try:
+            command = command_in(self.readers.session, model.sql)
+            if command is not None:
+                raise FindingsError([command_problem(model.name, command).at(Place(model.file.location))])
+            return self.readers.session.sql(model.sql)
+        except SPARK_ERRORS as error:
+            raise FindingsError([self._model_finding(model, error)]) from error
+
+    def _model_finding(self, model: CompiledModel, error: Exception) -> Finding:
+        said = read_error(error, model.sql)
+        place = at(model.file.location) if said.offset is None else self.compiled.locate(model.unique_id, said.offset)
+        what = f"Spark cannot read the SQL of `{model.name}`"
+        if said.condition == "PARSE_SYNTAX_ERROR":
+            code = "sql-syntax"
+        else:
+            code, what = "sql-analysis", f"Spark refuses the SQL of `{model.name}`"
+        return error_finding(error, code=code, what=what, place=place, secrets=self.readers.secrets, sql=model.sql)
+
+    def _finding(self, error: Exception, code: str, what: str, location: Location) -> Finding:
+        return error_finding(
+            error,
+            code=code,
+            what=what,
+            place=Place(location),
+            secrets=self.readers.secrets,
+            fix=_source_fix(error),
+        )
+
+
+def _source_fix(error: Exception) -> str:
+    if "Failed to find the data source" in str(error):
+        return "correct the format, or add the package that has it to the target's packages:"
+    return "correct the source's declaration"
+
+
+def _blame(table: SourceTable, error: Exception) -> Location:
+    """The key of the source's YAML that Spark's error is about, as far as its condition tells."""
+    condition = read_error(error).condition or ""
+    if table.schema is not None and any(word in condition for word in ("PARSE", "SCHEMA", "DATATYPE", "DECIMAL")):
+        return table.schema.location
+    for key, words in (("path", ("PATH",)), ("format", ("DATA_SOURCE",))):
+        if key in table.places and any(word in condition for word in words):
+            return table.places[key]
+    return table.location

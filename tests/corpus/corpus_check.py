@@ -1,0 +1,35 @@
+"""What `compile --check` has Spark say of a case, with nothing started."""
+
+from __future__ import annotations
+
+from corpus_cases import Case
+from corpus_compile import Attempt
+from corpus_verdicts import Verdict
+
+from sqlstream.errors import Finding
+from sqlstream.spark.check import ask_spark
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.session import SparkRuntime
+
+SAID_BY_RULES = frozenset({"no-stream", "output-mode", "unsupported-trigger"})
+"""Codes of the compiler's own errors where Spark would say the same only as it starts: about queries without a stream,
+modes of file sinks, and triggers. The check leaves these to the compiler."""
+
+STAGES_FORETOLD = ("analysis", "start")
+"""Where Spark refuses what a check must find; what fails in a batch may depend on the data."""
+
+
+def check_case(attempt: Attempt, case: Case, runtime: SparkRuntime) -> tuple[Finding, ...]:
+    """Returns what Spark refuses of `case` before anything is started."""
+    if attempt.compiled is None:
+        raise RuntimeError(f"{case.name} has nothing to run")
+    refusals = ask_spark(attempt.compiled, (attempt.terminal(case),), runtime, Secrets({}), lambda: None)
+    return tuple(refusal.finding for refusal in refusals)
+
+
+def is_checked_rightly(case: Case, attempt: Attempt, verdict: Verdict, checked: tuple[Finding, ...]) -> bool:
+    """Returns whether the check of `case` agrees with what Spark did, as far as it can be told before a batch."""
+    if verdict.accepted:
+        return all(finding.code == case.own for finding in checked)
+    said = bool(checked) or any(error.code in SAID_BY_RULES for error in attempt.errors)
+    return said or verdict.stage not in STAGES_FORETOLD

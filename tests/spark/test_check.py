@@ -1,0 +1,151 @@
+"""`sqlstream compile --check`: Spark's findings on the model's own lines, all together, with nothing started."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
+
+from sqlstream import FindingsError, ProjectRequest
+from sqlstream.app.check import check_models
+from sqlstream.app.request import Selection
+from sqlstream.errors import Finding
+
+READS = "from {{ source('shop', 'orders') }}"
+BROKEN = f"select id,\n  ts + kind as wrong\n{READS}"
+"""Its types do not fit, which only Spark knows."""
+
+
+def _check(project: ProjectFolder, *select: str, env: dict[str, str] | None = None) -> str:
+    request = ProjectRequest(project.root, env={**os.environ, **(env or {})})
+    return check_models(request, Selection(tuple(select)))[1]
+
+
+def _refused(project: ProjectFolder, *select: str) -> tuple[Finding, ...]:
+    with pytest.raises(FindingsError) as refused:
+        _check(project, *select)
+    return tuple(finding for finding in refused.value.findings if finding.is_error)
+
+
+def _heads(findings: tuple[Finding, ...]) -> list[str]:
+    return sorted(f"{finding.location}: {finding.code}" for finding in findings)
+
+
+def _files(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*")}
+
+
+@pytest.mark.smoke
+def test_a_good_project_passes_and_nothing_is_written_but_what_compile_writes(orders: ProjectFolder) -> None:
+    """Neither a checkpoint nor an output, a ledger or a folder of tables."""
+    orders.write({"models/all.sql": f"{{{{ config(sink='lake') }}}}\nselect * {READS}"})
+    before = _files(orders.root)
+
+    version = _check(orders)
+
+    assert version.startswith("4.")
+    new = {name for name in _files(orders.root) - before if not name.startswith(("target", "logs"))}
+    assert new == set()
+
+
+@pytest.mark.smoke
+def test_findings_of_all_models_come_together_on_their_lines(orders: ProjectFolder) -> None:
+    """Those of views, of queries and of the rules; what reads a broken model is not blamed for it."""
+    orders.write(
+        {
+            "models/broken.sql": BROKEN,
+            "models/child.sql": "{{ config(sink='lake') }}\nselect wrong, id from {{ ref('broken') }}",
+            "models/typed.sql": f"{{{{ config(sink='nowhere') }}}}\nselect\n  array(id, kind) + 1 as wrong\n{READS}",
+            "models/named.sql": f"select no_such_column\n{READS}",
+            "models/split.sql": "{{ config(sink='lake', partition_by=['parts']) }}\n"
+            f"select id, map('a', id) as parts {READS}",
+            "models/grouped.sql": f"{{{{ config(sink='lake') }}}}\nselect kind, count(*) as n {READS} group by kind",
+        }
+    )
+
+    assert _heads(_refused(orders)) == [
+        "models/broken.sql:2:3: sql-analysis",
+        "models/grouped.sql:2:73: append-without-watermark",
+        "models/named.sql:1:8: unknown-column",
+        "models/split.sql:1:24: partition-column",
+        "models/typed.sql:3:3: sql-analysis",
+    ]
+
+
+def test_a_broken_source_is_one_finding(orders: ProjectFolder) -> None:
+    """Its models are not blamed, and models over another source are still asked about."""
+    orders.write(
+        {
+            "sources.yml": (orders.root / "sources.yml").read_text()
+            + "      - {name: lost, format: json, path: in/nowhere, schema: id int}\n",
+            "models/one.sql": "{{ config(sink='nowhere') }}\nselect id from {{ source('shop', 'lost') }}",
+            "models/two.sql": "{{ config(sink='lake') }}\nselect id from {{ source('shop', 'lost') }}",
+            "models/typed.sql": f"{{{{ config(sink='nowhere') }}}}\nselect ts + kind as wrong {READS}",
+        }
+    )
+
+    assert _heads(_refused(orders)) == ["models/typed.sql:2:8: sql-analysis", "sources.yml:9:42: source-unreadable"]
+
+
+def test_only_the_selected_models_and_what_they_read_are_asked_about(orders: ProjectFolder) -> None:
+    """A view that is selected alone is analysed as well; one that nobody selects is not."""
+    orders.write(
+        {
+            "models/broken.sql": BROKEN,
+            "models/good.sql": f"{{{{ config(sink='nowhere') }}}}\nselect id {READS}",
+            "models/child.sql": "{{ config(sink='nowhere') }}\nselect id from {{ ref('broken') }}",
+        }
+    )
+
+    _check(orders, "good")
+    assert _heads(_refused(orders, "broken")) == ["models/broken.sql:2:3: sql-analysis"]
+    assert _heads(_refused(orders, "child")) == ["models/broken.sql:2:3: sql-analysis"]
+
+
+def test_a_secret_of_a_source_is_missed_and_that_of_a_sink_is_not(orders: ProjectFolder) -> None:
+    """A source cannot be opened without it; nothing is written, so a sink needs none."""
+    orders.write({"models/all.sql": f"{{{{ config(sink='safe') }}}}\nselect id {READS}"})
+    sinks = "sinks:\n  - {name: safe, format: noop, options: {key: \"{{ env_var('SQLSTREAM_SECRET_KEY') }}\"}}\n"
+    orders.write({"sinks.yml": sinks})
+    _check(orders)
+
+    sources = (orders.root / "sources.yml").read_text()
+    orders.write(
+        {"sources.yml": sources.replace("{maxFiles", "{key: \"{{ env_var('SQLSTREAM_SECRET_KEY') }}\", maxFiles")}
+    )
+    assert [finding.code for finding in _refused(orders)] == ["missing-env-var"]
+
+
+def test_the_command_prints_json_with_the_version_of_spark(orders: ProjectFolder) -> None:
+    """Stdout holds one object alone, also where Spark refuses, with exit code 1."""
+    orders.write({"models/broken.sql": BROKEN})
+    process = orders.command("compile", "--check", "--output", "json", "--quiet")
+    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+    assert process.returncode == 1, out
+    assert [finding["code"] for finding in json.loads(out)["findings"]] == ["sql-analysis"]
+
+
+def test_without_java_the_rules_findings_are_still_shown(orders: ProjectFolder, tmp_path: Path) -> None:
+    """Java that is missing is one more finding."""
+    orders.write({"models/named.sql": f"select no_such_column\n{READS}"})
+    process = orders.command("compile", "--check", env={"JAVA_HOME": "", "PATH": str(tmp_path / "empty")})
+    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+    assert process.returncode == 1, out
+    assert "[java-missing]" in out
+    assert "[unknown-column]" in out
+
+
+def test_ctrl_c_ends_a_check_with_code_1_and_without_a_trace(orders: ProjectFolder) -> None:
+    """While Spark starts as well: nobody may take it for a check that found nothing."""
+    orders.write({"models/all.sql": f"select id {READS}"})
+    process = orders.command("compile", "--check")
+    wait_for(process, "Starting Spark")
+    os.killpg(process.pid, signal.SIGINT)
+    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+    assert process.returncode == 1, out
+    assert "Traceback" not in out
+    assert "Stopped before any query was started." in out

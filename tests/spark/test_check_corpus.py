@@ -1,0 +1,64 @@
+"""`compile --check` says of the corpus what Spark said when it started its queries; `make corpus` asks about them all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from corpus_cases import PROJECT, Case, read_cases
+from corpus_check import STAGES_FORETOLD, check_case, is_checked_rightly
+from corpus_compile import compile_case, load_corpus_project
+from corpus_data import write_data
+from corpus_verdicts import Verdict, read_verdicts
+
+from sqlstream.project.values import Project
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.session import SparkLaunch, SparkRuntime, start_spark, stop_spark
+
+EVERY = 8
+"""One case of so many is asked about here."""
+
+VERDICTS = read_verdicts()
+
+
+def _sample(stages: tuple[str | None, ...]) -> list[Case]:
+    return [case for case in read_cases() if VERDICTS[case.name].stage in stages][::EVERY]
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkRuntime, Project]]:
+    """A started Spark, and the corpus' project with the data that its sources read."""
+    root = tmp_path_factory.mktemp("corpus") / "project"
+    shutil.copytree(PROJECT, root)
+    write_data(root / "data")
+    project = load_corpus_project(root)
+    launch = SparkLaunch("corpus", str(root / "warehouse"), lambda _line: None)
+    runtime = start_spark(project.target, Secrets({}), launch)
+    yield runtime, project
+    stop_spark(runtime)
+
+
+def _misjudged(asked: tuple[SparkRuntime, Project], cases: list[Case]) -> list[str]:
+    runtime, project = asked
+    wrong = []
+    for case in cases:
+        attempt = compile_case(project, case)
+        verdict: Verdict = VERDICTS[case.name]
+        if not is_checked_rightly(case, attempt, verdict, check_case(attempt, case, runtime)):
+            wrong.append(f"{case.name}: {verdict.words}")
+    return wrong
+
+
+def test_what_spark_refuses_at_analysis_or_start_is_found(asked: tuple[SparkRuntime, Project]) -> None:
+    """Every refused query of the sample has a finding before anything is started."""
+    cases = _sample(STAGES_FORETOLD)
+    assert len(cases) > 40
+    assert _misjudged(asked, cases) == []
+
+
+def test_what_spark_runs_passes(asked: tuple[SparkRuntime, Project]) -> None:
+    """No query of the sample that ran has a finding."""
+    cases = _sample((None,))
+    assert len(cases) > 60
+    assert _misjudged(asked, cases) == []
