@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.common_type import common_type_of
 from sqlstream.compiler.flow.expressions import Expressions, Text, function_name, is_aggregate, parts_of
 from sqlstream.compiler.flow.grouping import Grouping, grouping_of, ungrouped
 from sqlstream.compiler.flow.nodes import (
@@ -22,6 +21,8 @@ from sqlstream.compiler.flow.nodes import (
     Node,
     Opaque,
     Project,
+    Recursion,
+    Scan,
     SetOperation,
     Sort,
     Where,
@@ -30,11 +31,12 @@ from sqlstream.compiler.flow.nodes import (
     With,
     renamed,
 )
-from sqlstream.compiler.flow.problems import count_problem
 from sqlstream.compiler.flow.relations import From, FromReader
 from sqlstream.compiler.flow.scope import Missing, Scope, Visible
 from sqlstream.compiler.flow.selected import Selected
+from sqlstream.compiler.flow.set_columns import set_problems, united
 from sqlstream.compiler.flow.spark_functions import AGGREGATES, GENERATORS
+from sqlstream.compiler.flow.unstable_functions import ROW_IDS
 from sqlstream.compiler.parse import ParsedSql
 from sqlstream.compiler.problem import SqlProblem
 
@@ -67,18 +69,26 @@ class Builder:
             defined = self._definition(cte, clause, inner)
             inner[cte.alias.lower()] = CteReference(where=defined.where, columns=defined.columns, children=(defined,))
         body = self._body(query, scope, inner)
-        read = {id(node) for node in body.walk()}
-        own = [inner[cte.alias.lower()] for cte in clause.expressions]
-        unread = tuple(node for node in own if id(node) not in read)
-        return With(where=body.where, columns=body.columns, children=(body, *unread)) if unread else body
+        own = (inner[cte.alias.lower()].children[0] for cte in clause.expressions)
+        return With(where=body.where, columns=body.columns, children=(body, *own))
 
     def _definition(self, cte: exp.CTE, clause: exp.With, views: Views) -> Node:
-        if clause.args.get("recursive"):
-            return self._opaque(cte)
-        node = self.query(cte.this, Scope(), views)
         names = [column.name for column in cte.args["alias"].args.get("columns") or ()]
+        if clause.args.get("recursive") and isinstance(cte.this, exp.Union) and _reads(cte.this, cte.alias):
+            return self._recursion(cte.this, cte.alias, names, views)
+        node = self.query(cte.this, Scope(), views)
         # a copy of its own, so that it is told from another CTE over the same rows
         return replace(node, columns=renamed(node.columns, names))
+
+    def _recursion(self, union: exp.Union, name: str, names: Sequence[str], views: Views) -> Node:
+        """A CTE that reads itself: its first query gives the columns, without their watermarks."""
+        first = self.query(union.this, Scope(), views)
+        found = renamed(first.columns, names)
+        columns = None if found is None else tuple(Column(column.name, column.type) for column in found)
+        where = self.text.where(union)
+        itself = Scan(where=where, columns=columns, node_id=None, stream=False)
+        step = self.query(union.expression, Scope(), {**views, name.lower(): itself})
+        return Recursion(where=where, columns=columns, children=(first, step))
 
     def _body(self, query: exp.Query, scope: Scope, views: Views) -> Node:
         if isinstance(query, exp.Select):
@@ -117,7 +127,13 @@ class Builder:
             node = Project(where=self.text.where(select), columns=output, children=(node,), subqueries=queries)
         if select.args.get("distinct"):
             node = _distinct(self.text.where(select), node)
+        node = replace(node, row_ids=self._row_ids(select, expressions))
         return self._ordered(select, node, inner)
+
+    def _row_ids(self, select: exp.Select, expressions: Expressions) -> tuple[Call, ...]:
+        clauses = [select.args.get(name) for name in ("where", "group", "having", "order")]
+        parts = [*select.expressions, *(select.args.get("laterals") or ()), *(item for item in clauses if item)]
+        return tuple(call for part in parts for call in expressions.calls(part, ROW_IDS))
 
     def _filtered(self, found: From, clause: exp.Expr | None, expressions: Expressions) -> Node:
         if clause is None:
@@ -192,17 +208,11 @@ class Builder:
         right = self.query(query.expression, scope, views)
         kind = type(query).__name__.lower()
         by_name = bool(query.args.get("by_name"))
-        columns = None if by_name and left.columns != right.columns else _united(left.columns, right.columns)
         where = self.text.where(query.expression)
-        self._count_columns(left, right, where, by_name=by_name)
+        self.problems.extend(set_problems(left, right, where.offset, by_name=by_name))
+        columns = None if by_name and left.columns != right.columns else united(left.columns, right.columns)
         node = SetOperation(where=where, columns=columns, children=(left, right), kind=kind)
         return _distinct(where, node) if kind == "union" and query.args.get("distinct") else node
-
-    def _count_columns(self, left: Node, right: Node, where: Where, *, by_name: bool) -> None:
-        if left.columns is None or right.columns is None or by_name:
-            return
-        if len(left.columns) != len(right.columns):
-            self.problems.append(count_problem(len(left.columns), len(right.columns), where.offset))
 
     def _ordered(self, query: exp.Expr, node: Node, scope: Scope | None) -> Node:
         """ORDER BY, SORT BY, LIMIT and OFFSET above `node`."""
@@ -228,6 +238,11 @@ class Builder:
                 self._expressions({}).check(part, scope)
 
 
+def _reads(query: exp.Query, name: str) -> bool:
+    """Whether a query reads a relation of that name somewhere."""
+    return any(table.name.lower() == name.lower() and not table.args.get("db") for table in query.find_all(exp.Table))
+
+
 def _select_parts(select: exp.Select) -> Iterator[exp.Expr]:
     yield from select.expressions
     for name in ("qualify", "order"):
@@ -238,17 +253,3 @@ def _select_parts(select: exp.Select) -> Iterator[exp.Expr]:
 def _distinct(where: Where, node: Node) -> Node:
     keys = tuple(Key(column.name, column, True, node.where) for column in node.columns or ())
     return Aggregate(where=where, columns=node.columns, children=(node,), keys=keys, kind="distinct")
-
-
-def _united(left: tuple[Column, ...] | None, right: tuple[Column, ...] | None) -> tuple[Column, ...] | None:
-    """The columns of a set operation: the names and watermarks of the first query, the types of both."""
-    if left is None or right is None or len(left) != len(right):
-        return left
-    return tuple(
-        replace(
-            first,
-            type=first.type if first.type == second.type else common_type_of((first.type, second.type)),
-            origins=first.origins | second.origins,
-        )
-        for first, second in zip(left, right, strict=True)
-    )

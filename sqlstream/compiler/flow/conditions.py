@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.nodes import Column
 from sqlstream.compiler.flow.scope import Resolved, Scope
+from sqlstream.compiler.flow.time_sums import NO_SUM, Sum, sum_of
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def has_time_key(condition: exp.Expr | None, using: Sequence[str], sides: Sides)
         if any(isinstance(item, Resolved) and item.column.event_time for item in found):
             return True
     for part in conjuncts(condition):
-        if isinstance(part, exp.EQ | exp.NullSafeEQ):
+        if isinstance(part, exp.EQ):  # `<=>` compares what is made of the columns
             pair = [sides.of(part.this), sides.of(part.expression)]
             if any(item is not None and item[1].event_time for item in pair) and _crosses(part, sides):
                 return True
@@ -90,47 +91,40 @@ def bounded_sides(condition: exp.Expr | None, sides: Sides) -> frozenset[str] | 
     if not sides.known:
         return None
     found: set[str] = set()
+    unclear = False
     for part in conjuncts(condition):
         if isinstance(part, exp.GT | exp.GTE | exp.LT | exp.LTE):
-            bounds = _bounds(part, sides)
-            if bounds is None:
-                return None
-            found |= bounds
-    return frozenset(found)
+            difference = _difference(part, sides)
+            unclear = unclear or difference is None
+            found |= {side for side in OTHER if difference is not None and _lets_go(side, difference, sides)}
+    return None if unclear and len(found) < len(OTHER) else frozenset(found)
 
 
-def _bounds(part: exp.Binary, sides: Sides) -> set[str] | None:
-    """The side that one comparison of two times bounds, if any."""
-    low, high = _linear(part.this, sides), _linear(part.expression, sides)
+OTHER = {"left": "right", "right": "left"}
+
+
+def _difference(part: exp.Binary, sides: Sides) -> Sum | None:
+    """The lesser side of a comparison less the greater one."""
+    low, high = sum_of(part.this, sides.of), sum_of(part.expression, sides.of)
     if isinstance(part, exp.GT | exp.GTE):
         low, high = high, low
+    known = [item for item in (low, high) if item is not None]
+    if not all(item.is_sum for item in known):
+        return NO_SUM
     if low is None or high is None:
-        return None if part.find(exp.Cast, exp.Func, exp.Mul, exp.Div) else set()
-    terms = [(sign, side, column) for sign, side, column in high]
-    terms += [(-sign, side, column) for sign, side, column in low]
-    if len(terms) != 2 or {terms[0][1], terms[1][1]} != {"left", "right"}:
-        return set()
-    greater = [side for sign, side, _ in terms if sign > 0]
-    lesser = [column for sign, _, column in terms if sign < 0]
-    return set(greater) if len(greater) == 1 and lesser[0].event_time else set()
+        return None
+    return Sum((*low.terms, *high.negated().terms), has_constant=low.has_constant or high.has_constant)
 
 
-Term = tuple[int, str, Column]
-"""A column in a sum: its sign, its side, and itself."""
-
-
-def _linear(node: exp.Expr, sides: Sides) -> list[Term] | None:
-    """The columns in a sum of them and intervals; None for anything that is not such a sum."""
-    if isinstance(node, exp.Paren):
-        return _linear(node.this, sides)
-    if isinstance(node, exp.Interval):
-        unit = str(node.args.get("unit") or "").upper()
-        return None if unit.startswith(("MONTH", "YEAR")) else []
-    if isinstance(node, exp.Add | exp.Sub):
-        left, right = _linear(node.this, sides), _linear(node.expression, sides)
-        if left is None or right is None:
-            return None
-        sign = -1 if isinstance(node, exp.Sub) else 1
-        return [*left, *((sign * value, side, column) for value, side, column in right)]
-    found = sides.of(node)
-    return [(1, *found)] if found is not None else None
+def _lets_go(side: str, difference: Sum, sides: Sides) -> bool:
+    """Whether `difference < 0` bounds the times of `side` from below by the other side's watermark."""
+    own = [term for term in difference.terms if term.side == side]
+    other = [term for term in difference.terms if term.side == OTHER[side]]
+    if not difference.is_sum or len(own) != 1 or own[0].sign > 0 or len(other) > 1:
+        return False
+    if other:
+        return other[0].column.event_time is not None
+    # Spark reckons with a constant alone as well, if only the other side has a watermark somewhere
+    scope = sides.right if side == "left" else sides.left
+    watermark = any(column.event_time for item in scope.relations for column in item.columns or ())
+    return difference.has_constant and watermark

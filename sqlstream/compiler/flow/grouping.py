@@ -12,6 +12,7 @@ from sqlstream.compiler.flow.expressions import TIME_WINDOWS, Expressions, funct
 from sqlstream.compiler.flow.nodes import Key
 from sqlstream.compiler.flow.problems import grouping_problem
 from sqlstream.compiler.flow.scope import Missing, Resolved, Scope, Visible
+from sqlstream.compiler.flow.session_gaps import gap_problem
 from sqlstream.compiler.problem import SqlProblem
 
 SETS = {exp.Rollup: "rollup", exp.Cube: "cube", exp.GroupingSets: "grouping sets"}
@@ -37,13 +38,19 @@ def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> G
     if clause is None:
         return None
     written = [*_keys_of(clause, select, expressions)]
-    keys = tuple(_key(item, select, scope, expressions) for item in written)
+    always = _in_every_set(clause, expressions)
+    keys = tuple(
+        _key(item, select, scope, expressions, in_every_set=always is None or expressions.text.written(item) in always)
+        for item in written
+    )
     windows = [key.column for key in keys if key.column.window]
     names = {name.lower() for item in scope.relations for name in [column.name for column in item.columns or ()]}
     added = tuple(column for column in windows if column.name.lower() not in names)
-    session = any(function_name(item, expressions.text) == "session_window" for item in written)
+    sessions = [item for item in written if function_name(item, expressions.text) == "session_window"]
+    gaps = (gap_problem(item, expressions.text.where(item).offset) for item in sessions)
+    expressions.problems.extend(problem for problem in gaps if problem is not None)
     sets = next((name for kind, name in SETS.items() if clause.find(kind)), "")
-    return Grouping(keys, sets, session, scope.with_relations(Visible(None, added)) if added else scope)
+    return Grouping(keys, sets, bool(sessions), scope.with_relations(Visible(None, added)) if added else scope)
 
 
 def ungrouped(
@@ -75,6 +82,22 @@ def _keys_of(clause: exp.Expr, select: exp.Select, expressions: Expressions) -> 
         yield from _parts(item)
 
 
+def _in_every_set(clause: exp.Expr, expressions: Expressions) -> frozenset[str] | None:
+    """The texts of the keys that no grouping set leaves out, None where there are no grouping sets."""
+    sets = [found for found in clause.find_all(*SETS) if found.parent is clause]
+    if not sets:
+        return None
+    always: set[str] = set()
+    if all(found.arg_key == "expressions" for found in sets):
+        always |= {expressions.text.written(item) for item in clause.expressions if not isinstance(item, tuple(SETS))}
+    for found in sets:
+        if isinstance(found, exp.GroupingSets) and found.expressions:
+            members = [{expressions.text.written(part) for part in _parts(item)} for item in found.expressions]
+            plain = not any(isinstance(item, tuple(SETS)) for item in found.expressions)
+            always |= set.intersection(*members) if plain else set()
+    return frozenset(always)
+
+
 def _parts(item: exp.Expr) -> Iterator[exp.Expr]:
     """The keys within grouping sets, or the key itself."""
     if isinstance(item, (*SETS, exp.Tuple)):
@@ -86,14 +109,15 @@ def _parts(item: exp.Expr) -> Iterator[exp.Expr]:
         yield item
 
 
-def _key(item: exp.Expr, select: exp.Select, scope: Scope, expressions: Expressions) -> Key:
+def _key(item: exp.Expr, select: exp.Select, scope: Scope, expressions: Expressions, *, in_every_set: bool) -> Key:
     meant = _meant(item, select, scope).unalias()
     expressions.check(meant, scope)
     column = expressions.column(meant, scope)
     found = scope.resolve(parts_of(meant)) if parts_of(meant) else None
     is_column = isinstance(found, Resolved) and not found.fields
     window = function_name(meant, expressions.text) in TIME_WINDOWS
-    return Key(expressions.text.written(meant), column, is_column or window, expressions.text.where(item))
+    where = expressions.text.where(item)
+    return Key(expressions.text.written(meant), column, is_column or window, where, in_every_set)
 
 
 def _meant(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:

@@ -71,17 +71,29 @@ def renamed(columns: Columns | None, names: Sequence[str]) -> Columns | None:
     return tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
 
 
+@dataclass(frozen=True)
+class Call:
+    """A function in an expression: its name in lower case, whether it has DISTINCT, its text, and its place."""
+
+    name: str
+    distinct: bool
+    text: str
+    where: Where
+
+
 @dataclass(frozen=True, kw_only=True)
 class Node:
     """One operator. `columns` are those of its output, None where they are not known; `where` is its place.
 
-    `subqueries` are the queries within its expressions.
+    `subqueries` are the queries within its expressions. `row_ids` are the calls of functions in them that number rows,
+    which no streaming query may have; those of a whole SELECT stand at one of its operators.
     """
 
     where: Where
     columns: tuple[Column, ...] | None
     children: tuple[Node, ...] = ()
     subqueries: tuple[Node, ...] = ()
+    row_ids: tuple[Call, ...] = ()
 
     @cached_property
     def streaming(self) -> bool:
@@ -126,7 +138,10 @@ class View(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class With(Node):
-    """A query, the first child, and those of its CTEs that it does not read, which Spark checks all the same."""
+    """A query, the first child, and the trees of its CTEs, whether it reads them or not.
+
+    Spark's checks of what lies below an operator find a CTE here, where WITH stands, and not where it is read.
+    """
 
     @cached_property
     def streaming(self) -> bool:
@@ -136,7 +151,14 @@ class With(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class CteReference(Node):
-    """The rows of a CTE, whose tree is the only child. Spark's checks of what lies below an operator end here."""
+    """The rows of a CTE, whose tree is the only child. Spark's checks of what lies below an operator end here: what a
+    query reads from its own WITH is not below it, but a query around both has it below. See `With`.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recursion(Node):
+    """A CTE that reads itself: its first query and the one that is repeated, in which it is a `Scan`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,16 +180,6 @@ class Watermark(Node):
 
 
 @dataclass(frozen=True)
-class Call:
-    """A function in an expression: its name in lower case, whether it has DISTINCT, its text, and its place."""
-
-    name: str
-    distinct: bool
-    text: str
-    where: Where
-
-
-@dataclass(frozen=True)
 class WindowCall(Call):
     """A function with OVER: the texts of PARTITION BY and ORDER BY, and whether the first one of those descends."""
 
@@ -181,12 +193,14 @@ class Key:
     """A grouping key: its text, the column that it gives, and its place.
 
     `is_column` says that it is a column as it is; Spark looks for the watermark only on those and on time windows.
+    `in_every_set` says that no grouping set leaves it out.
     """
 
     text: str
     column: Column
     is_column: bool
     where: Where
+    in_every_set: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +224,7 @@ class Join(Node):
     sides, `left` and `right`, whose rows the other side's watermark lets go: a condition says how much older than the
     other side's event time theirs may be. `has_equality` says that the condition, or a WHERE above it, has columns of
     both sides equal. Each is None where that cannot be known. `names` are those of the relation before JOIN and of the
-    one behind it.
+    one behind it. `clock` is the function of the current time in the condition, empty for none.
     """
 
     kind: str
@@ -218,6 +232,7 @@ class Join(Node):
     time_in_keys: bool | None
     bounded: frozenset[str] | None
     has_equality: bool | None
+    clock: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,9 @@ from sqlstream.project.nearest import did_you_mean, nearest
 from sqlstream.project.types import Array, Struct
 from sqlstream.project.wording import quoted, quoted_list
 
+METADATA = "_metadata"
+"""The hidden column of Spark's file sources, which a view does not hand on."""
+
 
 def name_problem(found: Missing | Ambiguous, parts: tuple[str, ...], offset: int) -> SqlProblem:
     """Returns the problem of a name that means nothing, or several things."""
@@ -23,8 +26,20 @@ def name_problem(found: Missing | Ambiguous, parts: tuple[str, ...], offset: int
         name = parts[0]
         what = f"{quoted(name)} is {'neither a relation nor' if len(parts) > 1 else 'not'} a column here"
         why = "the columns here are"
+    if name.lower() == METADATA:
+        return _metadata_problem(what, offset)
     listed = f"{why} {quoted_list(found.candidates, most=20)}" if found.candidates else "no relation is read here"
     return SqlProblem(offset, "unknown-column", what, listed, did_you_mean(name, found.candidates))
+
+
+def _metadata_problem(what: str, offset: int) -> SqlProblem:
+    return SqlProblem(
+        offset,
+        "unknown-column",
+        what,
+        "models read a source as a view, which has the columns that are declared and no hidden ones",
+        "use input_file_name() for the path of a row's file",
+    )
 
 
 def _ambiguous(found: Ambiguous, written: str, offset: int) -> SqlProblem:
@@ -67,17 +82,6 @@ def function_problem(name: str, offset: int) -> SqlProblem:
     )
 
 
-def count_problem(left: int, right: int, offset: int) -> SqlProblem:
-    """Returns the problem of a set operation whose queries differ in their number of columns."""
-    return SqlProblem(
-        offset,
-        "column-count",
-        f"the first query has {left} columns and this one has {right}",
-        "UNION, EXCEPT and INTERSECT put the columns of their queries one below the other",
-        "select the same columns in both; null as name stands for one that is missing",
-    )
-
-
 def grouping_problem(written: str, keys: Sequence[str], offset: int) -> SqlProblem:
     """Returns the problem of a column that an aggregation neither groups by nor aggregates."""
     why = f"it groups by {quoted_list(keys)}" if keys else "it has no GROUP BY, so it gives one row for all"
@@ -87,4 +91,15 @@ def grouping_problem(written: str, keys: Sequence[str], offset: int) -> SqlProbl
         f"{quoted(written)} is neither grouped by nor in an aggregate function",
         f"{why}; which of the many values would stand there is not said",
         f"add {quoted(written)} to GROUP BY, or take one value: any_value({written}), max({written})",
+    )
+
+
+def version_problem(offset: int) -> SqlProblem:
+    """Returns the problem of a relation that is read as of a time or a version and is a view."""
+    return SqlProblem(
+        offset,
+        "time-travel",
+        "this relation cannot be read as of a version or a time",
+        "sources, seeds, models and CTEs are views to Spark, and a view has no versions",
+        "give the version to the source's reader, in its options: where the format has versions, it has an option",
     )

@@ -23,8 +23,9 @@ from sqlstream.compiler.flow.nodes import (
     Where,
     renamed,
 )
-from sqlstream.compiler.flow.problems import name_problem
+from sqlstream.compiler.flow.problems import name_problem, version_problem
 from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved, Scope, Visible
+from sqlstream.compiler.flow.unstable_functions import clock_in, random_problems
 from sqlstream.compiler.parse import FIRST_SAMPLE, ParsedSql, WatermarkClause
 from sqlstream.project.types import Primitive
 
@@ -89,6 +90,8 @@ class FromReader:
             return self.open_query(node.this, Scope(outer=scope.outer), views)
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             known = None if node.args.get("db") else views.get(node.name.lower())
+            if known is not None and node.args.get("version"):
+                self.expressions.problems.append(version_problem(where.offset))
             return known or Scan(where=where, columns=None, node_id=None, stream=False)
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "range":
             return Scan(where=where, columns=(Column("id", Primitive("bigint")),), node_id=None, stream=False)
@@ -143,6 +146,7 @@ class FromReader:
         condition = join.args.get("on")
         if condition is not None:
             self.expressions.check(condition, left.scope.with_relations(*right.scope.relations))
+            self.expressions.problems.extend(random_problems(condition, self.expressions))
         sides = Sides(left.scope, right.scope)
         node = Join(
             where=self.expressions.text.where(join),
@@ -153,6 +157,7 @@ class FromReader:
             time_in_keys=has_time_key(condition, using, sides),
             bounded=bounded_sides(condition, sides),
             has_equality=has_equality(condition, using, sides, filtered=filtered),
+            clock=clock_in(condition),
         )
         return From(node, scope)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from sqlstream.compiler.flow.nodes import Column
 
-ANYWHERE = frozenset({"_metadata", "user", "current_user", "session_user"})
-"""Names that mean something where no relation has them: a file source's hidden column, and functions without `()`."""
+ANYWHERE = frozenset({"user", "current_user", "session_user"})
+"""Names that mean something where no relation has them: functions without `()`."""
 
 
 @dataclass(frozen=True)

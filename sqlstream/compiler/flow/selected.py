@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.expressions import Expressions, function_name, type_of_field
+from sqlstream.compiler.flow.expressions import Expressions, function_name, parts_of, type_of_field
 from sqlstream.compiler.flow.nodes import Column
 from sqlstream.compiler.flow.scope import Resolved, Scope, Visible
 from sqlstream.compiler.flow.spark_functions import GENERATORS
@@ -47,15 +47,26 @@ class Selected:
         return (self.expressions.column(item, scope),)
 
     def _star(self, star: exp.Expr, relations: tuple[Visible, ...], fields: Struct | None) -> tuple[Column, ...] | None:
-        dropped = {part.name.lower() for part in star.args.get("except_") or star.args.get("except") or ()}
         if fields is not None:
-            return tuple(Column(f.name, f.type) for f in fields.fields if f.name.lower() not in dropped)
+            relations = (Visible(None, tuple(Column(field.name, field.type) for field in fields.fields)),)
+        dropped, changed = self._excluded(star, Scope(relations))
         found: list[Column] = []
         for relation in relations:
             if relation.columns is None:
                 return None
             found += [c for c in relation.columns if c.name.lower() not in relation.merged | dropped]
-        return tuple(found)
+        return tuple(replace(c, type=None) if c.name.lower() in changed else c for c in found)
+
+    def _excluded(self, star: exp.Expr, scope: Scope) -> tuple[set[str], set[str]]:
+        """The columns that EXCEPT leaves out, and those of which it leaves out a field, in lower case."""
+        dropped: set[str] = set()
+        changed: set[str] = set()
+        for part in star.args.get("except_") or ():
+            self.expressions.check(part, scope)
+            found = scope.resolve(parts_of(part))
+            if isinstance(found, Resolved):
+                (changed if found.fields else dropped).add(found.column.name.lower())
+        return dropped, changed
 
     def _qualified_star(self, item: exp.Column, scope: Scope) -> tuple[Column, ...] | None:
         """`t.*` and `struct.*`."""

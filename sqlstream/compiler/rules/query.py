@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sqlstream.compiler.flow.nodes import Aggregate, Join, Node, Where
+from sqlstream.compiler.flow.nodes import Aggregate, Join, Node, Where, With
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 
@@ -27,6 +27,17 @@ class Query:
         for node in self.node.walk():
             if isinstance(node, kinds):
                 yield node
+
+    def read(self) -> Iterator[Node]:
+        """Gives each operator whose rows are read once, without the CTEs that only stand in a WITH."""
+        seen: set[int] = set()
+        waiting: list[Node] = [self.node]
+        while waiting:
+            node = waiting.pop()
+            if id(node) not in seen:
+                seen.add(id(node))
+                yield node
+                waiting += node.children[:1] if isinstance(node, With) else node.children
 
 
 @dataclass(frozen=True)

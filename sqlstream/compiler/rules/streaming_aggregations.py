@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlstream.compiler.flow.nodes import Aggregate, Column, CteReference, Lost, SetOperation
+from sqlstream.compiler.flow.nodes import Aggregate, Column, CteReference, Lost, Node, SetOperation
 from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful, is_streaming_aggregate
 from sqlstream.compiler.rules.rule import rule
+from sqlstream.errors import Severity
 from sqlstream.project.types import Primitive
 
 TIMESTAMP = Primitive("timestamp")
@@ -145,20 +146,72 @@ def stateful_after_aggregation(query: Query) -> Iterator[QueryProblem]:
     """Outside append mode an aggregation changes rows that it has given: nothing stateful may follow."""
     if query.mode == "append":
         return
-    for node in query.node.walk():
-        if not is_stateful(node):
-            continue
-        below = (item for child in node.children for item in child.walk(CteReference))
-        if any(map(is_streaming_aggregate, below)):
+    stateful = [node for node in query.node.walk() if is_stateful(node)]
+    refused = next((node for node in stateful if _aggregates_below(node, CteReference)), None)
+    if refused is not None:
+        yield _after_aggregation(refused, query, Severity.ERROR)
+        return
+    # Spark does not look behind a CTE's name, and runs it with the false result that it refuses elsewhere
+    passed = next((node for node in stateful if _aggregates_below(node)), None)
+    if passed is not None:
+        yield _after_aggregation(passed, query, Severity.WARNING)
+
+
+def _aggregates_below(node: Node, *ends: type[Node]) -> bool:
+    return any(is_streaming_aggregate(item) for child in node.children for item in child.walk(*ends))
+
+
+def _after_aggregation(node: Node, query: Query, severity: Severity) -> QueryProblem:
+    given = "its whole result in each batch" if query.mode == "complete" else "a row again each time it changes"
+    return QueryProblem(
+        node.where,
+        "several-aggregations",
+        f"`{query.model}` aggregates or joins the result of an aggregation in {query.mode} mode",
+        f"in that mode the first one gives {given}, and what follows takes it for new rows",
+        "use output_mode='append' with a watermark, or write the first result into a sink and read that",
+        severity,
+    )
+
+
+@rule("rows-beside-aggregation", severity=Severity.WARNING)
+def rows_beside_aggregation(query: Query) -> Iterator[QueryProblem]:
+    """In complete mode only an aggregation keeps its rows: those of the other side of a UNION ALL come once."""
+    if query.mode != "complete":
+        return
+    for node in query.all(SetOperation):
+        kept = [_is_kept(child) for child in node.children]
+        if node.kind == "union" and node.streaming and kept[0] != kept[1]:
             yield QueryProblem(
                 node.where,
-                "several-aggregations",
-                f"`{query.model}` aggregates or joins the result of an aggregation in {query.mode} mode",
-                "in that mode the first one gives a row again each time it changes, and the second one would count it "
-                "each time",
-                "use output_mode='append' with a watermark, or write the first result into a sink and read that",
+                "rows-beside-aggregation",
+                f"`{query.model}` puts rows of a stream beside the result of an aggregation in complete mode",
+                "each batch writes the aggregation's result whole, and of the other rows those of the batch alone",
+                "write the two into sinks of their own, or aggregate both",
+                Severity.WARNING,
             )
-            return
+
+
+def _is_kept(node: Node) -> bool:
+    return any(map(is_streaming_aggregate, node.walk()))
+
+
+@rule("set-without-time", severity=Severity.WARNING)
+def sets_without_time(query: Query) -> Iterator[QueryProblem]:
+    """A grouping set that leaves out the event time has no watermark: in append mode its groups never come out."""
+    if query.mode != "append":
+        return
+    for node in query.all(Aggregate):
+        times = [key for key in node.keys if key.is_column and key.column.event_time]
+        if node.streaming and times and not any(key.in_every_set for key in times):
+            yield QueryProblem(
+                node.where,
+                "set-without-time",
+                f"some grouping sets leave out `{times[0].text}`, and their rows never come out",
+                "in append mode a group comes out when the watermark has passed its event time, and theirs have none",
+                f"put `{times[0].text}` into every set, as in group by {times[0].text}, rollup(...); or write one "
+                "aggregation for each set",
+                Severity.WARNING,
+            )
 
 
 @rule("session-window")
@@ -191,5 +244,7 @@ RULES = (
     complete_without_aggregation,
     distinct_functions,
     stateful_after_aggregation,
+    rows_beside_aggregation,
+    sets_without_time,
     session_windows,
 )

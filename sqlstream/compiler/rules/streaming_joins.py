@@ -119,4 +119,19 @@ def equalities(query: Query) -> Iterator[QueryProblem]:
             )
 
 
-RULES = (static_sides, anti_joins, join_modes, equalities, outer_joins)
+@rule("join-condition")
+def clocks(query: Query) -> Iterator[QueryProblem]:
+    """The current time in a join's condition is refused in the first batch."""
+    for node in query.all(Join):
+        if node.clock and node.streaming:
+            yield QueryProblem(
+                node.where,
+                "join-condition",
+                f"`{node.clock}` cannot stand in the condition of a join with a stream",
+                "a streaming query gives each batch a time of its own, and Spark takes only conditions that always say "
+                "the same",
+                "move that part of the condition into WHERE",
+            )
+
+
+RULES = (static_sides, anti_joins, join_modes, equalities, outer_joins, clocks)

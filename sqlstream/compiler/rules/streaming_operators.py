@@ -9,6 +9,7 @@ from sqlstream.compiler.flow.nodes import (
     CteReference,
     Limit,
     Node,
+    Recursion,
     Sample,
     SetOperation,
     Sort,
@@ -142,8 +143,36 @@ def subqueries(query: Query) -> Iterator[QueryProblem]:
                 )
 
 
+@rule("row-id")
+def row_ids(query: Query) -> Iterator[QueryProblem]:
+    """Functions that number rows are refused anywhere, in static parts as well."""
+    for node in query.all(Node):
+        for call in node.row_ids:
+            yield QueryProblem(
+                call.where,
+                "row-id",
+                f"`{call.name}` cannot be used in a streaming query",
+                "it numbers the rows of one run from 0, and would give the same numbers again in each batch",
+                "use uuid() where each row needs an id, or a key that the rows have",
+            )
+
+
+@rule("stream-recursion")
+def recursions(query: Query) -> Iterator[QueryProblem]:
+    """A CTE that reads itself is run as a batch; one that nobody reads is not run."""
+    for node in query.read():
+        if isinstance(node, Recursion) and node.streaming:
+            yield QueryProblem(
+                node.where,
+                "stream-recursion",
+                "a recursive CTE reads a stream",
+                "Spark repeats such a query until no row is left, which it does for static tables only",
+                "keep the stream out of the CTE, and join it with what the CTE gives",
+            )
+
+
 def _has_aggregate(node: Node) -> bool:
     return any(isinstance(below, Aggregate) and below.streaming for below in node.walk(CteReference))
 
 
-RULES = (window_functions, sorts, limits, samples, set_operations, subqueries)
+RULES = (window_functions, sorts, limits, samples, set_operations, subqueries, row_ids, recursions)
