@@ -13,7 +13,8 @@ from sqlstream.compiler.clauses import at
 from sqlstream.compiler.graph import Names
 from sqlstream.compiler.names import view_name
 from sqlstream.compiler.problem import SqlProblem
-from sqlstream.compiler.relations import Relation, find_relations
+from sqlstream.compiler.relations import Relation
+from sqlstream.compiler.sql_text import SqlText
 from sqlstream.compiler.tokens import Tokens
 from sqlstream.errors import Severity
 
@@ -41,15 +42,15 @@ def spellings_of(names: Names, *, has_catalog: bool) -> Spellings:
     return Spellings(calls, has_catalog)
 
 
-def bare_name_problems(tokens: Tokens, model: str, views: Collection[str], known: Spellings) -> list[SqlProblem]:
+def bare_name_problems(text: SqlText, model: str, views: Collection[str], known: Spellings) -> list[SqlProblem]:
     """Returns a problem for each relation of the SQL of `model` that has the name of an input, and is none of `views`.
 
     `views` are the views that the model reads by ref() and source().
     """
-    read = {view.lower() for view in views}
+    tokens, read = text.tokens, {view.lower() for view in views}
     starts = {token.start: index for index, token in enumerate(tokens)}
     problems: list[SqlProblem] = []
-    for relation in find_relations(tokens):
+    for relation in text.relations:
         if relation.name is None or relation.is_cte:
             continue
         offset, name = _written(tokens, starts[relation.name_start], relation)

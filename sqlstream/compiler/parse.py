@@ -15,8 +15,9 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 from sqlstream.compiler.clauses import at, skip_parentheses
-from sqlstream.compiler.relations import Relation, find_relations
-from sqlstream.compiler.tokens import SqlTokenError, Tokens, tokenize
+from sqlstream.compiler.relations import Relation
+from sqlstream.compiler.sql_text import SqlText, read_sql
+from sqlstream.compiler.tokens import SqlTokenError
 
 WINDOW = "w_ndow"
 """What stands for the word `window`, which sqlglot takes for the start of a WINDOW clause."""
@@ -53,17 +54,21 @@ class ParsedSql:
 
 
 def parse_sql(sql: str) -> ParsedSql:
-    """Returns `sql` as a tree. Identifiers keep `start` and `end` in their `meta`.
+    """Returns `sql` as a tree. Identifiers keep `start` and `end` in their `meta`."""
+    try:
+        return parse_text(read_sql(sql))
+    except SqlTokenError:
+        return ParsedSql(None)
+
+
+def parse_text(text: SqlText) -> ParsedSql:
+    """Returns the text as a tree, as `parse_sql` does.
 
     Pipe syntax is not read: sqlglot makes CTEs of it, whose names and places the text does not have.
     """
-    try:
-        tokens = tokenize(sql)
-    except SqlTokenError:
+    if any(token.key == "|>" for token in text.tokens):
         return ParsedSql(None)
-    if any(token.key == "|>" for token in tokens):
-        return ParsedSql(None)
-    overwriting = _Overwriting(sql, tokens)
+    overwriting = _Overwriting(text)
     overwriting.run()
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     try:
@@ -82,12 +87,13 @@ def parse_sql(sql: str) -> ParsedSql:
 class _Overwriting:
     """What is written over one text, piece by piece, and the watermark clauses that were found."""
 
-    def __init__(self, sql: str, tokens: Tokens) -> None:
-        self._sql = sql
-        self._tokens = tokens
-        self._starts = {token.start: index for index, token in enumerate(tokens)}
-        self._ends = {token.end: index for index, token in enumerate(tokens)}
-        self._characters = list(sql)
+    def __init__(self, text: SqlText) -> None:
+        self._sql = text.sql
+        self._tokens = text.tokens
+        self._relations = text.relations
+        self._starts = {token.start: index for index, token in enumerate(text.tokens)}
+        self._ends = {token.end: index for index, token in enumerate(text.tokens)}
+        self._characters = list(text.sql)
         self.watermarks: dict[int, WatermarkClause] = {}
 
     @property
@@ -100,7 +106,7 @@ class _Overwriting:
         for index, token in enumerate(self._tokens):
             if token.key == "WINDOW" and at(self._tokens, index + 2).key != "AS":
                 self._put(token.start, token.end, WINDOW)
-        for relation in find_relations(self._tokens):
+        for relation in self._relations:
             if relation.name is not None:
                 self._stream(relation)
                 self._options(relation)

@@ -15,8 +15,19 @@ from sqlstream.compiler.clauses import (
     skip_watermark,
     starts_clause,
 )
-from sqlstream.compiler.sql_shape import AFTER_QUERY, ends_from, is_from_clause, is_keyword, is_select, is_set_operator
+from sqlstream.compiler.sql_shape import (
+    AFTER_QUERY,
+    SET_OPERATORS,
+    ends_from,
+    is_from_clause,
+    is_keyword,
+    is_select,
+    is_set_operator,
+)
 from sqlstream.compiler.tokens import Tokens
+
+_BEGINS_PART = SET_OPERATORS | {"|>", "(", "SELECT", "FROM", "JOIN", "TABLE"}
+"""What a query is walked for; every other token is passed by."""
 
 _DEEPEST = 100
 """Parentheses within parentheses that are followed; Python's own stack bears about twice as many."""
@@ -95,7 +106,10 @@ class _Finder:
         index, scope = self.common_table_expressions(start, end, replace(scope, select=None, is_nested=False))
         term = index
         while index < end:
-            if at(self.tokens, index).key == "|>" or is_set_operator(self.tokens, index):
+            key = self.tokens[index].key
+            if key not in _BEGINS_PART:
+                index += 1
+            elif key == "|>" or is_set_operator(self.tokens, index):
                 index = term = self.skip_quantifier(index + 1)
                 scope = replace(scope, select=None)
             elif is_select(self.tokens, index):

@@ -16,8 +16,9 @@ from sqlstream.compiler.problem import SqlProblem
 from sqlstream.compiler.render.model import ModelRenderer
 from sqlstream.compiler.render.values import RenderedModel
 from sqlstream.compiler.second_references import name_second_references
+from sqlstream.compiler.sql_text import SqlText, read_sql
 from sqlstream.compiler.statement import statement_problem
-from sqlstream.compiler.tokens import SqlTokenError, Tokens, tokenize
+from sqlstream.compiler.tokens import SqlTokenError
 from sqlstream.compiler.watermarks import place_watermarks
 from sqlstream.errors import Finding
 from sqlstream.location import Place
@@ -46,34 +47,32 @@ def rewrite_model(
     """Returns the rewritten SQL of one model whose parents are `parents`."""
     views = {view_of(node): node for node in parents}
     try:
-        tokens = tokenize(rendered.sql)
+        text = read_sql(rendered.sql)
     except SqlTokenError as error:
         reads = tuple(Read(view, node) for view, node in views.items())
         finding = _finding(_unreadable(error, rendered), rendered, renderer)
         return Rewritten(apply_edits(rendered.sql, ()), reads, (finding,))
-    marks, problems = place_watermarks(rendered.sql, tokens)
-    renames, reads = _name_reads(rendered.sql, tokens, views, inputs)
-    problems += _other_problems(rendered, tokens, views, inputs)
+    marks, problems = place_watermarks(text)
+    renames, reads = _name_reads(text, views, inputs)
+    problems += _other_problems(rendered, text, views, inputs)
     findings = [_finding(problem, rendered, renderer) for problem in problems]
     return Rewritten(apply_edits(rendered.sql, (*marks, *renames)), reads, (*_clash(parents, rendered), *findings))
 
 
 def _other_problems(
-    rendered: RenderedModel, tokens: Tokens, views: Mapping[str, str], inputs: Inputs
+    rendered: RenderedModel, text: SqlText, views: Mapping[str, str], inputs: Inputs
 ) -> tuple[SqlProblem, ...]:
-    statement = statement_problem(tokens, rendered.file.name)
+    statement = statement_problem(text.tokens, rendered.file.name)
     if statement is not None:
         return (statement,)
-    names = bare_name_problems(tokens, rendered.file.name, views, inputs.spellings)
-    return (*ignored_hints(rendered.sql, tokens), *names)
+    names = bare_name_problems(text, rendered.file.name, views, inputs.spellings)
+    return (*ignored_hints(text.sql, text.tokens), *names)
 
 
-def _name_reads(
-    sql: str, tokens: Tokens, views: Mapping[str, str], inputs: Inputs
-) -> tuple[tuple[Edit, ...], tuple[Read, ...]]:
+def _name_reads(text: SqlText, views: Mapping[str, str], inputs: Inputs) -> tuple[tuple[Edit, ...], tuple[Read, ...]]:
     """Returns the edits that name second references, and all views that the edited text reads."""
     repeated = frozenset(view for view, node in views.items() if node in inputs.streaming)
-    renames, occurrences = name_second_references(sql, tokens, repeated, views)
+    renames, occurrences = name_second_references(text, repeated, views)
     reads = {found.name_in_text: Read(found.name_in_text, views[found.view]) for found in occurrences}
     for view, node in views.items():
         reads.setdefault(view, Read(view, node))

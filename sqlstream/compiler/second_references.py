@@ -12,8 +12,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlstream.compiler.edits import Edit, spaced
-from sqlstream.compiler.relations import Relation, find_relations
-from sqlstream.compiler.tokens import Tokens
+from sqlstream.compiler.relations import Relation
+from sqlstream.compiler.sql_text import SqlText
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -27,22 +27,22 @@ class Occurrence:
 
 
 def name_second_references(
-    sql: str, tokens: Tokens, repeated: Collection[str], taken: Collection[str] = ()
+    text: SqlText, repeated: Collection[str], taken: Collection[str] = ()
 ) -> tuple[tuple[Edit, ...], tuple[Occurrence, ...]]:
     """Returns the edits that rename second references, and all references to `repeated` in the order of the text.
 
-    `tokens` are those of `sql`; `repeated` are the names of the views to watch, `taken` those that no new name may be.
+    `repeated` are the names of the views to watch, `taken` those that no new name may be.
     Names are compared as Spark does, without regard to case. The first reference keeps the view's own name. A renamed
     relation without an alias gets its old name as one, so that its columns can be qualified as before. A CTE is defined
     once however often it is used, so what it reads counts once; its name hides a view of the same name.
     """
     views = {view.lower(): view for view in repeated}
     used = {name.lower() for name in (*taken, *repeated)}
-    used |= {token.name.lower() for token in tokens if token.is_name}
+    used |= {token.name.lower() for token in text.tokens if token.is_name}
     count: Counter[str] = Counter()
     edits: list[Edit] = []
     occurrences: list[Occurrence] = []
-    for relation in find_relations(tokens):
+    for relation in text.relations:
         view = views.get((relation.name or "").lower())
         if view is None or relation.is_cte or relation.is_qualified:
             continue
@@ -50,7 +50,7 @@ def name_second_references(
         name = view if count[view] == 1 else _fresh_name(view, count[view], used)
         occurrences.append(Occurrence(view, name))
         if count[view] > 1:
-            edits += _rename(sql, relation, name)
+            edits += _rename(text.sql, relation, name)
     return tuple(edits), tuple(occurrences)
 
 

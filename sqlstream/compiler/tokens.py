@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Kind(StrEnum):
@@ -24,8 +24,7 @@ class Kind(StrEnum):
     HINT = "hint"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One token: `text` is what stands in the SQL from `start` up to, not including, `end` (offsets in characters).
 
     `key` is what keywords and symbols are compared with: the upper-case text of a word, the text of a symbol, and empty
@@ -48,7 +47,7 @@ class Token:
     @property
     def is_name(self) -> bool:
         """Whether this can be an identifier."""
-        return self.kind in (Kind.WORD, Kind.QUOTED)
+        return self.kind in _NAMES
 
     @property
     def name(self) -> str:
@@ -69,7 +68,9 @@ Tokens = tuple[Token, ...]
 
 _RULES = re.compile(
     r"""
-    (?P<space>[ \t\n\f\r\v\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+)
+    [ \t\n\f\r\v\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]*+
+    (?:
+      (?P<word>(?!r['"])(?:[^\W\d_]+://[\w/\-.?=&\#%]+|[^\W\d]\w*))
     | (?P<line_comment>--(?:\\\n|[^\r\n])*)
     | (?P<hint>/\*\+)
     | (?P<comment>/\*)
@@ -82,21 +83,28 @@ _RULES = re.compile(
           (?:[0-9]+\.[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?(?:f|d|bd)?(?![a-z0-9_])
         | [0-9]+e[+-][0-9]+(?:f|d|bd)?
         | [0-9]+(?:e[0-9]+)?(?:l|s|y|f|d|bd)?(?![a-z0-9_]) )
-    | (?P<word>[^\W\d_]+://[\w/\-.?=&\#%]+|\w+)
+    | (?P<other_word>\w+)
     | (?P<symbol><=>|<>|<=|>=|!=|==|!>|!<|\|\||\|>|::|->|=>|<<|@v|.)
+    )
     """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
+"""One piece of text with the blanks before it. What most pieces are, a word that begins with a letter, stands first;
+`other_word` begins with a digit, or is the `r` of a string that never ends."""
+
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 _OPENINGS = {"'": "string", '"': "string", "`": "quoted identifier"}
-_DROPPED = ("space", "line_comment", "comment")
+_COMMENTS = ("line_comment", "comment")
 _KINDS = {
     "word": Kind.WORD,
+    "other_word": Kind.WORD,
     "quoted": Kind.QUOTED,
     "string": Kind.STRING,
     "dollars": Kind.STRING,
     "number": Kind.NUMBER,
 }
+_NAMES = (Kind.WORD, Kind.QUOTED)
+_KEYED = (Kind.WORD, Kind.SYMBOL)
 
 
 def tokenize(sql: str) -> Tokens:
@@ -111,7 +119,10 @@ def tokenize(sql: str) -> Tokens:
     done: list[Token] = []
     outer: list[Token] = []
     hint: int | None = None
-    for token in _flat_tokens(sql):
+    for group, start, piece in _pieces(sql):
+        if group in _COMMENTS:
+            continue
+        token = _token(group, piece, start)
         if token.text == "/*+" and hint is None:
             hint, outer, done = token.start, done, []
         elif token.text == "*/" and hint is not None:
@@ -127,34 +138,28 @@ def tokenize(sql: str) -> Tokens:
 
 def find_comments(sql: str) -> Iterator[tuple[int, str]]:
     """Gives the comments of `sql`, which are no hints, as the offset and text of each. Raises: SqlTokenError."""
-    return ((start, text) for group, start, text in _pieces(sql) if group in ("line_comment", "comment"))
-
-
-def _flat_tokens(sql: str) -> Iterator[Token]:
-    """Gives the tokens in order, the edges of hints among them as symbols of their own."""
-    return (_token(group, text, start) for group, start, text in _pieces(sql) if group not in _DROPPED)
+    return ((start, text) for group, start, text in _pieces(sql) if group in _COMMENTS)
 
 
 def _pieces(sql: str) -> Iterator[tuple[str, int, str]]:
-    """Gives all pieces of the text in order, comments and blanks too, as their group of `_RULES`, offset and text."""
-    position = 0
-    while position < len(sql):
-        match = _RULES.match(sql, position)
-        group = (match and match.lastgroup) or "symbol"
-        end = match.end() if match else position + 1
+    """Gives all pieces of the text in order, comments too, as their group of `_RULES`, offset and text."""
+    match = _RULES.match(sql)
+    while match:
+        group = match.lastgroup or "symbol"
+        start, end = match.span(group)
         if group == "comment":
-            end = _comment_end(sql, position)
+            end = _comment_end(sql, start)
         elif group == "dollars":
-            end = _dollar_string_end(sql, position, end)
-        yield group, position, sql[position:end]
-        position = end
+            end = _dollar_string_end(sql, start, end)
+        yield group, start, sql[start:end]
+        match = _RULES.match(sql, end)
 
 
 def _token(group: str, text: str, start: int) -> Token:
     if group == "opening":
         raise SqlTokenError(start, f"a {_OPENINGS[text]} starts here and never ends")
     kind = _KINDS.get(group, Kind.SYMBOL)
-    key = text.upper() if kind in (Kind.WORD, Kind.SYMBOL) else ""
+    key = text.upper() if kind in _KEYED else ""
     return Token(kind, text, start, start + len(text), key)
 
 

@@ -14,7 +14,8 @@ from sqlstream.compiler.edits import Edit, spaced
 from sqlstream.compiler.hints import Hint, HintItem, read_hints, unknown_hint
 from sqlstream.compiler.intervals import NEGATIVE, NO_DELAY, IntervalError, parse_interval
 from sqlstream.compiler.problem import SqlProblem
-from sqlstream.compiler.relations import Relation, find_relations
+from sqlstream.compiler.relations import Relation
+from sqlstream.compiler.sql_text import SqlText
 from sqlstream.compiler.tokens import Kind, Token, Tokens
 
 _EXAMPLE = "WATERMARK(ts, '10 minutes')"
@@ -36,14 +37,14 @@ class _Watermark:
     delay: str
 
 
-def place_watermarks(sql: str, tokens: Tokens) -> tuple[tuple[Edit, ...], tuple[SqlProblem, ...]]:
+def place_watermarks(text: SqlText) -> tuple[tuple[Edit, ...], tuple[SqlProblem, ...]]:
     """Returns the edits that put Spark's clause in place of every WATERMARK hint, and what is wrong with the hints.
 
-    `tokens` are those of `sql`. A hint with a problem is left as it stands. Other hints are not touched; of those that
-    Spark does not know there is a problem too.
+    A hint with a problem is left as it stands. Other hints are not touched; of those that Spark does not know there is
+    a problem too.
     """
-    hints = read_hints(tokens)
-    relations = find_relations(tokens) if hints else ()
+    sql, hints = text.sql, read_hints(text.tokens)
+    relations = text.relations if hints else ()
     edits: list[Edit] = []
     problems: list[SqlProblem] = []
     taken: set[int] = set()

@@ -7,14 +7,14 @@ from sql_cases import SqlCase, read_cases
 
 from sqlstream.compiler.edits import apply_edits
 from sqlstream.compiler.second_references import Occurrence, name_second_references
-from sqlstream.compiler.tokens import tokenize
+from sqlstream.compiler.sql_text import read_sql
 from sqlstream.compiler.watermarks import place_watermarks
 
 
 @pytest.mark.parametrize("case", read_cases("second_references"), ids=lambda case: case.name)
 def test_name_second_references(case: SqlCase) -> None:
     """Each pair's further references to `x` get the names written there, in that order."""
-    edits, occurrences = name_second_references(case.before, tokenize(case.before), {"x"})
+    edits, occurrences = name_second_references(read_sql(case.before), {"x"})
     assert apply_edits(case.before, edits).text == case.after
     assert ", ".join(occurrence.name_in_text for occurrence in occurrences) == case.reads
 
@@ -22,7 +22,7 @@ def test_name_second_references(case: SqlCase) -> None:
 def test_taken_names_are_skipped() -> None:
     """A fresh name is never that of another view, in whatever case."""
     sql = "select 1 from Orders a, orders b, orders c"
-    edits, occurrences = name_second_references(sql, tokenize(sql), {"orders"}, {"ORDERS__2"})
+    edits, occurrences = name_second_references(read_sql(sql), {"orders"}, {"ORDERS__2"})
     assert apply_edits(sql, edits).text == "select 1 from Orders a, orders__3 b, orders__4 c"
     assert occurrences == (
         Occurrence("orders", "orders"),
@@ -34,7 +34,7 @@ def test_taken_names_are_skipped() -> None:
 def test_two_views_are_counted_apart() -> None:
     """Each view has its own numbers, and only the given views are looked at."""
     sql = "select 1 from a, b, c, a a2, c c2, b b2"
-    edits, occurrences = name_second_references(sql, tokenize(sql), {"a", "b"})
+    edits, occurrences = name_second_references(read_sql(sql), {"a", "b"})
     assert apply_edits(sql, edits).text == "select 1 from a, b, c, a__2 a2, c c2, b__2 b2"
     assert [occurrence.name_in_text for occurrence in occurrences] == ["a", "b", "a__2", "b__2"]
 
@@ -42,7 +42,7 @@ def test_two_views_are_counted_apart() -> None:
 def test_edits_of_both_passes_go_together() -> None:
     """A watermark and an alias at the same place come out in the order that Spark's grammar asks for."""
     sql = "select /*+ WATERMARK(b.ts, '1 day') */ 1 from b union all select /*+ WATERMARK(b.ts, '1 day') */ 1 from b"
-    tokens = tokenize(sql)
-    edits = (*place_watermarks(sql, tokens)[0], *name_second_references(sql, tokens, {"b"})[0])
+    text = read_sql(sql)
+    edits = (*place_watermarks(text)[0], *name_second_references(text, {"b"})[0])
     clause = "WATERMARK ts DELAY OF INTERVAL 1 DAY"
     assert apply_edits(sql, edits).text == f"select 1 from b {clause} union all select 1 from b__2 {clause} AS b"

@@ -9,6 +9,7 @@ from sql_cases import SqlCase, read_cases
 
 from sqlstream.compiler.edits import apply_edits
 from sqlstream.compiler.problem import SqlProblem
+from sqlstream.compiler.sql_text import read_sql
 from sqlstream.compiler.tokens import SqlTokenError, tokenize
 from sqlstream.compiler.watermarks import place_watermarks
 from sqlstream.location import location_at
@@ -24,7 +25,7 @@ def _text(problem: SqlProblem, sql: str) -> str:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_place_watermarks(case: SqlCase) -> None:
     """Each pair's SQL is compiled as written there, with the findings written there."""
-    edits, problems = place_watermarks(case.before, tokenize(case.before))
+    edits, problems = place_watermarks(read_sql(case.before))
     assert tuple(_text(problem, case.before) for problem in problems) == case.findings
     if case.after is not None:
         assert apply_edits(case.before, edits).text == case.after
@@ -34,7 +35,7 @@ def test_place_watermarks(case: SqlCase) -> None:
 def test_compiled_sql_stays_as_it_is(case: SqlCase) -> None:
     """Compiling the compiled SQL again changes nothing, and no line has moved."""
     assert case.after is not None
-    assert place_watermarks(case.after, tokenize(case.after))[0] == ()
+    assert place_watermarks(read_sql(case.after))[0] == ()
     assert case.after.count("\n") == case.before.count("\n")
 
 
@@ -42,7 +43,7 @@ def test_problems_are_one_line_each() -> None:
     """Message, why and fix are one line even where the SQL that they quote has several."""
     for case in CASES:
         spread = case.before.replace(" ", "\n") if "--" not in case.before else case.before
-        for problem in place_watermarks(spread, tokenize(spread))[1]:
+        for problem in place_watermarks(read_sql(spread))[1]:
             assert "\n" not in problem.message + problem.why + problem.fix
             assert not problem.message.endswith(".")
 
@@ -59,12 +60,14 @@ _PIECES = (
 def test_rewriting_touches_nothing_else(sql: str) -> None:
     """Whatever the SQL, tokens outside the edits stay, and an offset of one leads back to where it stood."""
     try:
-        tokens = tokenize(sql)
+        text = read_sql(sql)
     except SqlTokenError:
         return
-    edited = apply_edits(sql, place_watermarks(sql, tokens)[0])
+    edited = apply_edits(sql, place_watermarks(text)[0])
     kept = [
-        token for token in tokens if not any(edit.start < token.end and token.start < edit.end for edit in edited.edits)
+        token
+        for token in text.tokens
+        if not any(edit.start < token.end and token.start < edit.end for edit in edited.edits)
     ]
     after = {edited.original_offset(token.start): token.text for token in tokenize(edited.text)[::-1]}
     for token in kept:

@@ -1,0 +1,162 @@
+"""`make bench-compile`: seconds and memory of `sqlstream compile` beside those of `dbt parse` on the same models.
+
+Both are run as their users run them, as commands of their own, in turns, so that a busy machine slows both. A case is
+measured several times and its median counts. Wall seconds; memory is the peak of the largest process, in MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from generate import edit_a_model, write_dbt_project, write_sqlstream_project
+
+ROOT = Path(__file__).resolve().parent.parent
+KIB_PER_MB = 1024
+"""`ru_maxrss` counts in KiB on Linux."""
+
+GOALS = {"cold": 0.4, "unchanged": 0.3}
+"""At most so many times as long as `dbt parse` of the same case."""
+
+CHANGED_GOAL = 1.2
+"""One model changed: at most so many times as long as nothing changed."""
+
+GROWTH_GOAL = 5.5
+"""Five times as many models: at most so many times as long."""
+
+CASES = ("cold", "unchanged", "one model changed")
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One of the two tools: its command, its project, and what its environment has besides."""
+
+    name: str
+    command: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str]
+
+    def run(self) -> Sample:
+        """Returns what one call costs. Raises: SystemExit where it fails."""
+        begun = time.perf_counter()
+        with subprocess.Popen(
+            self.command,
+            cwd=self.folder,
+            env={**os.environ, **self.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        ) as process:
+            output = process.stdout.read() if process.stdout else b""
+            _, status, usage = os.wait4(process.pid, 0)
+            seconds = time.perf_counter() - begun
+            process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            sys.exit(f"{' '.join(self.command)} failed:\n{output.decode(errors='replace')}")
+        return Sample(seconds, usage.ru_maxrss / KIB_PER_MB)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one call cost."""
+
+    seconds: float
+    megabytes: float
+
+
+Samples = dict[tuple[str, str, int], list[Sample]]
+"""By tool, case and number of models."""
+
+
+def main() -> None:
+    """Measures, and prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", type=int, nargs="+", default=[1000, 5000], help="sizes of the projects")
+    parser.add_argument("--repeat", type=int, default=5, help="how often each case is measured")
+    parser.add_argument("--dbt", type=Path, default=ROOT / ".venv-dbt" / "bin" / "dbt", help="dbt's command")
+    given = parser.parse_args()
+    samples: Samples = {}
+    with tempfile.TemporaryDirectory(prefix="bench-compile-") as folder:
+        for models in given.models:
+            measure(Path(folder), models, given.repeat, given.dbt, samples)
+            print_size(samples, models)
+    for smaller, larger in zip(given.models, given.models[1:], strict=False):
+        print_growth(samples, smaller, larger)
+
+
+def measure(folder: Path, models: int, repeat: int, dbt: Path, samples: Samples) -> None:
+    """Adds to `samples` what every case costs with `models` models, the two tools in turns."""
+    tools = (_sqlstream(folder / f"sqlstream-{models}"), _dbt(folder / f"dbt-{models}", dbt))
+    write_sqlstream_project(tools[0].folder, models)
+    write_dbt_project(tools[1].folder, models)
+    prepare: dict[str, Callable[[Tool, int], None]] = {
+        "cold": lambda tool, _: shutil.rmtree(tool.folder / "target", ignore_errors=True),
+        "unchanged": lambda *_: None,
+        "one model changed": lambda tool, edition: edit_a_model(tool.folder, models, edition),
+    }
+    for edition in range(repeat):
+        for case in CASES:
+            for tool in tools:
+                prepare[case](tool, edition)
+                samples.setdefault((tool.name, case, models), []).append(tool.run())
+
+
+def _sqlstream(folder: Path) -> Tool:
+    python_path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return Tool("sqlstream", (sys.executable, "-m", "sqlstream", "compile"), folder, {"PYTHONPATH": python_path})
+
+
+def _dbt(folder: Path, dbt: Path) -> Tool:
+    return Tool("dbt", (str(dbt), "parse", "--profiles-dir", "."), folder, {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false"})
+
+
+def print_size(samples: Samples, models: int) -> None:
+    """Prints the table of one size: medians of both tools, their ratio, and what was to be reached."""
+    print(f"\n{models:,} models, median of {len(samples['dbt', 'cold', models])}")
+    print(f"{'':20} {'sqlstream':>18} {'dbt parse':>18} {'ratio':>7}  to reach")
+    for case in CASES:
+        ours, theirs = samples["sqlstream", case, models], samples["dbt", case, models]
+        ratio = seconds(ours) / seconds(theirs)
+        goal = _verdict(ratio, GOALS[case]) if case in GOALS else ""
+        print(f"{case:20} {_cost(ours):>18} {_cost(theirs):>18} {ratio:7.2f}  {goal}")
+    unchanged, changed = (samples["sqlstream", case, models] for case in CASES[1:])
+    ratio = seconds(changed) / seconds(unchanged)
+    print(f"{'changed / unchanged':20} {'':18} {'':18} {ratio:7.2f}  {_verdict(ratio, CHANGED_GOAL)}", flush=True)
+
+
+def print_growth(samples: Samples, smaller: int, larger: int) -> None:
+    """Prints how the time of each case grows with the number of models."""
+    print(f"\n{larger:,} models / {smaller:,} models")
+    for case in CASES:
+        ours, theirs = (
+            seconds(samples[tool, case, larger]) / seconds(samples[tool, case, smaller])
+            for tool in ("sqlstream", "dbt")
+        )
+        goal = _verdict(ours, GROWTH_GOAL * larger / smaller / 5)
+        print(f"{case:20} {ours:18.2f} {theirs:18.2f} {'':7}  {goal}")
+
+
+def seconds(samples: Sequence[Sample]) -> float:
+    """Returns the median of the wall seconds."""
+    return statistics.median(sample.seconds for sample in samples)
+
+
+def _cost(samples: Sequence[Sample]) -> str:
+    megabytes = statistics.median(sample.megabytes for sample in samples)
+    return f"{seconds(samples):.2f} s {megabytes:.0f} MB"
+
+
+def _verdict(ratio: float, goal: float) -> str:
+    return f"at most {goal:.2g}: {'reached' if ratio <= goal else 'MISSED'}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""The project that `make bench-compile` measures is a good one, whatever the compiler learns to refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from generate import CHAIN, chains, edit_a_model, write_sqlstream_project
+
+from sqlstream.app.compile import compile_models
+from sqlstream.app.request import ProjectRequest
+
+
+def test_the_generated_project_compiles_without_findings(tmp_path: Path) -> None:
+    """Chains of ten, each reaching its sink, and not a warning; the last chain may be shorter."""
+    write_sqlstream_project(tmp_path, 2 * CHAIN + 4)
+    compiled = compile_models(ProjectRequest(tmp_path))
+    assert compiled.warnings == ()
+    assert len(compiled.models) == 2 * CHAIN + 4
+    assert sum(model.output is not None for model in compiled.models) == len(chains(2 * CHAIN + 4)) == 3
+    assert all(compiled.loaded.compiled.columns.values())
+
+
+def test_an_edit_changes_one_model(tmp_path: Path) -> None:
+    """The model that the benchmark edits lies within a chain, and its SQL is another with each edition."""
+    write_sqlstream_project(tmp_path, CHAIN)
+    texts = {path.name: path.read_text() for path in (tmp_path / "models").rglob("*.sql")}
+    for edition in range(2):
+        edit_a_model(tmp_path, CHAIN, edition)
+        edited = {path.name: path.read_text() for path in (tmp_path / "models").rglob("*.sql")}
+        assert sum(edited[name] != texts[name] for name in texts) == 1
+        assert compile_models(ProjectRequest(tmp_path)).warnings == ()
+        texts = edited
