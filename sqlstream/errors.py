@@ -133,7 +133,7 @@ CODES: dict[str, str] = {
     "invalid-allow": "A comment that allows a finding is not of its form.",
     # selection
     "empty-selection": "A selector matches nothing.",
-    "unknown-selector": "A selector uses a method that does not exist.",
+    "unknown-selector": "A selector uses a method or a value that does not exist, or names a selector that does not.",
     "no-terminal-model": "The selection holds views only, so there is no query to start.",
     # watermarks
     "misplaced-watermark": "A WATERMARK hint that cannot be placed on a relation.",

@@ -16,6 +16,7 @@ from sqlstream.errors import Finding, UsageError
 from sqlstream.state.events import QueryResult
 from sqlstream.version import __version__
 
+MANIFEST = "manifest.json"
 RUN_RESULTS = "run_results.json"
 
 
@@ -43,7 +44,7 @@ def write_compiled(loaded: Loaded, models: Sequence[CompiledModel]) -> None:
     for model in models:
         write_text(loaded.target_folder / model.compiled_path, model.sql)
     manifest = build_manifest(loaded.compiled, generated_at=_now(), invocation_id=loaded.invocation.id)
-    write_json(loaded.target_folder / "manifest.json", manifest)
+    write_json(loaded.target_folder / MANIFEST, manifest)
 
 
 def write_run_results(folder: Path, record: RunRecord) -> None:

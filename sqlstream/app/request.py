@@ -24,11 +24,19 @@ class ProjectRequest:
 
 @dataclass(frozen=True)
 class Selection:
-    """Selectors as dbt writes them; empty `select` means every node."""
+    """Selectors as dbt writes them; empty `select` means every node.
+
+    `selector` names one of selectors.yml, which stands for `select` and `exclude`; where all three are empty, the
+    default of selectors.yml holds. `resource_types` (empty: all) and `excluded_types` choose among what is selected.
+    `state` is a saved manifest.json or its folder, with which `state:` compares.
+    """
 
     select: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     resource_types: tuple[str, ...] = ()
+    excluded_types: tuple[str, ...] = ()
+    selector: str | None = None
+    state: Path | None = None
 
 
 EVERYTHING = Selection()

@@ -68,13 +68,15 @@ def _run_loaded(
     loaded: Loaded, request: RunRequest, tell: Callable[[RunEvent], None], signals: StopSignals
 ) -> RunOutcome:
     chosen, unmatched = select(loaded.compiled, request.selection)
-    models = terminal_models(loaded.compiled, chosen)
+    models = terminal_models(loaded.compiled, chosen) if chosen else ()
     _check_names(request, models)
     loaded, models = _with_trigger(loaded, models, request)
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
     warnings = (*loaded.warnings, *unmatched)
     for warning in warnings:
         tell(Warned(warning))
+    if not models:  # nothing has changed since the saved state
+        return RunOutcome((), warnings)
     try:
         signals.check()
         from sqlstream.app.session_run import run_queries  # pyspark is loaded here and not before

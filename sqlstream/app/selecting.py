@@ -2,35 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import PurePosixPath
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
 
-from sqlstream.app.request import EVERYTHING, Selection
+from sqlstream.app.request import Selection
+from sqlstream.app.saved_state import read_state
+from sqlstream.app.selectable import selectable_nodes
+from sqlstream.app.unselected import empty_selection, unknown_name, unmatched_finding
+from sqlstream.compiler.changes import find_states
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import kind_of, seed_id, source_id
-from sqlstream.compiler.select import SelectableNode, SelectionGraph, SelectorError, select_nodes, unmatched_criteria
-from sqlstream.errors import Finding, FindingsError, Severity
-from sqlstream.project.values import Seed, SourceTable
+from sqlstream.compiler.manifest import build_manifest
+from sqlstream.compiler.node_ids import kind_of
+from sqlstream.compiler.select import (
+    SelectionGraph,
+    SelectorError,
+    Unmatched,
+    evaluate,
+    select_nodes,
+    unmatched_criteria,
+    unmatched_in,
+    used_criteria,
+)
+from sqlstream.compiler.select_definitions import criterion_finding, read_definitions
+from sqlstream.compiler.select_methods import STATE, NoStateError
+from sqlstream.compiler.select_names import check_names
+from sqlstream.compiler.select_sets import Selection as Definition
+from sqlstream.compiler.select_sets import parse_selectors
+from sqlstream.errors import Finding, FindingsError, Severity, UsageError
+from sqlstream.project.values import Project
 from sqlstream.project.wording import quoted_list
 
 
 def select(compiled: CompiledProject, selection: Selection) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
     """Returns the selected unique ids, parents before children, and a warning for each criterion that matches nothing.
 
-    Raises: FindingsError where the whole selection is empty, or a selector cannot be read.
+    Where `state:` is asked for nothing may be selected, since nothing may have changed: that, too, is a warning.
+    Raises: FindingsError where the whole selection is empty, or a selector cannot be read; UsageError where there is no
+    state to compare with.
     """
-    graph = selection_graph(compiled)
+    graph = selection_graph(compiled, selection)
+    selection = _with_default(compiled.project, selection)
     try:
-        chosen = select_nodes(graph, selection.select, selection.exclude)
-        unmatched = unmatched_criteria(graph, (*selection.select, *selection.exclude))
+        found = _find(graph, selection)
     except SelectorError as error:
-        raise FindingsError([_unreadable(error)]) from error
-    if selection.resource_types:
-        chosen = frozenset(node for node in chosen if kind_of(node) in selection.resource_types)
+        raise FindingsError([criterion_finding(error)]) from error
+    except NoStateError as error:
+        problem = f"`{error.criterion}` compares with a saved manifest, and none is given"
+        raise UsageError(f"{problem}; name it or its folder with --state or SQLSTREAM_STATE") from error
+    chosen = frozenset(node for node in found.nodes if _is_wanted(node, selection))
+    may_be_empty = found.compares and all(unmatched.compares for unmatched in found.unmatched)
     if not chosen:
-        raise FindingsError(_empty(selection, unmatched))
+        problems = empty_selection(selection, found.unmatched)
+        if not may_be_empty:
+            raise FindingsError(problems)
+        return (), tuple(replace(problem, severity=Severity.WARNING) for problem in problems)
     order = [node for node in compiled.graph.order if node in chosen]
-    return tuple(order), tuple(_unmatched(text, near, Severity.WARNING) for text, near in unmatched)
+    return tuple(order), tuple(unmatched_finding(each, Severity.WARNING) for each in found.unmatched)
 
 
 def terminal_models(compiled: CompiledProject, chosen: Iterable[str]) -> tuple[CompiledModel, ...]:
@@ -44,95 +72,59 @@ def terminal_models(compiled: CompiledProject, chosen: Iterable[str]) -> tuple[C
     return found
 
 
-def selection_graph(compiled: CompiledProject) -> SelectionGraph:
-    """Returns the project as selectors see it."""
-    project = compiled.project
-    nodes = [_model_node(project.name, model) for model in compiled.models.values()]
-    nodes += [_source_node(project.name, table) for table in project.sources]
-    nodes += [_seed_node(project.name, seed) for seed in project.seeds]
-    return SelectionGraph({node.unique_id: node for node in nodes}, compiled.graph.parents)
+def selection_graph(compiled: CompiledProject, selection: Selection) -> SelectionGraph:
+    """Returns the project as selectors see it, with the selectors of selectors.yml and compared with a saved state.
+
+    Raises: FindingsError for definitions that cannot be read; UsageError for a state that cannot.
+    """
+    findings: list[Finding] = []
+    selectors = compiled.project.selectors
+    definitions = read_definitions(selectors, findings)
+    check_names(selectors, definitions, findings)
+    if findings:
+        raise FindingsError(findings)
+    nodes = selectable_nodes(compiled)
+    if selection.state is not None:
+        manifest = build_manifest(compiled, generated_at="", invocation_id="")
+        states = find_states(read_state(selection.state), manifest)
+        nodes = {unique_id: replace(node, states=states[unique_id]) for unique_id, node in nodes.items()}
+    return SelectionGraph(nodes, compiled.graph.parents, definitions)
 
 
-def _model_node(project: str, model: CompiledModel) -> SelectableNode:
-    properties = model.file.properties_location
-    return SelectableNode(
-        unique_id=model.unique_id,
-        resource_type="model",
-        name=model.name,
-        fqn=(project, *model.file.folders, model.name),
-        path=model.file.path,
-        tags=frozenset(model.config.tags),
-        config=model.config.plain(),
-        sink=model.config.sink,
-        properties_path=properties.path if properties else None,
-    )
+class _Found(NamedTuple):
+    """The nodes of a selection, the criteria that find none, and whether any compares with a saved state."""
+
+    nodes: frozenset[str]
+    unmatched: tuple[Unmatched, ...]
+    compares: bool
 
 
-def _source_node(project: str, table: SourceTable) -> SelectableNode:
-    config: Mapping[str, object] = {"enabled": True, "tags": list(table.tags), "meta": dict(table.meta)}
-    return SelectableNode(
-        unique_id=source_id(project, table),
-        resource_type="source",
-        name=table.name,
-        fqn=(project, table.source, table.name),
-        path=table.location.path,
-        tags=frozenset(table.tags),
-        config=config,
-        source_name=table.source,
-    )
+def _find(graph: SelectionGraph, selection: Selection) -> _Found:
+    if selection.selector is not None:
+        if selection.selector not in graph.selectors:
+            raise FindingsError([unknown_name(selection.selector, graph.selectors)])
+        definition = graph.selectors[selection.selector]
+        return _Found(evaluate(graph, definition), unmatched_in(graph, definition), _compares(graph, definition))
+    chosen = select_nodes(graph, selection.select, selection.exclude)
+    flags = (*selection.select, *selection.exclude)
+    return _Found(chosen, unmatched_criteria(graph, flags), _compares(graph, parse_selectors(flags)))
 
 
-def _seed_node(project: str, seed: Seed) -> SelectableNode:
-    config: dict[str, object] = {"enabled": True, "tags": [], "meta": {}}
-    config |= {key: located.value for key, located in seed.config.items()}
-    tags = config["tags"] if isinstance(config["tags"], list) else [config["tags"]]
-    return SelectableNode(
-        unique_id=seed_id(project, seed.name),
-        resource_type="seed",
-        name=seed.name,
-        fqn=(project, *PurePosixPath(seed.path).parent.parts[1:], seed.name),
-        path=seed.path,
-        tags=frozenset(str(tag) for tag in tags),
-        config=config,
-        properties_path=seed.properties_location.path if seed.properties_location else None,
-    )
+def _compares(graph: SelectionGraph, selection: Definition) -> bool:
+    return any(criterion.method == STATE for criterion in used_criteria(graph, selection))
 
 
-def _unreadable(error: SelectorError) -> Finding:
-    return Finding(
-        "unknown-selector",
-        f"the selector `{error.criterion}` cannot be read",
-        error.problem,
-        f"did you mean {quoted_list(error.nearest)}?" if error.nearest else "see `sqlstream ls --help` for the methods",
-    )
+def _with_default(project: Project, selection: Selection) -> Selection:
+    """The selection, or the default of selectors.yml where it names nothing itself."""
+    if selection.select or selection.exclude or selection.selector is not None:
+        return selection
+    default = next((selector.name for selector in project.selectors if selector.is_default), None)
+    return replace(selection, selector=default)
 
 
-def _empty(selection: Selection, unmatched: tuple[tuple[str, tuple[str, ...]], ...]) -> list[Finding]:
-    if unmatched:
-        return [_unmatched(text, near, Severity.ERROR) for text, near in unmatched]
-    if selection == EVERYTHING:
-        why, fix = "it has no enabled model, seed or source", "add a model: a SELECT in a file such as models/first.sql"
-        return [Finding("empty-selection", "the project has nothing to select", why, fix)]
-    types = (f"--resource-type {kind}" for kind in selection.resource_types)
-    given = " ".join([*selection.select, *(f"--exclude {text}" for text in selection.exclude), *types])
-    return [
-        Finding(
-            "empty-selection",
-            f"the selection `{given}` matches nothing",
-            "each part matches something, but nothing is left when they are taken together",
-            "see what each part matches with `sqlstream ls --select`",
-        )
-    ]
-
-
-def _unmatched(text: str, near: tuple[str, ...], severity: Severity) -> Finding:
-    return Finding(
-        "empty-selection",
-        f"the selector `{text}` matches nothing",
-        "no enabled model, seed or source of this project fits it",
-        f"did you mean {quoted_list(near)}?" if near else "`sqlstream ls` lists what there is",
-        severity=severity,
-    )
+def _is_wanted(node: str, selection: Selection) -> bool:
+    kind = kind_of(node)
+    return kind not in selection.excluded_types and (not selection.resource_types or kind in selection.resource_types)
 
 
 def _views_only(compiled: CompiledProject, chosen: tuple[str, ...]) -> Finding:

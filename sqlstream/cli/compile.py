@@ -34,6 +34,8 @@ def compile_(
     debug: bool,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
+    selector: str | None,
+    state: Path | None,
     output: str,
     check: bool,
     quiet: bool,
@@ -42,8 +44,9 @@ def compile_(
 
     The SQL is written for the selected models, and also printed where that is a single one.
     """
+    selection = selection_of(select, exclude, selector, state)
     with refusals_printed(output, debug):
-        request, selection = project_request(project_dir, target, variables), selection_of(select, exclude)
+        request = project_request(project_dir, target, variables)
         if check:
             compiled, spark = check_models(request, selection, _silent if quiet else _echo_progress)
         else:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from sqlstream.app.ls import list_nodes
-from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
+from sqlstream.cli.options import project_options, project_request, selection_of, selection_options, type_options
 from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 
 
 @click.command("ls", short_help="List models, seeds and sources.")
 @project_options
 @selection_options
-@click.option(
-    "--resource-type",
-    "types",
-    multiple=True,
-    type=click.Choice(["model", "seed", "source"]),
-    help="Only what is of this type; may be given more than once.",
-)
+@type_options
 @output_option("Names, or dbt's JSON: an object a line for each node.")
 def ls(
     project_dir: Path,
@@ -30,12 +25,17 @@ def ls(
     debug: bool,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
+    selector: str | None,
+    state: Path | None,
     types: tuple[str, ...],
+    excluded_types: tuple[str, ...],
     output: str,
 ) -> None:
     """List the models, seeds and sources that a selection takes, one a line. Needs no Java."""
+    selection = selection_of(select, exclude, selector, state)
+    selection = replace(selection, resource_types=types, excluded_types=excluded_types)
     with refusals_printed(output, debug):
-        listing = list_nodes(project_request(project_dir, target, variables), selection_of(select, exclude, types))
+        listing = list_nodes(project_request(project_dir, target, variables), selection)
     echo_warnings(listing.warnings)
-    lines = map(json.dumps, listing.entries) if output == "json" else listing.names
-    click.echo("\n".join(lines))
+    for line in map(json.dumps, listing.entries) if output == "json" else listing.names:
+        click.echo(line)

@@ -64,8 +64,8 @@ SELECTION_OPTIONS = (
         multiple=True,
         envvar="SQLSTREAM_SELECT",
         show_envvar=True,
-        help="What to take; everything if not given. A name or folder, tag:x, source:a.b, sink:x, path:x or "
-        "config.x:y; +x takes in what x reads, x+ what reads x. A blank means or, a comma means and.",
+        help="What to take; everything if not given. A name or folder, tag:x, source:a.b, sink:x, path:x, config.x:y, "
+        "state:modified or selector:x; +x takes in what x reads, x+ what reads x. A blank means or, a comma means and.",
     ),
     click.option(
         "--exclude",
@@ -74,6 +74,46 @@ SELECTION_OPTIONS = (
         envvar="SQLSTREAM_EXCLUDE",
         show_envvar=True,
         help="What to leave out of that.",
+    ),
+    click.option(
+        "--selector",
+        metavar="NAME",
+        envvar="SQLSTREAM_SELECTOR",
+        show_envvar=True,
+        help="Take what this selector of selectors.yml says, instead of --select and --exclude.",
+    ),
+    click.option(
+        "--state",
+        metavar="PATH",
+        type=click.Path(path_type=Path),
+        envvar="SQLSTREAM_STATE",
+        show_envvar=True,
+        help="A saved manifest.json, or its folder, with which state:modified and state:new compare.",
+    ),
+)
+
+RESOURCE_TYPES = click.Choice(["model", "seed", "source"])
+
+TYPE_OPTIONS = (
+    click.option(
+        "--resource-types",
+        "--resource-type",
+        "types",
+        multiple=True,
+        type=RESOURCE_TYPES,
+        envvar="SQLSTREAM_RESOURCE_TYPES",
+        show_envvar=True,
+        help="Only what is of this type; may be given more than once.",
+    ),
+    click.option(
+        "--exclude-resource-types",
+        "--exclude-resource-type",
+        "excluded_types",
+        multiple=True,
+        type=RESOURCE_TYPES,
+        envvar="SQLSTREAM_EXCLUDE_RESOURCE_TYPES",
+        show_envvar=True,
+        help="Nothing that is of this type; may be given more than once.",
     ),
 )
 
@@ -84,8 +124,13 @@ def project_options(command: Command) -> Command:
 
 
 def selection_options(command: Command) -> Command:
-    """Adds --select and --exclude, in dbt's grammar."""
+    """Adds --select and --exclude, in dbt's grammar, --selector and --state."""
     return _with_options(command, SELECTION_OPTIONS)
+
+
+def type_options(command: Command) -> Command:
+    """Adds the options that choose by the type of a node."""
+    return _with_options(command, TYPE_OPTIONS)
 
 
 def _with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
@@ -106,13 +151,19 @@ def project_request(project_dir: Path, target: str | None, variables: str | None
     )
 
 
-def selection_of(select: tuple[str, ...], exclude: tuple[str, ...], types: tuple[str, ...] = ()) -> Selection:
+def selection_of(
+    select: tuple[str, ...], exclude: tuple[str, ...], selector: str | None, state: Path | None
+) -> Selection:
     """Returns the selection that the selection options make.
 
     Raises: UsageError for an empty selector, which to dbt is everything; most often it is a variable of the shell that
-    is not set.
+    is not set. And for --selector together with the two that it stands for, which dbt leaves unused in silence.
     """
-    for flag, selectors in (("--select", select), ("--exclude", exclude)):
-        if any(not selector.strip() for selector in selectors):
+    named = () if selector is None else (selector,)
+    for flag, selectors in (("--select", select), ("--exclude", exclude), ("--selector", named)):
+        if any(not text.strip() for text in selectors):
             raise UsageError(f"{flag} is empty; give a selector such as `my_model` or `tag:daily`, or leave {flag} out")
-    return Selection(select, exclude, types)
+    if named and (select or exclude):
+        flag = "--select" if select else "--exclude"
+        raise UsageError(f"--selector stands instead of {flag}; to combine them write {flag} selector:{selector}")
+    return Selection(select, exclude, selector=selector, state=state)

@@ -82,6 +82,8 @@ def run(
     debug: bool,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
+    selector: str | None,
+    state: Path | None,
     available_now: bool,
     stop_after: float | None,
     accept_state_change: tuple[str, ...],
@@ -95,7 +97,7 @@ def run(
     """
     request = RunRequest(
         project=project_request(project_dir, target, variables),
-        selection=selection_of(select, exclude),
+        selection=selection_of(select, exclude, selector, state),
         available_now=available_now,
         stop_after_seconds=stop_after,
         accept_state_change=accept_state_change,

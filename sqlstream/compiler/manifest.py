@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.nodes import Column as FlowColumn
 from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.project.checksum import checksum
 from sqlstream.project.values import Column, Located, Seed, Sink, SourceTable
 from sqlstream.version import __version__
 
-MANIFEST_VERSION = 1
+MANIFEST_VERSION = 2
 """The format of manifest.json."""
 
 
 def build_manifest(compiled: CompiledProject, *, generated_at: str, invocation_id: str) -> dict[str, Any]:
-    """Returns the manifest: `metadata`, `nodes` (models and seeds), `sources` and `sinks` by unique id, `parent_map`
-    and `child_map`. Option values that hold secrets show the variable's name only.
+    """Returns the manifest: `metadata`, `nodes` (models and seeds), `sources` and `sinks` by unique id, `macro_files`
+    by path, project.yml's own `vars`, `parent_map` and `child_map`.
+
+    Option values that hold secrets show the variable's name only. `raw_code`, `unrendered_config`, `macro_files` and
+    `vars` are as the files have them, and so the same in every environment.
     """
     project = compiled.project
     seeds = {seed_id(project.name, seed.name): _seed(seed) for seed in project.seeds}
@@ -34,6 +37,8 @@ def build_manifest(compiled: CompiledProject, *, generated_at: str, invocation_i
         "nodes": {unique_id: _model(compiled, model) for unique_id, model in compiled.models.items()} | seeds,
         "sources": sources,
         "sinks": {f"sink.{project.name}.{sink.name}": _sink(sink) for sink in project.sinks},
+        "macro_files": {macro.path: macro.text for macro in project.macros},
+        "vars": dict(project.written_vars),
         "parent_map": {node: list(parents) for node, parents in compiled.graph.parents.items()},
         "child_map": {node: list(children) for node, children in compiled.graph.children.items()},
     }
@@ -49,7 +54,9 @@ def _model(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any]:
         "columns": _columns(model.file.columns),
         "output_columns": output_columns(compiled.columns.get(model.unique_id)),
         "checksum": checksum(model.file.text),
+        "raw_code": model.file.text,
         "config": model.config.plain(),
+        "unrendered_config": dict(model.file.written),
         "tags": list(model.config.tags),
         "streaming": model.streaming,
         "output": None if model.output is None else _output(model.output),
@@ -74,6 +81,8 @@ def _seed(seed: Seed) -> dict[str, Any]:
         "resource_type": "seed",
         "name": seed.name,
         "path": seed.path,
+        "checksum": seed.checksum,
+        "unrendered_config": dict(seed.written),
         "description": seed.description,
         "columns": _columns(seed.columns),
     }
@@ -85,6 +94,7 @@ def _source(table: SourceTable) -> dict[str, Any]:
         "resource_type": "source",
         "source_name": table.source,
         "name": table.name,
+        "unrendered_config": dict(table.written),
         "format": table.format,
         "path": table.path,
         "mode": table.mode,
@@ -103,6 +113,7 @@ def _sink(sink: Sink) -> dict[str, Any]:
     return {
         "resource_type": "sink",
         "name": sink.name,
+        "unrendered_config": dict(sink.written),
         "format": sink.format,
         "path": _plain(sink.path),
         "partition_by": list(sink.partition_by),
@@ -135,8 +146,3 @@ def output_columns(columns: tuple[FlowColumn, ...] | None) -> list[dict[str, Any
         }
         for column in columns
     ]
-
-
-def checksum(text: str) -> str:
-    """Returns the sha256 of a file's text, as dbt's manifest names it."""
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

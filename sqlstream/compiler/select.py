@@ -7,26 +7,42 @@ grammar and `select_methods` for the methods. tests/unit/compiler/selectors.yml 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from sqlstream.compiler.select_criteria import Criterion, SelectorError, parse_criterion, split_union
 from sqlstream.compiler.select_hints import nearest_criteria
-from sqlstream.compiler.select_methods import SelectableNode, find_matcher
+from sqlstream.compiler.select_methods import SELECTOR, STATE, SelectableNode, check_criterion, find_matcher
+from sqlstream.compiler.select_names import named_selectors
+from sqlstream.compiler.select_sets import Difference, Intersection, Selection, criteria_of, parse_selectors
+from sqlstream.location import Location
 
-__all__ = ["SelectableNode", "SelectionGraph", "SelectorError", "select_nodes", "unmatched_criteria"]
+__all__ = [
+    "SelectableNode",
+    "SelectionGraph",
+    "SelectorError",
+    "Unmatched",
+    "evaluate",
+    "select_nodes",
+    "unmatched_criteria",
+    "unmatched_in",
+    "used_criteria",
+]
 
 
 @dataclass(frozen=True)
 class SelectionGraph:
     """The enabled nodes by unique id, and what each reads directly.
 
-    `parents` may name ids that are not in `nodes` (disabled models): nothing is selected by way of them.
+    `parents` may name ids that are not in `nodes` (disabled models): nothing is selected by way of them. `selectors`
+    are those of selectors.yml by name; none may lead to itself.
     """
 
     nodes: Mapping[str, SelectableNode]
     parents: Mapping[str, tuple[str, ...]]
+    selectors: Mapping[str, Selection] = field(default_factory=dict)
 
     @cached_property
     def _known_parents(self) -> Mapping[str, tuple[str, ...]]:
@@ -57,35 +73,81 @@ def select_nodes(graph: SelectionGraph, select: Sequence[str], exclude: Sequence
 
     Raises: SelectorError for the first criterion that cannot be read.
     """
-    included = _union(graph, select) if select else frozenset(graph.nodes)
-    return included - _union(graph, exclude)
+    included = evaluate(graph, _checked(select)) if select else frozenset(graph.nodes)
+    return included - evaluate(graph, _checked(exclude))
 
 
-def unmatched_criteria(graph: SelectionGraph, select: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Returns each criterion of `select` that finds no node, as given, with at most three likely corrections.
+def evaluate(graph: SelectionGraph, selection: Selection) -> frozenset[str]:
+    """Returns the unique ids that a selection takes. Raises: SelectorError for a selector that is not there."""
+    if isinstance(selection, Criterion):
+        return _expand(graph, selection)
+    if isinstance(selection, Difference):
+        return evaluate(graph, selection.base) - evaluate(graph, selection.removed)
+    found = [evaluate(graph, part) for part in selection.parts]
+    if isinstance(selection, Intersection):
+        return frozenset.intersection(*found) if found else frozenset()
+    return frozenset[str]().union(*found)
+
+
+class Unmatched(NamedTuple):
+    """A criterion that finds no node, as given, at most three likely corrections, and its place in selectors.yml.
+
+    `compares` says that it looks for changes (`state:`), of which there may well be none.
+    """
+
+    text: str
+    nearest: tuple[str, ...]
+    location: Location | None = None
+    compares: bool = False
+
+
+def unmatched_criteria(graph: SelectionGraph, select: Sequence[str]) -> tuple[Unmatched, ...]:
+    """Returns each criterion of `select` that finds no node.
 
     A correction can be typed as it is (`tag:core`, `source:aws`); graph operators are left out. A word with a comma
-    too many finds nothing in dbt, so it is given whole, with the word without that comma. Each is given once, in order.
+    too many finds nothing in dbt, so it is given whole, with the word without that comma. Of a selector its criteria
+    are given. Each is given once, in order.
 
     Raises: SelectorError for the first criterion that cannot be read.
     """
-    unmatched: dict[str, tuple[str, ...]] = {}
+    unmatched: dict[Unmatched, None] = {}
     for parts in split_union(select):
         given = [part for part in parts if part]
         if len(given) < len(parts):
-            unmatched[",".join(parts)] = (",".join(given),) if given else ()
+            unmatched[Unmatched(",".join(parts), (",".join(given),) if given else ())] = None
         for part in given:
-            criterion = parse_criterion(part)
-            if not _find(graph, criterion):
-                unmatched[part] = nearest_criteria(criterion, tuple(graph.nodes.values()))
-    return tuple(unmatched.items())
+            unmatched.update(dict.fromkeys(unmatched_in(graph, parse_criterion(part))))
+    return tuple(unmatched)
 
 
-def _union(graph: SelectionGraph, selectors: Sequence[str]) -> frozenset[str]:
-    """The nodes of any word. All words are read first, so that a bad one is an error wherever it stands."""
-    words = [[parse_criterion(part) for part in parts] for parts in split_union(selectors)]
-    chosen = [frozenset.intersection(*(_expand(graph, criterion) for criterion in word)) for word in words]
-    return frozenset[str]().union(*chosen)
+def unmatched_in(graph: SelectionGraph, selection: Selection) -> tuple[Unmatched, ...]:
+    """Returns each criterion of a selection, and of the selectors that it takes, that finds no node, once, in order."""
+    nodes = tuple(graph.nodes.values())
+    missing = [criterion for criterion in used_criteria(graph, selection) if not _find(graph, criterion)]
+    return tuple(
+        dict.fromkeys(
+            Unmatched(each.raw, nearest_criteria(each, nodes), each.location, compares=each.method == STATE)
+            for each in missing
+        )
+    )
+
+
+def used_criteria(graph: SelectionGraph, selection: Selection) -> Iterator[Criterion]:
+    """Gives the criteria of a selection in order, those of a selector in the place of its name."""
+    for criterion in criteria_of(selection):
+        if criterion.method == SELECTOR:
+            for name in named_selectors(criterion, graph.selectors):
+                yield from used_criteria(graph, graph.selectors[name])
+        else:
+            yield criterion
+
+
+def _checked(selectors: Sequence[str]) -> Selection:
+    """The selection of flags. All of it is checked, so that a bad criterion is an error wherever it stands."""
+    selection = parse_selectors(selectors)
+    for criterion in criteria_of(selection):
+        check_criterion(criterion)
+    return selection
 
 
 def _expand(graph: SelectionGraph, criterion: Criterion) -> frozenset[str]:
@@ -101,6 +163,9 @@ def _expand(graph: SelectionGraph, criterion: Criterion) -> frozenset[str]:
 
 def _find(graph: SelectionGraph, criterion: Criterion) -> frozenset[str]:
     """The nodes that a criterion's method finds."""
+    if criterion.method == SELECTOR:
+        names = named_selectors(criterion, graph.selectors)
+        return frozenset[str]().union(*(evaluate(graph, graph.selectors[name]) for name in names))
     matches = find_matcher(criterion)
     return frozenset(unique_id for unique_id, node in graph.nodes.items() if matches(node))
 

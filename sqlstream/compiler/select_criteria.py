@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from sqlstream.location import Location
+
 _CRITERION = re.compile(
     r"\A(?P<at>@)?"
     r"(?P<parents>(?P<parents_depth>\d*)\+)?"
@@ -39,7 +41,8 @@ class Criterion:
 
     `raw` is the text as given. `arguments` are the method's words after its first dot (`config.meta.owner` gives
     `("meta", "owner")`). `explicit` is whether the method was written. A depth counts edges: 0 is none, None is all.
-    `childrens_parents` is the `@` prefix: the children and all that any of them needs.
+    `childrens_parents` is the `@` prefix: the children and all that any of them needs. `location` is its place in
+    selectors.yml, None for one of the command line.
     """
 
     raw: str
@@ -50,6 +53,12 @@ class Criterion:
     childrens_parents: bool
     parents_depth: int | None
     children_depth: int | None
+    location: Location | None = None
+
+    @property
+    def full_method(self) -> str:
+        """The method with its arguments, as it is written before the colon."""
+        return ".".join((self.method, *self.arguments))
 
 
 def split_union(selectors: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -71,10 +80,8 @@ def parse_criterion(raw: str) -> Criterion:
     match = _CRITERION.match(raw)
     if match is None:
         raise SelectorError(raw, "a selector is one line")
-    if match["at"] and match["children"]:
-        raise SelectorError(raw, "`@` goes to all children already, so it takes no `+` at the end", [raw[1:]])
     method, *arguments = (match["method"] or default_method(match["value"])).split(".")
-    return Criterion(
+    criterion = Criterion(
         raw=raw,
         method=method,
         arguments=tuple(arguments),
@@ -84,6 +91,41 @@ def parse_criterion(raw: str) -> Criterion:
         parents_depth=_depth(match["parents"], match["parents_depth"]),
         children_depth=_depth(match["children"], match["children_depth"]),
     )
+    _check_operators(criterion)
+    return criterion
+
+
+@dataclass(frozen=True)
+class Operators:
+    """The graph operators around a criterion, with the depths of `Criterion`."""
+
+    parents_depth: int | None = 0
+    children_depth: int | None = 0
+    childrens_parents: bool = False
+
+
+def build_criterion(method: str, value: str, location: Location, operators: Operators) -> Criterion:
+    """Returns the criterion of a method and a value that are given apart, so that the value may hold anything.
+
+    Raises: SelectorError as `parse_criterion` does.
+    """
+    at = "@" if operators.childrens_parents else ""
+    before = _operator(operators.parents_depth, "{}+")
+    after = _operator(operators.children_depth, "+{}")
+    name, *arguments = method.split(".")
+    criterion = Criterion(
+        raw=f"{at}{before}{method}:{value}{after}",
+        method=name,
+        arguments=tuple(arguments),
+        value=value,
+        explicit=True,
+        childrens_parents=operators.childrens_parents,
+        parents_depth=operators.parents_depth,
+        children_depth=operators.children_depth,
+        location=location,
+    )
+    _check_operators(criterion)
+    return criterion
 
 
 def default_method(value: str) -> str:
@@ -91,6 +133,17 @@ def default_method(value: str) -> str:
     if "/" in value:
         return "path"
     return "file" if value.lower().endswith(_FILE_ENDINGS) else "fqn"
+
+
+def _check_operators(criterion: Criterion) -> None:
+    if criterion.childrens_parents and criterion.children_depth != 0:
+        raw = criterion.raw
+        raise SelectorError(raw, "`@` goes to all children already, so it takes no `+` at the end", [raw[1:]])
+
+
+def _operator(depth: int | None, form: str) -> str:
+    """An operator as it is written: nothing for no edges, no number for all of them."""
+    return "" if depth == 0 else form.format("" if depth is None else depth)
 
 
 def _depth(operator: str | None, digits: str | None) -> int | None:

@@ -31,7 +31,7 @@ def nearest_criteria(criterion: Criterion, nodes: _Nodes) -> tuple[str, ...]:
 
 
 def _candidates(criterion: Criterion, nodes: _Nodes) -> Iterator[_Candidate]:
-    prefix = ".".join((criterion.method, *criterion.arguments)) + ":"
+    prefix = f"{criterion.full_method}:"
     if criterion.method == "config":
         found: Iterable[_Candidate] = _plain(_config_texts(criterion, nodes))
     else:
@@ -124,4 +124,5 @@ _KINDS: Mapping[str, Callable[[_Nodes], Iterator[_Candidate]]] = {
     "file": _files,
     "resource_type": _resource_types,
     "package": _packages,
+    "state": lambda _: iter(()),
 }

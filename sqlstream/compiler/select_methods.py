@@ -30,7 +30,8 @@ class SelectableNode:
     seeds/, and the name (of a source: the source's and the table's). `path` is the file that defines it, and
     `properties_path` the YAML file that adds properties to a model or seed, both posix and relative to the project.
     `config` is the effective configuration and holds at least `enabled`, `tags` and `meta`. `sink` is the name of a
-    terminal model's sink; `source_name` the source of a source table.
+    terminal model's sink; `source_name` the source of a source table. `states` are those of `STATES` that a comparison
+    with a saved manifest has given; None where there was none.
     """
 
     unique_id: str
@@ -43,7 +44,22 @@ class SelectableNode:
     sink: str | None = None
     source_name: str | None = None
     properties_path: str | None = None
+    states: frozenset[str] | None = None
 
+
+class NoStateError(ValueError):
+    """`state:` is asked for, and there is no saved manifest to compare with; `criterion` is the text as given."""
+
+    def __init__(self, criterion: str) -> None:
+        self.criterion = criterion
+        super().__init__(criterion)
+
+
+STATE = "state"
+"""The method that looks at what a comparison with a saved manifest has given."""
+
+STATES = ("new", "old", "modified", "unmodified", "modified.body", "modified.configs", "modified.macros")
+"""What `state:` takes."""
 
 Matcher = Callable[[SelectableNode], bool]
 """Whether a node is one of those that a criterion finds, before its graph operators."""
@@ -56,9 +72,18 @@ def find_matcher(criterion: Criterion) -> Matcher:
     """
     method = METHODS.get(criterion.method)
     if method is None:
-        nearest = get_close_matches(criterion.method.lower(), METHODS, n=3)
+        nearest = get_close_matches(criterion.method.lower(), (*METHODS, SELECTOR), n=3)
         raise SelectorError(criterion.raw, f"`{criterion.method}` is not a selection method", nearest)
     return method(criterion)
+
+
+def check_criterion(criterion: Criterion) -> None:
+    """Returns nothing for a criterion that some project could answer.
+
+    Raises: SelectorError as `find_matcher` does.
+    """
+    if criterion.method != SELECTOR:
+        find_matcher(criterion)
 
 
 def _by_fqn(criterion: Criterion) -> Matcher:
@@ -170,6 +195,20 @@ def _by_resource_type(criterion: Criterion) -> Matcher:
     return lambda node: node.resource_type == criterion.value
 
 
+def _by_state(criterion: Criterion) -> Matcher:
+    """What a comparison with a saved manifest says; the matcher raises NoStateError where there was none."""
+    if criterion.value not in STATES:
+        nearest = get_close_matches(criterion.value.lower(), STATES, n=3) or STATES
+        raise SelectorError(criterion.raw, f"`{criterion.value}` is not a state", [f"state:{word}" for word in nearest])
+
+    def matches(node: SelectableNode) -> bool:
+        if node.states is None:
+            raise NoStateError(criterion.raw)
+        return criterion.value in node.states
+
+    return matches
+
+
 def _by_config(criterion: Criterion) -> Matcher:
     """A configured text, or one item of a configured list; no wildcards. `true` and `false` mean the booleans too.
 
@@ -208,5 +247,9 @@ METHODS: Mapping[str, Callable[[Criterion], Matcher]] = {
     "config": _by_config,
     "resource_type": _by_resource_type,
     "package": _by_package,
+    STATE: _by_state,
 }
-"""Every method by its name, in the order in which messages list them."""
+"""Every method that looks at nodes, by its name, in the order in which messages list them."""
+
+SELECTOR = "selector"
+"""The method that looks at no node, but takes what a selector of selectors.yml takes."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from sqlstream.project.config import ModelConfig, SeedConfig
-from sqlstream.project.fields import Delay, Document, Identifier, Name, Names, Options, Text
+from sqlstream.project.fields import Definition, Delay, Document, Identifier, Name, Names, Options, Text
 
 _TAGS = "Words to select by; tags of all places count together."
 _META = "Anything of your own; it stands in the manifest."
@@ -127,6 +127,26 @@ class ResourceDocument(Document):
     sinks: tuple[SinkDocument, ...] = Field((), description="Declared outputs.")
     models: tuple[ModelProperties, ...] = Field((), description="Properties of models.")
     seeds: tuple[SeedProperties, ...] = Field((), description="Properties of seeds.")
+
+
+class SelectorDocument(Document):
+    """A named selection."""
+
+    called: ClassVar[str] = "a selector"
+
+    name: Text = Field(description="The name that --selector and selector: take.")
+    description: Text = Field("", description=_DESCRIPTION)
+    default: bool = Field(False, description="Whether it holds where a command is given no selection of its own.")
+    definition: Definition = Field(description="What it takes: a criterion, or a union or intersection of several.")
+
+
+class SelectorsDocument(Document):
+    """The file selectors.yml."""
+
+    called: ClassVar[str] = "selectors.yml"
+
+    version: Literal[2] = Field(2, description="The version of this format, as dbt numbers it.")
+    selectors: tuple[SelectorDocument, ...] = Field((), description="Named selections.")
 
 
 class TargetDocument(Document):

@@ -83,6 +83,14 @@ def _parse_delimiter(value: object) -> str:
     raise invalid(f"cannot be {given(text)}", 'write one character that is no quote or backslash, such as ";" or "\\t"')
 
 
+def _parse_definition(value: object) -> object:
+    if isinstance(value, str | dict) and value:
+        return value
+    raise invalid(
+        f"must be text or a mapping, and is {given(value)}", "write a criterion, or `union:` with a list of them"
+    )
+
+
 def _parse_delay(value: object) -> str:
     return parse_interval(value, zero=True)
 
@@ -90,6 +98,27 @@ def _parse_delay(value: object) -> str:
 _TEXT_SCHEMA = {"type": "string"}
 _OPTION_SCHEMA = {"type": ["string", "number", "boolean"]}
 _INTERVAL_SCHEMA = {"type": "string", "examples": ["10 seconds", "5 minutes"]}
+_DEFINITION_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "string", "examples": ["tag:hourly", "orders+"]},
+        {
+            "type": "object",
+            "properties": {
+                "method": {"type": "string"},
+                "value": {"type": ["string", "number", "boolean"]},
+                "parents": {"type": "boolean"},
+                "children": {"type": "boolean"},
+                "childrens_parents": {"type": "boolean"},
+                "parents_depth": {"type": "integer", "minimum": 1},
+                "children_depth": {"type": "integer", "minimum": 1},
+                "union": {"type": "array"},
+                "intersection": {"type": "array"},
+                "exclude": {"type": "array"},
+            },
+            "additionalProperties": True,
+        },
+    ]
+}
 _TRIGGER_SCHEMA: dict[str, Any] = {
     "anyOf": [
         {"type": "string", "examples": ["10 seconds", "available_now", "once"]},
@@ -116,6 +145,7 @@ Names = Annotated[
 Options = dict[str, Annotated[OptionValue, PlainValidator(parse_option), WithJsonSchema(_OPTION_SCHEMA)]]
 TriggerField = Annotated[Trigger, PlainValidator(parse_trigger), WithJsonSchema(_TRIGGER_SCHEMA)]
 Delay = Annotated[str, PlainValidator(_parse_delay), WithJsonSchema(_INTERVAL_SCHEMA)]
+Definition = Annotated[str | dict[str, Any], PlainValidator(_parse_definition), WithJsonSchema(_DEFINITION_SCHEMA)]
 Delimiter = Annotated[
     str, PlainValidator(_parse_delimiter), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 1})
 ]

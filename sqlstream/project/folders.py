@@ -22,26 +22,50 @@ Folders = tuple[str, ...]
 
 @dataclass(frozen=True)
 class FolderConfig:
-    """The patches of each folder, in ascending precedence, and the place of each folder that project.yml names."""
+    """The patches of each folder, in ascending precedence, and the place of each folder that project.yml names.
+
+    `written` are the same patches before their Jinja is rendered.
+    """
 
     patches: Mapping[Folders, tuple[ConfigPatch, ...]]
     places: Mapping[Folders, Location]
+    written: Mapping[Folders, tuple[ConfigPatch, ...]]
 
     def patches_for(self, folders: Folders, name: str) -> tuple[ConfigPatch, ...]:
         """Returns the patches that hold for a file, from the outermost folder inwards."""
-        path = (*folders, name)
-        return tuple(patch for depth in range(len(path) + 1) for patch in self.patches.get(path[:depth], ()))
+        return _patches_along(self.patches, (*folders, name))
+
+    def written_for(self, folders: Folders, name: str) -> tuple[ConfigPatch, ...]:
+        """Returns what `patches_for` does, with Jinja unrendered."""
+        return _patches_along(self.written, (*folders, name))
+
+
+@dataclass(frozen=True)
+class Section:
+    """The part of project.yml that configures one kind of file, rendered and as it is written."""
+
+    rendered: YamlMapping
+    written: YamlMapping
 
 
 def read_folder_config(
-    section: YamlMapping, project_name: str, known: Collection[Folders], model: type[Document], findings: list[Finding]
+    section: Section, project_name: str, known: Collection[Folders], model: type[Document], findings: list[Finding]
 ) -> FolderConfig:
     """Returns what a section (`models` or `seeds`) of project.yml sets, after adding to `findings` what is wrong.
 
     `known` are the files' paths as `Folders`. The project's own name may stand above the folders, as dbt has it, unless
     a folder bears it.
     """
-    reader = _Reader(model, _with_parents(known), findings)
+    folders = _with_parents(known)
+    reader = _Reader(model, folders, findings)
+    patches = _read_section(reader, section.rendered, project_name)
+    written = _read_section(_Reader(model, folders, []), section.written, project_name)
+    return FolderConfig(patches, reader.places, written)
+
+
+def _read_section(
+    reader: _Reader, section: YamlMapping, project_name: str
+) -> Mapping[Folders, tuple[ConfigPatch, ...]]:
     for entry in section.entries:
         is_project = entry.key == project_name and (entry.key,) not in reader.folders
         if is_project and isinstance(entry.value, YamlMapping):
@@ -50,8 +74,11 @@ def read_folder_config(
     inner = dict(reader.patches)
     reader.patches = {}
     reader.read((), YamlMapping(_without_project(section, project_name, reader.folders), section.location))
-    patches = {path: (*reader.patches.get(path, ()), *inner.get(path, ())) for path in {**reader.patches, **inner}}
-    return FolderConfig(patches, reader.places)
+    return {path: (*reader.patches.get(path, ()), *inner.get(path, ())) for path in {**reader.patches, **inner}}
+
+
+def _patches_along(patches: Mapping[Folders, tuple[ConfigPatch, ...]], path: Folders) -> tuple[ConfigPatch, ...]:
+    return tuple(patch for depth in range(len(path) + 1) for patch in patches.get(path[:depth], ()))
 
 
 def unused_folders(config: FolderConfig, known: Iterable[Folders], kind: str) -> list[Finding]:

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlstream.project.config import ModelConfig, SeedConfig
-from sqlstream.project.documents import ProjectDocument, ResourceDocument, SinkDocument, TableDocument
+from sqlstream.project.documents import (
+    ProjectDocument,
+    ResourceDocument,
+    SelectorsDocument,
+    SinkDocument,
+    TableDocument,
+)
 from sqlstream.project.fields import Document
 from sqlstream.project.validate import allowed_keys
 
@@ -15,10 +21,13 @@ DIALECT = "http://json-schema.org/draft-07/schema#"
 
 
 def json_schemas() -> Mapping[str, dict[str, Any]]:
-    """Returns the schema of project.yml and that of all other YAML files, by the name of the file to write it to."""
+    """Returns the schemas of project.yml, of selectors.yml and of all other YAML files, by the name of the file to
+    write each to.
+    """
     return {
         "project.schema.json": _with_folders(_schema(ProjectDocument, "sqlstream: project.yml")),
         "resources.schema.json": _schema(ResourceDocument, "sqlstream: sources, sinks, models and seeds"),
+        "selectors.schema.json": _schema(SelectorsDocument, "sqlstream: selectors.yml"),
     }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlstream.errors import Finding
 from sqlstream.project.config import ModelConfig, SeedConfig
 from sqlstream.project.files import ProjectFiles
-from sqlstream.project.folders import FolderConfig, Folders, read_folder_config, unused_folders
+from sqlstream.project.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
 from sqlstream.project.models import (
     MODELS,
     SEEDS,
@@ -25,11 +25,12 @@ from sqlstream.project.overrides import wrong_overrides
 from sqlstream.project.properties import collect_properties, unused_properties
 from sqlstream.project.resources import Resources, load_resources, overrides_of
 from sqlstream.project.seeds import load_seeds
+from sqlstream.project.selectors import load_selectors
 from sqlstream.project.settings import Settings, load_settings
 from sqlstream.project.sinks import build_sinks
 from sqlstream.project.sources import build_sources
 from sqlstream.project.target import Wanted
-from sqlstream.project.values import MacroFile, MakeRenderYaml, ModelFile, Project, Seed, Sink, SourceTable
+from sqlstream.project.values import MacroFile, MakeRenderYaml, ModelFile, Project, Seed, Selector, Sink, SourceTable
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class _Parts:
     seeds: tuple[Seed, ...]
     models: tuple[ModelFile, ...]
     macros: tuple[MacroFile, ...]
+    selectors: tuple[Selector, ...]
 
 
 def load_project(
@@ -91,6 +93,8 @@ def _build_project(root: Path, settings: Settings, parts: _Parts) -> Project:
         models=parts.models,
         macros=parts.macros,
         rules=settings.document.rules,
+        written_vars=settings.written_vars,
+        selectors=parts.selectors,
     )
 
 
@@ -111,6 +115,7 @@ def _load_parts(files: ProjectFiles, settings: Settings | None, findings: list[F
         seeds=_load_seeds(files, settings, resources, seed_paths, findings),
         models=_load_models(files, settings, resources, model_paths, findings),
         macros=load_macros(files, findings),
+        selectors=load_selectors(files, settings, findings),
     )
 
 
@@ -145,10 +150,11 @@ def _folder_config(
     settings: Settings | None, kind: str, paths: tuple[str, ...], findings: list[Finding]
 ) -> FolderConfig:
     if settings is None:
-        return FolderConfig({}, {})
+        return FolderConfig({}, {}, {})
     known: list[Folders] = [(*folders_of(path), file_name(path)) for path in paths]
     model = ModelConfig if kind == MODELS else SeedConfig
-    config = read_folder_config(settings.section(kind), settings.document.name, known, model, findings)
+    section = Section(settings.section(kind), settings.written_section(kind))
+    config = read_folder_config(section, settings.document.name, known, model, findings)
     findings.extend(unused_folders(config, known, kind))
     return config
 

@@ -14,6 +14,7 @@ from sqlstream.project.properties import Properties
 from sqlstream.project.resources import Names
 from sqlstream.project.values import ConfigPatch, MacroFile, ModelFile
 from sqlstream.project.wording import quoted
+from sqlstream.project.written import written_config
 
 MODELS, SEEDS, MACROS = "models", "seeds", "macros"
 """The project's folders."""
@@ -91,6 +92,7 @@ def _build_model(path: str, text: str, folders: FolderConfig, properties: Proper
     configs: tuple[ConfigPatch, ...] = folders.patches_for(below, name)
     if properties is not None and properties.config:
         configs = (*configs, properties.config)
+    written = (*folders.written_for(below, name), *([properties.written] if properties else ()))
     return ModelFile(
         name=name,
         path=path,
@@ -100,6 +102,7 @@ def _build_model(path: str, text: str, folders: FolderConfig, properties: Proper
         columns=properties.columns if properties else (),
         configs=configs,
         properties_location=properties.location if properties else None,
+        written=written_config(*written),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sqlstream.errors import Finding
+from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlSequence, merge_nodes, plain
@@ -17,6 +18,10 @@ class Overrides:
 
     sources: YamlMapping
     sinks: YamlMapping
+
+
+NO_OVERRIDES = Overrides(YamlMapping((), Location("")), YamlMapping((), Location("")))
+"""Those of a target that replaces nothing."""
 
 
 def apply_overrides(document: YamlMapping, overrides: Overrides) -> YamlMapping:

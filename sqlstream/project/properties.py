@@ -20,12 +20,13 @@ from sqlstream.project.yaml import YamlMapping, follow, locate, plain
 
 @dataclass(frozen=True)
 class Properties:
-    """What YAML says of one model or seed."""
+    """What YAML says of one model or seed; `written` is its configuration before any Jinja is rendered."""
 
     name: str
     description: str
     columns: tuple[Column, ...]
     config: ConfigPatch
+    written: ConfigPatch
     location: Location
 
 
@@ -36,10 +37,10 @@ def collect_properties(resources: Resources, kind: str, findings: list[Finding])
     """
     names = Names(f"entries of properties for {kind}")
     collected: dict[str, Properties] = {}
-    for document, node in resources.documents.values():
+    for file, (document, node) in resources.documents.items():
         entries: Sequence[ModelProperties | SeedProperties] = document.models if kind == "models" else document.seeds
         for index, entry in enumerate(entries):
-            properties = _read(entry, node, (kind, index), findings)
+            properties = _read(entry, node, resources.written[file], (kind, index), findings)
             if names.add(entry.name, properties.location, findings):
                 collected[entry.name] = properties
     return collected
@@ -55,16 +56,22 @@ _TOP_LEVEL = ("tags", "meta")
 
 
 def _read(
-    entry: ModelProperties | SeedProperties, node: YamlMapping, path: Path, findings: list[Finding]
+    entry: ModelProperties | SeedProperties,
+    node: YamlMapping,
+    written: YamlMapping,
+    path: Path,
+    findings: list[Finding],
 ) -> Properties:
     columns = build_columns(entry.columns, node, path, findings)
     is_seed = isinstance(entry, SeedProperties)
     keys = allowed_keys(SeedConfig if is_seed else ModelConfig)
+    config = _configuration(node, path, keys)
     return Properties(
         name=entry.name,
         description=entry.description,
         columns=_with_places(columns, node, path) if is_seed else columns,
-        config=combine_patches([_patch(node, path, _TOP_LEVEL), _patch(node, (*path, "config"), keys)]),
+        config=config,
+        written=config if written is node else _configuration(written, path, keys),
         location=locate(node, (*path, "name")),
     )
 
@@ -74,6 +81,10 @@ def _with_places(columns: Sequence[Column], node: YamlMapping, path: Path) -> tu
         return {key: locate(node, (*path, "columns", index, key)) for key in ("name", "data_type")}
 
     return tuple(replace(column, places=places(index)) for index, column in enumerate(columns))
+
+
+def _configuration(node: YamlMapping, path: Path, keys: Collection[str]) -> ConfigPatch:
+    return combine_patches([_patch(node, path, _TOP_LEVEL), _patch(node, (*path, "config"), keys)])
 
 
 def _patch(node: YamlMapping, path: Path, keys: Collection[str]) -> ConfigPatch:

@@ -9,7 +9,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.documents import ResourceDocument
 from sqlstream.project.files import ProjectFiles
-from sqlstream.project.overrides import Overrides, apply_overrides
+from sqlstream.project.overrides import NO_OVERRIDES, Overrides, apply_overrides
 from sqlstream.project.settings import Settings
 from sqlstream.project.templates import RESOURCE_RULES, render_mapping
 from sqlstream.project.validate import Path, is_template, validate_node
@@ -27,9 +27,13 @@ RESOURCE_FOLDERS = ("sources", "sinks", "models", "seeds")
 
 @dataclass(frozen=True)
 class Resources:
-    """The validated files with their nodes, by the path of the file; `complete` says that none was left out."""
+    """The validated files with their nodes, by the path of the file; `complete` says that none was left out.
+
+    `written` are the same nodes before Jinja was rendered and the target's overrides were laid over them.
+    """
 
     documents: Mapping[str, tuple[ResourceDocument, YamlMapping]]
+    written: Mapping[str, YamlMapping]
     complete: bool
 
 
@@ -39,18 +43,22 @@ def load_resources(files: ProjectFiles, settings: Settings | None, findings: lis
     Without settings the Jinja in them stays unrendered, and values that hold Jinja are not judged.
     """
     documents: dict[str, tuple[ResourceDocument, YamlMapping]] = {}
+    written: dict[str, YamlMapping] = {}
     paths = _resource_paths(files, findings)
     for path in paths:
         loaded = _load(files, path, settings, findings)
         if loaded is not None:
-            documents[path] = loaded
-    return Resources(documents, complete=len(documents) == len(paths))
+            document, node, written[path] = loaded
+            documents[path] = (document, node)
+    return Resources(documents, written, complete=len(documents) == len(paths))
 
 
 def overrides_of(settings: Settings) -> Overrides:
     """Returns what the target in use lays over sources and sinks."""
     name = settings.target.name
-    return Overrides(settings.section("targets", name, "sources"), settings.section("targets", name, "sinks"))
+    sources = settings.section("targets", name, "sources")
+    sinks = settings.section("targets", name, "sinks")
+    return Overrides(sources, sinks) if sources.entries or sinks.entries else NO_OVERRIDES
 
 
 class Names:
@@ -102,17 +110,20 @@ def _resource_paths(files: ProjectFiles, findings: list[Finding]) -> list[str]:
 
 def _load(
     files: ProjectFiles, path: str, settings: Settings | None, findings: list[Finding]
-) -> tuple[ResourceDocument, YamlMapping] | None:
+) -> tuple[ResourceDocument, YamlMapping, YamlMapping] | None:
+    """The document, its node, and the node as it is written."""
     try:
         text = files.read_text(path)
-        node = parse_yaml(text, path)
+        parsed = parse_yaml(text, path)
     except FindingsError as error:
         findings.extend(error.findings)
         return None
-    if settings is not None:
-        node = apply_overrides(node, overrides_of(settings))
+    overrides = overrides_of(settings) if settings is not None else NO_OVERRIDES
+    node = apply_overrides(parsed, overrides) if overrides != NO_OVERRIDES else parsed
     # A file without Jinja is the common case, and rendering it would walk all of its nodes for nothing.
     render = settings.render if settings and is_template(text) else None
-    node = render_mapping(node, render, RESOURCE_RULES, findings)
-    document = validate_node(ResourceDocument, node, findings)
-    return (document, node) if document is not None else None
+    rendered = render_mapping(node, render, RESOURCE_RULES, findings)
+    as_it_is = node is parsed and render is None
+    written = rendered if as_it_is else render_mapping(parsed, None, RESOURCE_RULES, findings)
+    document = validate_node(ResourceDocument, rendered, findings)
+    return (document, rendered, written) if document is not None else None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, location_at
+from sqlstream.project.checksum import checksum
 from sqlstream.project.config import SeedConfig, check_patch, combine_patches
 from sqlstream.project.csv_text import CsvText
 from sqlstream.project.files import ProjectFiles
@@ -17,6 +18,7 @@ from sqlstream.project.models import file_name, folders_of
 from sqlstream.project.properties import Properties
 from sqlstream.project.seed_checks import SeedCheck, check_columns, check_file_name, check_types
 from sqlstream.project.values import Seed
+from sqlstream.project.written import written_config
 
 
 def load_seeds(
@@ -53,15 +55,18 @@ def find_values(root: Path, seed: Seed, cells: Iterable[tuple[int, int]]) -> lis
 
 def _build_seed(path: str, folders: FolderConfig, properties: Properties | None) -> Seed:
     patches = [*folders.patches_for(folders_of(path), file_name(path)), properties.config if properties else {}]
-    columns = properties.columns if properties else ()
+    typed = tuple(column for column in properties.columns if column.data_type is not None) if properties else ()
+    written = [*folders.written_for(folders_of(path), file_name(path)), properties.written if properties else {}]
+    types = [[column.name, column.data_type] for column in typed]
     return Seed(
         name=file_name(path),
         path=path,
         description=properties.description if properties else "",
-        columns=tuple(column for column in columns if column.data_type is not None),
+        columns=typed,
         config=combine_patches(patches),
         location=Location(path),
         properties_location=properties.location if properties else None,
+        written={**written_config(*written), **({"columns": types} if types else {})},
     )
 
 
@@ -87,4 +92,5 @@ def _with_header(files: ProjectFiles, seed: Seed, findings: list[Finding], confi
     if header is None:
         return seed
     check_columns(seed, header, findings)
-    return replace(seed, header=header)
+    # with Unix line ends, since those of a checkout depend on the machine
+    return replace(seed, header=header, checksum=checksum(text.replace("\r\n", "\n")))

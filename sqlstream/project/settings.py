@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlstream.errors import Finding, FindingsError
@@ -14,7 +14,7 @@ from sqlstream.project.templates import PROJECT_RULES, TARGET_RULES, Rules, rend
 from sqlstream.project.validate import is_template, validate_node
 from sqlstream.project.values import MakeRenderYaml, RenderYaml, Target
 from sqlstream.project.version import check_version
-from sqlstream.project.yaml import YamlMapping, YamlNode, YamlSequence, locate, parse_yaml, plain
+from sqlstream.project.yaml import YamlMapping, YamlNode, YamlSequence, follow, locate, parse_yaml, plain
 from sqlstream.version import __version__
 
 _RENDERED_LATER = ("models", "seeds", "targets")
@@ -23,10 +23,13 @@ _RENDERED_LATER = ("models", "seeds", "targets")
 
 @dataclass(frozen=True)
 class Settings:
-    """What project.yml says: `node` is the file with the target in use rendered, `vars` the effective variables."""
+    """What project.yml says: `node` is the file with the target in use rendered, `written` the file before that, and
+    `vars` are the effective variables.
+    """
 
     document: ProjectDocument
     node: YamlMapping
+    written: YamlMapping
     target: Target
     target_names: tuple[str, ...]
     vars: Mapping[str, object]
@@ -34,10 +37,16 @@ class Settings:
 
     def section(self, *path: str) -> YamlMapping:
         """Returns the mapping at a path of keys, empty where there is none."""
-        node: YamlNode | None = self.node
-        for key in path:
-            node = node.get(key) if isinstance(node, YamlMapping) else None
-        return node if isinstance(node, YamlMapping) else YamlMapping((), locate(self.node, path))
+        return _section(self.node, path)
+
+    @property
+    def written_vars(self) -> Mapping[str, object]:
+        """The variables of the file itself, without those of a target, with Jinja unrendered."""
+        return _vars_of(self.written)
+
+    def written_section(self, *path: str) -> YamlMapping:
+        """Returns what `section` does, with Jinja unrendered."""
+        return _section(self.written, path)
 
 
 def load_settings(
@@ -48,8 +57,8 @@ def load_settings(
     findings: list[Finding],
 ) -> Settings | None:
     """Returns the settings, or None after adding to `findings` why there are none."""
-    node = _read(files, findings)
-    if node is None:
+    written = node = _read(files, findings)
+    if written is None or node is None:
         return None
     known = len(findings)
     # All targets are checked here, before rendering; the rest of the function needs a file that has its form.
@@ -62,32 +71,47 @@ def load_settings(
     if name is None:
         return None
     variables = {**_vars_of(node), **_target_vars(node, name, first, findings), **cli_vars}
-    return _finish(node, name, variables, make_render(variables, name), findings)
+    return _finish(node, written, name, variables, make_render(variables, name), findings)
 
 
 def _finish(
-    node: YamlMapping, name: str, variables: Mapping[str, object], render: RenderYaml, findings: list[Finding]
+    node: YamlMapping,
+    written: YamlMapping,
+    name: str,
+    variables: Mapping[str, object],
+    render: RenderYaml,
+    findings: list[Finding],
 ) -> Settings | None:
     """Renders what may use the target's name and variables, and validates the whole file again."""
     known = len(findings)
+    finished = _render_target(node, name, render, findings)
+    document = validate_node(ProjectDocument, _without_other_targets(finished, name), findings)
+    if document is None or len(findings) > known:
+        return None
+    chosen = build_target(name, document, finished, findings)
+    problem = document.require_sqlstream and check_version(
+        document.require_sqlstream, __version__, locate(finished, ("require_sqlstream",))
+    )
+    if problem:
+        findings.append(problem)
+    findings.extend(wrong_rules(finished))
+    return Settings(document, finished, written, chosen, target_names(finished), variables, render)
+
+
+def _render_target(node: YamlMapping, name: str, render: RenderYaml, findings: list[Finding]) -> YamlMapping:
+    """Returns project.yml with what may use the target's name and variables rendered."""
     for section in ("models", "seeds"):
         node = _replace(node, (section,), lambda part: render_node(part, render, {}, findings))
-    node = _replace(
+    return _replace(
         node,
         ("targets", name),
         lambda part: _render_parts(part, render, TARGET_RULES, findings, leave=("vars",)),
     )
-    document = validate_node(ProjectDocument, _without_other_targets(node, name), findings)
-    if document is None or len(findings) > known:
-        return None
-    chosen = build_target(name, document, node, findings)
-    problem = document.require_sqlstream and check_version(
-        document.require_sqlstream, __version__, locate(node, ("require_sqlstream",))
-    )
-    if problem:
-        findings.append(problem)
-    findings.extend(wrong_rules(node))
-    return Settings(document, node, chosen, target_names(node), variables, render)
+
+
+def _section(root: YamlMapping, path: Sequence[str]) -> YamlMapping:
+    node = follow(root, path)
+    return node if isinstance(node, YamlMapping) else YamlMapping((), locate(root, path))
 
 
 def _read(files: ProjectFiles, findings: list[Finding]) -> YamlMapping | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlstream.errors import Finding
 from sqlstream.project.documents import SinkDocument
 from sqlstream.project.resources import Names, Resources, places_of
 from sqlstream.project.validate import Path
 from sqlstream.project.values import Located, Sink
+from sqlstream.project.written import written_keys
 from sqlstream.project.yaml import YamlMapping, locate
 
 
@@ -14,9 +17,10 @@ def build_sinks(resources: Resources, findings: list[Finding]) -> tuple[Sink, ..
     """Returns all sinks in the order of their names."""
     names = Names("sinks")
     sinks: list[Sink] = []
-    for document, node in resources.documents.values():
+    for file, (document, node) in resources.documents.items():
         for index, sink in enumerate(document.sinks):
-            built = _build_sink(sink, node, ("sinks", index))
+            path: Path = ("sinks", index)
+            built = replace(_build_sink(sink, node, path), written=written_keys(resources.written[file], path))
             if names.add(built.name, built.location, findings):
                 sinks.append(built)
     return tuple(sorted(sinks, key=lambda sink: sink.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
@@ -13,6 +14,7 @@ from sqlstream.project.schema import build_columns, build_schema
 from sqlstream.project.validate import Path
 from sqlstream.project.values import SourceTable, Watermark
 from sqlstream.project.wording import quoted
+from sqlstream.project.written import written_table
 from sqlstream.project.yaml import YamlMapping, locate
 
 
@@ -20,11 +22,12 @@ def build_sources(resources: Resources, files: ProjectFiles, findings: list[Find
     """Returns all source tables in the order of their names; a source may be spread over files, as in dbt."""
     names = Names("source tables")
     tables: list[SourceTable] = []
-    for document, node in resources.documents.values():
+    for file, (document, node) in resources.documents.items():
         for index, source in enumerate(document.sources):
             for table_index, table in enumerate(source.tables):
                 path: Path = ("sources", index, "tables", table_index)
                 built = _build_table(source, table, node, path, files, findings)
+                built = replace(built, written=written_table(resources.written[file], path, built.schema))
                 if _has_format(built, findings) and names.add(built.full_name, built.location, findings):
                     tables.append(built)
     return tuple(sorted(tables, key=lambda table: (table.source, table.name)))

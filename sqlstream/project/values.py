@@ -6,9 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sqlstream.location import Location
+
+if TYPE_CHECKING:  # the reader of YAML itself uses the values of this module
+    from sqlstream.project.yaml import YamlNode
 
 SECRET_PREFIX = "SQLSTREAM_SECRET_"  # noqa: S105 - the prefix of names, no secret
 """Environment variables with this prefix may be read only in option values; they stay references."""
@@ -110,6 +113,7 @@ class SourceTable:
     """One table of a source, a stream (`mode` "stream") or static (`mode` "batch").
 
     `places` gives the location of each key that the YAML sets (`format`, `path`, `schema`, `options`, `options.x`).
+    `written` are the keys that say how it is read, as the files have them: Jinja unrendered, no target's overrides.
     """
 
     source: str
@@ -126,6 +130,7 @@ class SourceTable:
     meta: Mapping[str, object]
     location: Location
     places: Mapping[str, Location] = field(default_factory=dict)
+    written: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def full_name(self) -> str:
@@ -136,7 +141,7 @@ class SourceTable:
 @dataclass(frozen=True)
 class Sink:
     """A declared output. `path` and `options` may hold Jinja over `model`, so they are rendered per model later;
-    `places` as in `SourceTable`.
+    `places` and `written` as in `SourceTable`.
     """
 
     name: str
@@ -149,11 +154,15 @@ class Sink:
     meta: Mapping[str, object]
     location: Location
     places: Mapping[str, Location] = field(default_factory=dict)
+    written: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Seed:
-    """A CSV file in seeds/; `columns` are those whose type the properties declare, `header` the names of all."""
+    """A CSV file in seeds/; `columns` are those whose type the properties declare, `header` the names of all.
+
+    `checksum` is that of the file's text; `written` is the configuration as the files have it, Jinja unrendered.
+    """
 
     name: str
     path: str
@@ -163,6 +172,8 @@ class Seed:
     location: Location
     properties_location: Location | None = None
     header: tuple[str, ...] = ()
+    checksum: str = ""
+    written: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def delimiter(self) -> str:
@@ -176,7 +187,8 @@ class ModelFile:
     """A file under models/: its text, and what YAML says of it.
 
     `folders` are the folders below models/, outermost first. `configs` are the patches from YAML in ascending
-    precedence: project.yml's folders from the outermost inwards, then the properties file.
+    precedence: project.yml's folders from the outermost inwards, then the properties file. `written` is what they make
+    together before their Jinja is rendered.
     """
 
     name: str
@@ -187,6 +199,7 @@ class ModelFile:
     columns: tuple[Column, ...]
     configs: tuple[ConfigPatch, ...]
     properties_location: Location | None = None
+    written: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def location(self) -> Location:
@@ -203,11 +216,26 @@ class MacroFile:
 
 
 @dataclass(frozen=True)
+class Selector:
+    """A named selection of selectors.yml; `is_default` says whether it holds where nothing else is selected.
+
+    `definition` is the node that says what it takes; the compiler, which knows the criteria, reads it.
+    """
+
+    name: str
+    description: str
+    is_default: bool
+    definition: YamlNode
+    location: Location
+
+
+@dataclass(frozen=True)
 class Project:
     """A whole project, as its files say it. Tuples are in the order of their names (macros: of their paths).
 
-    `vars` are the effective ones: project.yml's, then the target's, then the command line's. `rules` are what warnings
-    are lowered to, `info` or `ignore`, by code.
+    `vars` are the effective ones: project.yml's, then the target's, then the command line's. `written_vars` are
+    project.yml's alone, their Jinja unrendered. `rules` are what warnings are lowered to, `info` or `ignore`, by code.
+    `selectors` are in the order of the file.
     """
 
     root: Path
@@ -222,6 +250,8 @@ class Project:
     models: tuple[ModelFile, ...]
     macros: tuple[MacroFile, ...]
     rules: Mapping[str, str] = field(default_factory=dict)
+    written_vars: Mapping[str, object] = field(default_factory=dict)
+    selectors: tuple[Selector, ...] = ()
 
 
 class RenderYaml(Protocol):

@@ -21,6 +21,8 @@ from sqlstream.project.documents import (
     ProjectDocument,
     ResourceDocument,
     SeedProperties,
+    SelectorDocument,
+    SelectorsDocument,
     SinkDocument,
     SourceDocument,
     TableDocument,
@@ -44,6 +46,8 @@ HEADINGS: dict[type[Document], str] = {
     ModelConfig: "Configuration of models",
     SeedProperties: "Properties of seeds",
     SeedConfig: "Configuration of seeds",
+    SelectorsDocument: "selectors.yml",
+    SelectorDocument: "Selectors",
 }
 """Every document, and the heading under which the page has its table."""
 

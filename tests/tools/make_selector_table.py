@@ -16,7 +16,7 @@ model in a folder: a wildcard was held against the whole dotted name only, never
 One thing is not as in a plain dbt project. dbt reads no YAML at a project's root, so `sources.yml` is read from a
 folder of its own, and its tables are then given the path `sources.yml` in dbt's manifest.
 
-Not in the table: `state:` and `sink:`, and dbt's methods for things that sqlstream does not have (tests, exposures,
+Not in the table: `state:` and selectors.yml (see make_selector_definitions.py), `sink:`, and dbt's methods for things that sqlstream does not have (tests, exposures,
 metrics, groups, access, versions).
 """
 
@@ -299,27 +299,31 @@ def dbt_project(project: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def generate(folder: Path) -> None:
-    """Writes the dbt project of the sqlstream project into an empty folder."""
-    shutil.copytree(PROJECT / "models", folder / "models")
-    shutil.copytree(PROJECT / "seeds", folder / "seeds")
+def generate(folder: Path, source: Path = PROJECT) -> None:
+    """Writes the dbt project of the sqlstream project `source` into an empty folder."""
+    for part in ("models", "seeds", "macros"):
+        if (source / part).is_dir():
+            shutil.copytree(source / part, folder / part)
     for path in (folder / "models").rglob("*.yml"):
         write_yaml(path, dbt_properties(read_yaml(path)))
-    sources = dbt_properties(read_yaml(PROJECT / "sources.yml"))
+    sources = dbt_properties(read_yaml(source / "sources.yml"))
     write_yaml(folder / ROOT_SOURCES / "sources.yml", sources)
     write_yaml(folder / "sources.yml", sources)
-    project = dbt_project(read_yaml(PROJECT / "project.yml"))
+    project = dbt_project(read_yaml(source / "project.yml"))
     write_yaml(folder / "dbt_project.yml", project)
     output = {"type": "duckdb", "path": ":memory:"}
     write_yaml(folder / "profiles.yml", {project["name"]: {"target": "local", "outputs": {"local": output}}})
 
 
-def parse() -> Manifest:
+def parse(*arguments: str) -> Manifest:
     """Returns dbt's manifest of the project in the working directory, with the root's sources at the root.
+
+    With `--target-path` among `arguments` it is also written there, as dbt makes it.
 
     Raises: SystemExit where dbt cannot parse it.
     """
-    result = dbtRunner().invoke([*QUIET, *OFFLINE, "parse"])
+    quiet = [flag for flag in OFFLINE if not (arguments and flag == "--no-write-json")]
+    result = dbtRunner().invoke([*QUIET, *quiet, "parse", *arguments])
     if not isinstance(result.result, Manifest):
         message = f"dbt cannot parse the project: {result.exception}"
         raise SystemExit(message)
@@ -334,9 +338,9 @@ def short_id(unique_id: str) -> str:
     return f"{kind}.{name}"
 
 
-def outcome(manifest: Manifest, case: Case) -> dict[str, Any]:
-    """Returns what dbt makes of a case: its sorted nodes, or that dbt refuses the selection."""
-    command = [*QUIET, *OFFLINE, "ls", "--output", "json", "--output-keys", "unique_id", *case.arguments()]
+def outcome(manifest: Manifest, case: Case, *arguments: str) -> dict[str, Any]:
+    """Returns what dbt makes of a case and of further arguments: its sorted nodes, or that dbt refuses the selection."""
+    command = [*QUIET, *OFFLINE, "ls", "--output", "json", "--output-keys", "unique_id", *case.arguments(), *arguments]
     result = dbtRunner(manifest=manifest).invoke(command)
     if not result.success:
         return {"error": True}

@@ -14,7 +14,7 @@ def test_the_generated_project_compiles_without_findings(tmp_path: Path) -> None
     """Chains of ten, each reaching its sink, and not a warning; the last chain may be shorter."""
     write_sqlstream_project(tmp_path, 2 * CHAIN + 4)
     compiled = compile_models(ProjectRequest(tmp_path))
-    assert compiled.warnings == ()
+    assert compiled.findings == ()
     assert len(compiled.models) == 2 * CHAIN + 4
     assert sum(model.output is not None for model in compiled.models) == len(chains(2 * CHAIN + 4)) == 3
     assert all(compiled.loaded.compiled.columns.values())
@@ -28,5 +28,5 @@ def test_an_edit_changes_one_model(tmp_path: Path) -> None:
         edit_a_model(tmp_path, CHAIN, edition)
         edited = {path.name: path.read_text() for path in (tmp_path / "models").rglob("*.sql")}
         assert sum(edited[name] != texts[name] for name in texts) == 1
-        assert compile_models(ProjectRequest(tmp_path)).warnings == ()
+        assert compile_models(ProjectRequest(tmp_path)).findings == ()
         texts = edited

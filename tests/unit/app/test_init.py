@@ -36,6 +36,7 @@ FILES = {
     "project.yml",
     "schemas/project.schema.json",
     "schemas/resources.schema.json",
+    "schemas/selectors.schema.json",
     "seeds/_shops.yml",
     "seeds/shops.csv",
     "sinks.yml",
@@ -170,7 +171,7 @@ def test_what_the_file_system_refuses_is_a_usage_error(tmp_path: Path, trouble: 
     assert not (tmp_path / "nowhere").exists()
 
 
-@pytest.mark.parametrize("name", ["project.schema.json", "resources.schema.json"])
+@pytest.mark.parametrize("name", ["project.schema.json", "resources.schema.json", "selectors.schema.json"])
 def test_schemas_are_valid_and_those_of_the_installed_version(project: Path, name: str) -> None:
     """Each file in schemas/ is a JSON Schema, made from the pydantic models."""
     schema = json.loads((project / "schemas" / name).read_text())

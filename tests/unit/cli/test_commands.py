@@ -276,3 +276,79 @@ def test_the_public_names_are_as_documented() -> None:
     assert sqlstream.__all__ == sorted(sqlstream.__all__)
     assert len(sqlstream.__all__) <= 12
     assert all(hasattr(sqlstream, name) for name in sqlstream.__all__)
+
+
+@pytest.fixture
+def saved(project: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """The manifest of the project as it is; one model of it has changed since."""
+    assert exit_code("compile", "-q") == 0
+    path = (project / "target/manifest.json").rename(project / "saved.json")
+    model = project / "models/devices/device_windows.sql"
+    model.write_text(model.read_text().replace("10 minutes", "20 minutes"))
+    capsys.readouterr()
+    return path
+
+
+def test_what_has_changed_is_listed_by_option_and_by_environment(
+    saved: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--state and SQLSTREAM_STATE take the file; a name is printed a line, and none where nothing has changed."""
+    assert exit_code("ls", "-s", "state:modified", "--state", str(saved)) == 0
+    assert capsys.readouterr().out == "examples.devices.device_windows\n"
+    monkeypatch.setenv("SQLSTREAM_STATE", str(saved))
+
+    assert exit_code("ls", "-s", "state:new") == 0
+
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "warning: [empty-selection]" in printed.err
+
+
+def test_a_run_of_what_has_changed_ends_well_where_nothing_has(
+    saved: Path, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No Spark is started for it, and its results say that it succeeded."""
+    assert exit_code("run", "-s", "state:new+", "--state", str(saved)) == 0
+
+    assert "TOTAL=0" in capsys.readouterr().out
+    assert json.loads((project / "target/run_results.json").read_text())["status"] == "success"
+
+
+def test_types_are_chosen_and_left_out(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In both spellings of the options, and from the environment."""
+    assert exit_code("ls", "--exclude-resource-type", "model", "--exclude-resource-types", "source") == 0
+    seeds = capsys.readouterr().out
+    monkeypatch.setenv("SQLSTREAM_EXCLUDE_RESOURCE_TYPES", "model source")
+    assert exit_code("ls") == 0
+
+    assert capsys.readouterr().out == seeds
+    assert seeds.count("\n") == 1
+
+
+def test_a_selector_is_taken_by_its_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By every command that selects."""
+    (project / "selectors.yml").write_text("selectors: [{name: small, definition: device_windows}]\n")
+
+    assert exit_code("ls", "--selector", "small") == 0
+    assert capsys.readouterr().out == "examples.devices.device_windows\n"
+    assert exit_code("compile", "--selector", "small") == 0
+    assert "WATERMARK" in capsys.readouterr().out
+    assert exit_code("run", "--selector", "smal") == 1
+    assert "did you mean `small`?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ls", "--selector", "a", "--select", "b"),
+        ("compile", "--selector", "a", "--exclude", "b"),
+        ("run", "--selector", ""),
+        ("ls", "-s", "state:modified"),
+        ("ls", "--state", "nowhere"),
+    ],
+)
+def test_a_selection_that_contradicts_itself_is_bad_usage(project: Path, arguments: tuple[str, ...]) -> None:
+    """Two selections at once, an empty name, and a state that is not there."""
+    assert exit_code(*arguments) == 2

@@ -185,7 +185,8 @@ def test_parents_that_are_not_in_the_graph_are_passed_over() -> None:
         ("tags:core", ("tag",)),
         ("Source:aws", ("source",)),
         ("qqq:core", ()),
-        ("state:modified", ()),
+        ("state:modifed", ("state:modified",)),
+        ("selecter:nightly", ("selector",)),
         ("resource_type:models", ("model",)),
         ("/models/shop", ("models/shop",)),
         ("@orders+", ("orders+",)),
@@ -231,7 +232,7 @@ def test_an_error_names_the_criterion_and_what_may_have_been_meant(selector: str
 )
 def test_what_finds_nothing_is_given_with_its_nearest_names(selector: str, nearest: str) -> None:
     """The best correction is of the kind that the criterion's method looks for, and finds something itself."""
-    ((criterion, corrections),) = unmatched_criteria(GRAPH, [f"orders {selector} tag:core"])
+    ((criterion, corrections, *_),) = unmatched_criteria(GRAPH, [f"orders {selector} tag:core"])
     assert (criterion, corrections[0]) == (selector, nearest)
     assert unmatched_criteria(GRAPH, list(corrections)) == ()
 
@@ -239,7 +240,7 @@ def test_what_finds_nothing_is_given_with_its_nearest_names(selector: str, neare
 def test_each_unmatched_criterion_is_given_once_and_in_order() -> None:
     """Criteria of unions and intersections count each by itself; spaces make no criterion."""
     found = unmatched_criteria(GRAPH, ["orders,qqq  zzz", " qqq ", "tag:core,tag:security"])
-    assert found == (("qqq", ()), ("zzz", ()))
+    assert [unmatched.text for unmatched in found] == ["qqq", "zzz"]
 
 
 def test_a_criterion_that_cannot_be_read_is_an_error_among_the_unmatched_too() -> None:

@@ -6,7 +6,7 @@ import json
 
 from pydantic import BaseModel
 
-from sqlstream.project.documents import ProjectDocument, ResourceDocument
+from sqlstream.project.documents import ProjectDocument, ResourceDocument, SelectorsDocument
 from sqlstream.project.jsonschema import json_schemas
 
 
@@ -28,8 +28,10 @@ def _parts(annotation: object) -> list[type[BaseModel]]:
 def test_every_key_is_described() -> None:
     """The documentation and the editors' hints come from the fields' descriptions, so each has one."""
     seen: set[type[BaseModel]] = set()
-    documents = _documents(ProjectDocument, seen) | _documents(ResourceDocument, seen)
-    assert len(documents) == 12
+    documents = (
+        _documents(ProjectDocument, seen) | _documents(ResourceDocument, seen) | _documents(SelectorsDocument, seen)
+    )
+    assert len(documents) == 14
     missing = [
         (model, name) for model in documents for name, field in model.model_fields.items() if not field.description
     ]
@@ -37,9 +39,9 @@ def test_every_key_is_described() -> None:
 
 
 def test_schemas_are_json_and_refer_to_what_they_hold() -> None:
-    """Both schemas are plain JSON, and each reference has its definition."""
+    """All schemas are plain JSON, and each reference has its definition."""
     schemas = json_schemas()
-    assert set(schemas) == {"project.schema.json", "resources.schema.json"}
+    assert set(schemas) == {"project.schema.json", "resources.schema.json", "selectors.schema.json"}
     for schema in schemas.values():
         text = json.dumps(schema)
         references = {part.split('"')[0] for part in text.split('"$ref": "#/definitions/')[1:]}

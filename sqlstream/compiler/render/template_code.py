@@ -1,0 +1,79 @@
+"""A template's text taken apart, without running it: what it says itself, and the Jinja between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jinja2 import Environment, TemplateSyntaxError
+from jinja2.lexer import Lexer
+
+_LEXER = Lexer(Environment(keep_trailing_newline=True))  # noqa: S701 - it reads tokens, and renders nothing
+_BEGINNINGS = {"variable_begin": True, "block_begin": False}
+_ENDS = ("variable_end", "block_end")
+_QUOTES = "'\""
+
+
+@dataclass(frozen=True)
+class Code:
+    """One `{{ ... }}` (`is_output`) or `{% ... %}`.
+
+    `tokens` are its names, numbers, signs and strings in order, strings in one kind of quotes; blanks are none.
+    """
+
+    is_output: bool
+    tokens: tuple[str, ...]
+
+    def __str__(self) -> str:
+        opening, closing = ("{{", "}}") if self.is_output else ("{%", "%}")
+        return " ".join((opening, *self.tokens, closing))
+
+
+Piece = str | Code
+"""Text, or the Jinja that stands between two texts."""
+
+
+def split_template(text: str) -> tuple[Piece, ...]:
+    """Returns the pieces of a template in order, without its Jinja comments.
+
+    What `-` strips is no part of any text, and neither are the tags of `raw`. A template that cannot be read is one
+    text, as written.
+    """
+    try:
+        return tuple(_pieces(text))
+    except (TemplateSyntaxError, _UnclosedError):
+        return (text,)
+
+
+def string_of(token: str) -> str | None:
+    """Returns the text that a token of `Code` is, None for one that is no string."""
+    return token[1:] if token.startswith("'") else None
+
+
+class _UnclosedError(ValueError):
+    """A tag has no end."""
+
+
+def _pieces(text: str) -> Iterator[Piece]:
+    said: list[str] = []
+    tokens: list[str] = []
+    is_output = is_open = False
+    for _, kind, value in _LEXER.tokeniter(text, None):
+        if kind == "data":
+            said.append(value)
+        elif kind in _BEGINNINGS:
+            is_output, tokens, is_open = _BEGINNINGS[kind], [], True
+        elif kind in _ENDS:
+            yield "".join(said)
+            said, is_open = [], False
+            yield Code(is_output, tuple(tokens))
+        elif kind in ("name", "operator", "integer", "float", "string"):
+            tokens.append(_string(value) if kind == "string" else value)
+    if is_open:
+        raise _UnclosedError
+    yield "".join(said)
+
+
+def _string(quoted: str) -> str:
+    """A string as a quote and its text, so that both kinds of quotes give the same."""
+    return "'" + quoted[1:-1].encode("ascii", "backslashreplace").decode("unicode-escape")
