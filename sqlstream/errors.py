@@ -14,7 +14,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from sqlstream.location import Location
+from sqlstream.location import Location, printable
+
+LONGEST_LINE = 1_000
+"""Characters of a line of a finding: what a person still reads."""
 
 
 class Severity(StrEnum):
@@ -27,7 +30,8 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One located problem, printed as three lines: where and what, why, and how to fix it.
+    """One located problem, printed as three lines: where and what, why, and how to fix it. Whatever names the texts
+    quote, each of the three is one printable line of at most `LONGEST_LINE` characters.
 
     `calls` are the model's lines that led to `location` where that lies in a macro, outermost first.
     """
@@ -39,6 +43,12 @@ class Finding:
     location: Location | None = None
     severity: Severity = Severity.ERROR
     calls: tuple[Location, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("message", "why", "fix"):
+            text = printable(getattr(self, name))
+            shown = text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE] + "…"
+            object.__setattr__(self, name, shown)
 
     @property
     def head(self) -> str:

@@ -6,6 +6,13 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 
+def printable(text: str) -> str:
+    """Returns `text` on one line: a blank stands for each character that has no shape, such as a line end, a terminal's
+    control character or a mark that turns the direction of writing.
+    """
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
+
+
 @dataclass(frozen=True, order=True)
 class Location:
     """A place in a file: `path` is posix and relative to the project's root; `line` and `column` start at 1."""
@@ -15,7 +22,7 @@ class Location:
     column: int = 1
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}:{self.column}"
+        return f"{printable(self.path)}:{self.line}:{self.column}"
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,12 @@ class SourceMap:
 
 
 def location_at(path: str, text: str, offset: int) -> Location:
-    """Returns the location of the character at `offset` of `text`, the whole content of `path`."""
+    """Returns the location of the character at `offset` of `text`, the whole content of `path`.
+
+    A line ends as editors have it: with a newline, a carriage return, or both.
+    """
     before = text[:offset]
-    return Location(path, before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
+    if "\r" in before:
+        before = before[:-1] if text[offset - 1 : offset + 1] == "\r\n" else before
+        before = before.replace("\r\n", "\n").replace("\r", "\n")
+    return Location(path, before.count("\n") + 1, len(before) - before.rfind("\n"))

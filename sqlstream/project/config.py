@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
@@ -95,19 +96,28 @@ def merge_configs(patches: Sequence[ConfigPatch]) -> MergedConfig:
     """
     combined = combine_patches(patches)
     places = {key: located.location for key, located in combined.items()}
-    findings = check_patch(combined)
-    config = None if findings else ModelConfig.model_validate({key: item.value for key, item in combined.items()})
-    return MergedConfig(config, places, findings)
+    try:
+        config = ModelConfig.model_validate({key: item.value for key, item in combined.items()})
+    except ValidationError as error:
+        return MergedConfig(None, places, _findings(error.errors(include_url=False), combined, ModelConfig))
+    return MergedConfig(config, places, ())
 
 
 def check_patch(patch: ConfigPatch, model: type[Document] = ModelConfig) -> tuple[Finding, ...]:
-    """Returns what is wrong with the keys and values that one place sets, each at its own location."""
+    """Returns what is wrong with the keys and values that one place of YAML sets, each at its own location.
+
+    A value that is a template still could not be rendered, which is a finding already.
+    """
     try:
         model.model_validate({key: located.value for key, located in patch.items()})
     except ValidationError as error:
         problems = [problem for problem in error.errors(include_url=False) if not is_template(problem["input"])]
-        return tuple(to_finding(model, problem, lambda path, _: _place_in(patch, path)) for problem in problems)
+        return _findings(problems, patch, model)
     return ()
+
+
+def _findings(problems: Iterable[ErrorDetails], patch: ConfigPatch, model: type[Document]) -> tuple[Finding, ...]:
+    return tuple(to_finding(model, problem, lambda path, _: _place_in(patch, path)) for problem in problems)
 
 
 def combine_patches(patches: Iterable[ConfigPatch]) -> ConfigPatch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sqlstream.location import printable
 from sqlstream.project.values import SecretText
 
 LONGEST_NAME = 80
@@ -47,4 +48,4 @@ def given(value: object) -> str:
 
 def _shortened(text: str) -> str:
     cut = text if len(text) <= LONGEST_NAME else text[:LONGEST_NAME] + "…"
-    return "".join(letter if letter.isprintable() else " " for letter in cut)
+    return printable(cut)

@@ -28,6 +28,15 @@ def test_an_error_says_each_finding_on_its_own() -> None:
     assert str(error) == ("models/b.sql:3:2: [unknown-ref] no model `a`; warning: [java-missing] none was found")
 
 
+def test_whatever_a_finding_quotes_it_is_three_lines() -> None:
+    """Line ends, a terminal's codes and names without end are taken out of each of its texts."""
+    finding = Finding("unknown-ref", "no `a\r\nb`", "\x1b[31m\u202e", "x" * 5000, Location("a\nb.sql"))
+
+    assert (finding.message, finding.why) == ("no `a  b`", " [31m ")
+    assert len(finding.fix) < 1100
+    assert finding.head == "a b.sql:1:1: [unknown-ref] no `a  b`"
+
+
 def test_only_errors_stop_a_stage() -> None:
     """A finding is an error unless it says otherwise."""
     assert PLACED.is_error

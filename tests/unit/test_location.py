@@ -57,6 +57,22 @@ def test_the_outermost_place_is_in_the_model() -> None:
     assert SOURCE_MAP.locate(3).outermost == Location(MODEL, 1, 4)
 
 
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_a_line_ends_as_editors_have_it(line_end: str) -> None:
+    """A newline, a carriage return or both end a line; between the two of a pair is the end of the line."""
+    text = line_end.join(("ab", "", "cd"))
+    assert location_at("a.csv", text, text.index("d")) == Location("a.csv", 3, 2)
+    assert location_at("a.csv", text, 2) == Location("a.csv", 1, 3)
+    assert location_at("a.csv", text, 1 + len(line_end)) == Location(
+        "a.csv", 1, len(line_end) + 2 - (line_end == "\r\n")
+    )
+
+
+def test_a_location_is_one_printable_line() -> None:
+    """A file's name cannot break the line, nor send a terminal its codes."""
+    assert str(Location("models/a\nb\x1b[2J\u202e.sql")) == "models/a b [2J .sql:1:1"
+
+
 @pytest.mark.parametrize(("offset", "line", "column"), [(0, 1, 1), (2, 1, 3), (3, 2, 1), (4, 3, 1), (6, 3, 3)], ids=str)
 def test_an_offset_in_a_file_has_a_line_and_a_column(offset: int, line: int, column: int) -> None:
     """A line break belongs to the line it ends; the end of the text is a place too."""

@@ -196,6 +196,8 @@ class TemplateEnvironment(SandboxedEnvironment):
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """Returns `obj[argument]`, as the sandbox allows it."""
+        if isinstance(argument, Undefined):
+            str(argument)  # raises what says so
         return super().getitem(obj, argument if isinstance(argument, int) else self.operand(argument, "[]"))
 
     def call_at(self, context: Context, offset: int, function: Any, /, *args: Any, **named: Any) -> Any:

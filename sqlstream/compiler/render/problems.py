@@ -46,6 +46,10 @@ class LocatedUndefined(StrictUndefined):
 
         self._undefined_exception = use  # type: ignore[assignment] # Jinja calls it to make what it raises
 
+    def __repr__(self) -> str:
+        """Raises: UndefinedUse; the text of a list that holds it would be no SQL."""
+        return str(self)
+
 
 class MacroReturn(Exception):  # noqa: N818 - as above
     """Carries the value of return() out of a macro's body, whatever blocks it stands in."""

@@ -57,17 +57,23 @@ def _events(text: str, path: str) -> Iterator[yaml.Event]:
     try:
         yield from yaml.parse(text, Loader=yaml.CSafeLoader)
     except yaml.MarkedYAMLError as error:
-        raise FindingsError([syntax_problem(error, text, _error_location(error, path))]) from error
+        raise FindingsError([syntax_problem(error, text, _error_location(error, path, text))]) from error
     except yaml.reader.ReaderError as error:
         offset = next((at for at, letter in enumerate(text) if _refused(letter)), 0)
         raise FindingsError([syntax_problem(error, text, location_at(path, text, offset))]) from error
 
 
-def _error_location(error: yaml.MarkedYAMLError, path: str) -> Location:
-    """Returns where the problem is: for a quote or bracket that is never closed, where it was opened."""
+def _error_location(error: yaml.MarkedYAMLError, path: str, text: str) -> Location:
+    """Returns where the problem is: for a quote or bracket that is never closed, where it was opened.
+
+    libyaml ends each text with a line end, and finds what is missing there on the line after it.
+    """
     unclosed = UNCLOSED.search(error.problem or "") is not None
     mark = (error.context_mark if unclosed else None) or error.problem_mark or error.context_mark
-    return Location(path, mark.line + 1, mark.column + 1) if mark else Location(path)
+    if mark is None:
+        return Location(path)
+    end = location_at(path, text, len(text))
+    return min(Location(path, mark.line + 1, mark.column + 1), end)
 
 
 def _refused(letter: str) -> bool:

@@ -63,6 +63,15 @@ def test_wrong_patch_is_a_finding_at_its_place(values: dict[str, Any], code: str
     assert [finding.code for finding in check_patch(patch(**values))] == [code]
 
 
+def test_a_template_is_no_value() -> None:
+    """In a patch of YAML it could not be rendered, which is said elsewhere; a template cannot give one."""
+    values = patch(trigger="{{ every }}")
+    assert check_patch(values) == ()
+    assert [(finding.code, finding.location) for finding in merge_configs([values]).findings] == [
+        ("invalid-value", HIGH)
+    ]
+
+
 def test_seeds_take_fewer_keys() -> None:
     """A seed has no sink."""
     assert [finding.code for finding in check_patch(patch(sink="a"), SeedConfig)] == ["unknown-key"]

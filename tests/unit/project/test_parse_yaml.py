@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,6 +39,7 @@ DEEP_BY_ALIAS = f"a: &a {'[' * 90}{']' * 90}\nb: {'[' * 20}*a{']' * 20}\n"
         ("a: 'b\nc: d\n", ["1:4 yaml-syntax"]),
         ("a: [1, 2\nb: 3\n", ["1:4 yaml-syntax"]),
         ("a: b: c\n", ["1:5 yaml-syntax"]),
+        ("a: 1\nb", ["2:2 yaml-syntax"]),
         ("a: @x\n", ["1:4 yaml-syntax"]),
         ('a: "\\d"\n', ["1:5 yaml-syntax"]),
         ("a: ok\nb: x\x00\n", ["2:5 yaml-syntax"]),
@@ -75,9 +74,14 @@ def test_text_that_cannot_be_read_is_a_finding(text: str, expected: list[str]) -
 
 @given(st.text(alphabet="ab1:-?[]{}!&*<,'\"|>#% \n\t\\", max_size=60))
 def test_no_text_breaks_the_parser(text: str) -> None:
-    """Whatever stands in a file, parsing gives nodes or findings, and the nodes can be read."""
-    with suppress(FindingsError):
+    """Whatever stands in a file, parsing gives nodes, or findings at places that the file has."""
+    try:
         plain(parse_yaml(text, "f.yml"))
+    except FindingsError as error:
+        lines = text.split("\n")
+        for location in (finding.location for finding in error.findings):
+            assert location is not None
+            assert 1 <= location.column <= len(lines[location.line - 1]) + 1
 
 
 def test_duplicate_key_names_both_lines() -> None:

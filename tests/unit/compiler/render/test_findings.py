@@ -45,6 +45,11 @@ UNDEFINED = [
     ("{{ lipsum() }}", "jinja-undefined 1:4"),
     ("{{ loop.index }}", "jinja-undefined 1:4"),
     ("{{ tojson([nope]) }}", "jinja-undefined 1:12"),
+    ("a\n {{ [1][nope] }}", "jinja-undefined 2:9"),
+    ("{{ 'a'[nope] }}", "jinja-undefined 1:8"),
+    ("{{ (1, 2)[[1][5]] }}", "jinja-undefined 1:15"),
+    ("{{ [1, nope] }}", "jinja-undefined 1:8"),
+    ("{{ '%r' % nope }}", "jinja-undefined 1:11"),
 ]
 
 FAILED = [
