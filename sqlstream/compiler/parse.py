@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 from sqlstream.compiler.clauses import at, skip_parentheses
+from sqlstream.compiler.parse_limits import is_bounded
 from sqlstream.compiler.relations import Relation
 from sqlstream.compiler.sql_text import SqlText, read_sql
 from sqlstream.compiler.tokens import SqlTokenError
@@ -66,7 +67,7 @@ def parse_text(text: SqlText) -> ParsedSql:
 
     Pipe syntax is not read: sqlglot makes CTEs of it, whose names and places the text does not have.
     """
-    if any(token.key == "|>" for token in text.tokens):
+    if any(token.key == "|>" for token in text.tokens) or not is_bounded(text.tokens):
         return ParsedSql(None)
     overwriting = _Overwriting(text)
     overwriting.run()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.flow.build import Builder
@@ -11,7 +11,7 @@ from sqlstream.compiler.flow.expressions import Text
 from sqlstream.compiler.flow.inputs import seed_node, source_node
 from sqlstream.compiler.flow.nodes import Node, View
 from sqlstream.compiler.node_ids import seed_id, source_id
-from sqlstream.compiler.parse import parse_sql
+from sqlstream.compiler.parse import ParsedSql, parse_sql
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.project.values import Project, Target
 
@@ -69,5 +69,9 @@ def _knows_functions(target: Target) -> bool:
 def _analyse(model: CompiledModel, views: Mapping[str, Node], *, knows_functions: bool) -> Analysis:
     parsed = parse_sql(model.sql)
     builder = Builder(Text(model.unique_id, model.sql), parsed, knows_functions)
-    node = builder.build(views)
-    return Analysis(node, tuple(dict.fromkeys(builder.problems)), parsed.tree is not None)
+    try:
+        node = builder.build(views)
+    except RecursionError:  # hundreds of queries put together by UNION are too deep to follow, and no fault
+        builder = replace(builder, parsed=ParsedSql(None), problems=[])
+        node = builder.build(views)
+    return Analysis(node, tuple(dict.fromkeys(builder.problems)), builder.parsed.tree is not None)

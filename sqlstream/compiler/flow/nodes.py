@@ -7,8 +7,7 @@ known without Spark is None, never a guess.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 
 from sqlstream.project.types import DataType
 
@@ -85,8 +84,9 @@ class Call:
 class Node:
     """One operator. `columns` are those of its output, None where they are not known; `where` is its place.
 
-    `subqueries` are the queries within its expressions. `row_ids` are the calls of functions in them that number rows,
-    which no streaming query may have; those of a whole SELECT stand at one of its operators.
+    `streaming` says that its rows come from a stream. `subqueries` are the queries within its expressions. `row_ids` are
+    the calls of functions in them that number rows, which no streaming query may have; those of a whole SELECT stand at
+    one of its operators.
     """
 
     where: Where
@@ -94,10 +94,13 @@ class Node:
     children: tuple[Node, ...] = ()
     subqueries: tuple[Node, ...] = ()
     row_ids: tuple[Call, ...] = ()
+    streaming: bool = field(init=False)
 
-    @cached_property
-    def streaming(self) -> bool:
-        """Whether its rows come from a stream."""
+    def __post_init__(self) -> None:
+        # found while the tree grows upwards: looked for from the top, a long chain would exhaust Python's stack
+        object.__setattr__(self, "streaming", self._streams())
+
+    def _streams(self) -> bool:
         return any(child.streaming for child in self.children)
 
     def walk(self, *ends: type[Node]) -> Iterator[Node]:
@@ -125,9 +128,7 @@ class Scan(Node):
     stream: bool
     newest_first: bool = False
 
-    @cached_property
-    def streaming(self) -> bool:
-        """Whether it is a stream."""
+    def _streams(self) -> bool:
         return self.stream
 
 
@@ -143,9 +144,7 @@ class With(Node):
     Spark's checks of what lies below an operator find a CTE here, where WITH stands, and not where it is read.
     """
 
-    @cached_property
-    def streaming(self) -> bool:
-        """Whether the query itself reads a stream."""
+    def _streams(self) -> bool:
         return self.children[0].streaming
 
 

@@ -1,0 +1,63 @@
+"""Queries and chains of models of any depth are followed, or left alone; none exhausts Python's stack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream.app.compile import compile_models
+from sqlstream.app.lineage import trace
+from sqlstream.app.request import ProjectRequest
+
+PROJECT = "name: p\nversion: 1.0.0\ndefault_target: a\ntargets:\n  a: {master: 'local[*]', storage: .s}\n"
+SOURCES = """\
+sources:
+  - name: s
+    tables:
+      - {name: t, format: rate, schema: "timestamp timestamp, value bigint"}
+"""
+SINKS = "sinks:\n  - {name: k, format: console}\n"
+SOURCE = "{{ source('s', 't') }}"
+CONFIG = "{{ config(sink='k', output_mode='update') }}"
+
+
+def project(folder: Path, **models: str) -> ProjectRequest:
+    """Writes a project of one source, one sink and these models."""
+    (folder / "models").mkdir()
+    for path, text in (("project.yml", PROJECT), ("sources.yml", SOURCES), ("sinks.yml", SINKS)):
+        (folder / path).write_text(text)
+    for name, text in models.items():
+        (folder / "models" / f"{name}.sql").write_text(text)
+    return ProjectRequest(folder, env={})
+
+
+@pytest.mark.parametrize("times", [300, 3000])
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (f"select value from {SOURCE}", f" union all select value from {SOURCE}"),
+        (f"select value from {SOURCE} where value = 1", " or value = 1"),
+        (f"select value from {SOURCE} where 1", " + 1"),
+        ("select value" + "::int", "::int"),
+        ("select value", "[0]"),
+        ("select value", ".a"),
+        ("select value", " || 'a'"),
+    ],
+)
+def test_a_long_chain_is_no_fault(start: str, more: str, times: int, tmp_path: Path) -> None:
+    """What sqlglot reads as a tree of hundreds of levels compiles, with its rules or without."""
+    end = "" if "from" in start else " as x from (select array(struct(1 as a)) as value)"
+    compiled = compile_models(project(tmp_path, m=start + more * times + end))
+    assert [model.name for model in compiled.models] == ["m"]
+
+
+def test_a_long_chain_of_models_is_followed(tmp_path: Path) -> None:
+    """A thousand models, each of which reads the one before, are followed from the source to the sink."""
+    models = {"m0": f"select timestamp, value from {SOURCE}"}
+    models |= {f"m{at}": f"select timestamp, value from {{{{ ref('m{at - 1}') }}}}" for at in range(1, 1000)}
+    models["last"] = CONFIG + "select value, count(*) as n from {{ ref('m999') }} group by value"
+    request = project(tmp_path, **models)
+    assert len(compile_models(request).models) == 1001
+    (value, _) = trace(request, "last").columns
+    assert value.origins == {("source.p.s.t", "value")}

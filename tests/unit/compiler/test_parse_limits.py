@@ -1,0 +1,73 @@
+"""Texts that sqlglot is not given, because it would crash, or read them for minutes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from sqlstream.compiler.parse import parse_sql
+from sqlstream.compiler.parse_limits import DEEPEST_NESTING, MOST_READS, is_bounded
+from sqlstream.compiler.tokens import tokenize
+
+NESTS = {
+    "parentheses": ("(", "1", ")"),
+    "subqueries": ("(select * from ", "t", ")"),
+    "relations": ("(t join ", "u", " on 1)"),
+    "brackets": ("[", "1", "]"),
+    "functions": ("f(", "1", ")"),
+    "types": ("array<", "int", ">"),
+    "struct": ("struct(", "1", ")"),
+    "date": ("date(", "a", ")"),
+    "conditions": ("case when a then ", "1", " end"),
+    "negations": ("not ", "a", ""),
+    "windows": ("sum(", "1", ") over ()"),
+    "subquery in an expression": ("exists (select 1 from t where ", "1", ")"),
+}
+
+ORDINARY = (
+    "select " + "(" * 60 + "1" + ")" * 60,
+    "select " + "struct(array(map(1, date(" * 2 + "a" + "))))" * 2,
+    "select cast(a as " + "struct<x: array<" * 20 + "int" + ">>" * 20 + ")",
+    "select a from t where a in (" + "1, " * 40_000 + "1)",
+    "select a < b, c > d, array<int>" * 3,
+)
+
+
+@pytest.mark.parametrize("sql", ORDINARY, ids=range(len(ORDINARY)))
+def test_what_people_write_is_read(sql: str) -> None:
+    """Deep expressions and long lists of a size that exists are far from the limits."""
+    assert is_bounded(tokenize(sql))
+
+
+@pytest.mark.parametrize("name", NESTS)
+@pytest.mark.parametrize("depth", [20, DEEPEST_NESTING, 3_000])
+def test_any_nesting_ends_soon(name: str, depth: int) -> None:
+    """A text nested deeply takes less than the five seconds that any text may take, whether it is read or not."""
+    before, inner, after = NESTS[name]
+    sql = f"select * from a where {before * depth}{inner}{after * depth}"
+    started = time.process_time()
+    parse_sql(sql)
+    assert time.process_time() - started < 5
+
+
+def test_what_doubles_is_counted() -> None:
+    """The arguments of `struct` are read as types first, and those within again: twice the work for each level."""
+    levels = MOST_READS.bit_length()
+    assert is_bounded(tokenize("select " + "struct(" * (levels - 5) + "1" + ")" * (levels - 5)))
+    assert not is_bounded(tokenize("select " + "struct(" * levels + "1" + ")" * levels))
+
+
+def test_brackets_that_do_not_match_count_as_open() -> None:
+    """No order of brackets hides how deep they are."""
+    assert not is_bounded(tokenize("select " + "( ] > } " * (DEEPEST_NESTING + 1)))
+
+
+@pytest.mark.parametrize("opening", ["(select * from ", "(", "(t join "])
+def test_no_nesting_crashes_the_process(opening: str) -> None:
+    """Compiled code overruns the stack without a word; a text of a hundred thousand levels is not given to it."""
+    script = f"from sqlstream.compiler.parse import parse_sql; parse_sql('select * from ' + {opening!r} * 100_000)"
+    path = {"PYTHONPATH": ":".join(path for path in sys.path if path)}
+    assert subprocess.run([sys.executable, "-c", script], env=path, timeout=120, check=False).returncode == 0
