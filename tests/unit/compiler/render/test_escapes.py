@@ -1,0 +1,96 @@
+"""Known ways out of Jinja's sandbox: none of them executes anything, whatever file it stands in."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from run_escapes import SETTINGS, read_escapes
+
+ESCAPES = {escape["name"]: escape for escape in read_escapes()}
+CANARIES = (
+    "canary-4711",
+    "canary-0815",
+    "root:",
+    "<class",
+    "<module",
+    "<bound method",
+    "<built-in",
+    "<frame",
+    "<code",
+    " at 0x",
+)
+"""Values of secrets, the first line of /etc/passwd, and how Python shows its insides."""
+
+
+class Outcome(NamedTuple):
+    """What became of an escape in one kind of file: a finding's code and texts, or None and what was rendered."""
+
+    code: str | None
+    text: str
+    events: tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The working directory of the process that renders the escapes."""
+    return tmp_path_factory.mktemp("escapes")
+
+
+@pytest.fixture(scope="module")
+def outcomes(folder: Path) -> dict[tuple[str, str], Outcome]:
+    """The outcomes of all escapes by name and kind of file, from one process."""
+    path = os.pathsep.join(path for path in sys.path if path)
+    environment = {**os.environ, "PYTHONPATH": path, "ONLY_OF_THE_PROCESS": "canary-0815"}
+    command = [sys.executable, str(Path(__file__).parent / "run_escapes.py")]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=300, check=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return {(name, setting): Outcome(code, text, tuple(events)) for name, setting, code, text, events in lines}
+
+
+def test_the_table_is_whole() -> None:
+    """Each escape has a name of its own, and there are enough of them to trust."""
+    assert len(ESCAPES) == len(read_escapes()) >= 150
+
+
+@pytest.mark.parametrize("name", ESCAPES)
+def test_an_escape_is_a_finding(name: str, outcomes: dict[tuple[str, str], Outcome]) -> None:
+    """A model with the escape is refused, or its text is harmless, as the table says."""
+    code, text, _ = outcomes[name, "model"]
+    assert (code or f"text:{text}") == ESCAPES[name]["gives"]
+
+
+@pytest.mark.parametrize("name", ESCAPES)
+def test_an_escape_executes_nothing(name: str, outcomes: dict[tuple[str, str], Outcome]) -> None:
+    """In models, macros and YAML alike no file is opened, no module imported, no process started, no secret shown."""
+    for setting in SETTINGS:
+        code, text, events = outcomes[name, setting]
+        assert events == (), setting
+        assert not [canary for canary in CANARIES if canary in text], setting
+        if ESCAPES[name]["gives"] == "jinja-unsafe":
+            assert code is not None, setting
+
+
+def test_no_escape_left_a_file(folder: Path, outcomes: dict[tuple[str, str], Outcome]) -> None:
+    """No command of any escape was run."""
+    assert len(outcomes) == len(ESCAPES) * len(SETTINGS)
+    assert list(folder.iterdir()) == []
+
+
+def test_the_watch_sees_what_it_is_for(folder: Path) -> None:
+    """Opening a file, importing a module and running a command would be seen."""
+    script = (
+        "import sys; from run_escapes import WATCHED; seen = []\n"
+        "sys.addaudithook(lambda event, _: seen.append(event) if event.startswith(WATCHED) else None)\n"
+        "open('/dev/null').close(); import os, colorsys; os.system('true'); os.listdir('.')\n"
+        "print(*sorted(set(seen)))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=60, check=True)
+    assert {"open", "import", "os.system", "os.listdir"} <= set(done.stdout.split())
