@@ -6,7 +6,7 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from sqlstream.compiler.tokens import Kind, SqlTokenError, Tokens, tokenize
+from sqlstream.compiler.tokens import Kind, SqlTokenError, Tokens, find_comments, tokenize
 
 
 def _texts(sql: str) -> list[str]:
@@ -92,3 +92,17 @@ def test_any_text_is_read_or_refused(sql: str) -> None:
         assert position <= token.start < token.end
         assert sql[token.start : token.end] == token.text
         position = token.end
+
+
+@given(st.text(alphabet="a1.'\"`-/*+\\\n $e(é😀"))
+def test_nothing_is_between_tokens_but_blanks_and_comments(sql: str) -> None:
+    """Tokens, comments and blanks joined together are the text."""
+    sql, tokens = _readable(sql)
+    pieces = [(token.start, token.text) for token in tokens] + list(find_comments(sql))
+    uncovered = list(sql)
+    for start, text in pieces:
+        assert sql.startswith(text, start)
+        if not any(token.kind is Kind.HINT and token.start < start < token.end for token in tokens):
+            assert None not in uncovered[start : start + len(text)]
+        uncovered[start : start + len(text)] = [None] * len(text)  # type: ignore[list-item] # None: it is covered
+    assert not "".join(filter(None, uncovered)).strip()

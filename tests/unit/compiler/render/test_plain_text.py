@@ -1,0 +1,90 @@
+"""What is no Jinja comes out of rendering as it went in, each character at its own place."""
+
+from __future__ import annotations
+
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from rendering import model, options, render, renderer
+
+from sqlstream.compiler.render.source_mapper import SourceMapper
+from sqlstream.location import location_at
+
+PIECES = (
+    "select",
+    " ",
+    "\n",
+    "\r\n",
+    "\r",
+    "\t",
+    "'",
+    '"',
+    "`",
+    "--",
+    "/*",
+    "*/",
+    "{",
+    "}",
+    "%",
+    "#",
+    "-",
+    "a",
+    "1",
+    "é",
+    "😀",
+    "\\",
+    "\u2028",
+    "\x85",
+)
+TEXT = st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(max_size=60)
+OPENINGS = ("{{", "{%", "{#")
+
+
+def without_jinja(text: str) -> str:
+    """Returns `text`, in which no tag may open."""
+    assume(not any(opening in text for opening in OPENINGS))
+    return text
+
+
+@settings(max_examples=200, deadline=None)
+@example("a\n")
+@example("\n\n")
+@example("a }} %} #} { { b")
+@given(TEXT)
+def test_text_without_jinja_is_not_changed(text: str) -> None:
+    """Every character stays, but for line ends, which become newlines."""
+    without_jinja(text)
+    assert render(text).sql == text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+@settings(max_examples=100, deadline=None)
+@given(TEXT)
+def test_text_without_jinja_maps_to_itself(text: str) -> None:
+    """The place of each character is its line and column in the file, whichever line ends the file has."""
+    without_jinja(text)
+    rendered = render(text)
+    source_map = renderer().source_map(rendered)
+    for offset in range(len(rendered.sql)):
+        expected = location_at(rendered.file.path, rendered.sql, offset)
+        assert source_map.locate(offset).location == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    TEXT,
+    TEXT,
+    st.sampled_from(["{{ '' }}", "{# a #}", "{% if true %}{% endif %}", "{% set a = 1 %}", "{{ config(a=1) }}"]),
+)
+def test_text_around_jinja_is_not_changed(before: str, after: str, tag: str) -> None:
+    """A tag that gives nothing takes nothing away, but for the newline directly after a block."""
+    without_jinja(before + " " + after)
+    assume(not before.endswith("{"))
+    text = f"{before}{tag}{after}"
+    sql = render(text).sql
+    kept = after.replace("\r\n", "\n").replace("\r", "\n")
+    assert sql == before.replace("\r\n", "\n").replace("\r", "\n") + kept
+    source_map = SourceMapper([], options()).exact_map(renderer().render(model(text)))
+    if source_map is not None and sql:
+        lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        for offset, letter in enumerate(sql):
+            at = source_map.locate(offset).location
+            assert (lines[at.line - 1] + "\n")[at.column - 1] == letter
