@@ -14,6 +14,7 @@ from jinja2.tests import TESTS
 from jinja2.utils import pass_environment
 
 from sqlstream.compiler.render.budget import Budget
+from sqlstream.compiler.render.dbt_filters import DBT_FILTERS
 from sqlstream.compiler.render.json_text import to_json
 from sqlstream.compiler.render.methods import price_join, price_product, price_replace
 from sqlstream.compiler.render.operators import apply_operator
@@ -148,6 +149,8 @@ OWN: dict[str, Function] = {
     "replace": _replace,
     "safe": _safe,
     "tojson": _tojson,
+    "as_text": _string,
+    **DBT_FILTERS,
 }
 
 

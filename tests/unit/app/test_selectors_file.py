@@ -54,7 +54,7 @@ selectors:
   - name: seeds
     definition: {resource_type: seed}
   - name: both
-    default: "{{ target.name == 'local' }}"
+    default: "{{ target.name == 'local' | as_bool }}"
     definition:
       union:
         - selector:core

@@ -43,6 +43,13 @@ def finding_of(text: str, *, secrets: bool = True) -> Finding:
         ("{{ 1 }}{{ 2 }}", "12"),
         ("{% if target.name == 'local' %}here{% else %}there{% endif %}", "here"),
         ("{{ env_var('HOME') }}/{{ env_var('NOPE', 'x') }}", "/home/ana/x"),
+        ("{{ target.name == 'local' | as_bool }}", True),
+        ("{{ env_var('NOPE', 'False') | as_bool }}", False),
+        ("{{ env_var('NOPE', ' 12') | as_number }}", 12),
+        ("{{ '-1.50' | as_number }}", -1.5),
+        ("{{ '1e5' | as_number }}", "1e5"),
+        ("{{ ['true' | as_native, '3' | as_native, 'x' | as_native, 4 | as_native] }}", [True, 3, "x", 4]),
+        ("{{ 5 | as_text }}", "5"),
     ],
 )
 def test_value(text: str, value: object) -> None:
