@@ -8,16 +8,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from sqlstream.app.compile_cache import CompileCache
 from sqlstream.app.logs import TEMPLATE_LOGGER, open_log
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.allowances import lower_findings
+from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compile import compile_project
-from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.compiled import CompiledProject, CompileResult
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.project.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.project.loading import load_project
+from sqlstream.project.values import Project
 
 logger = logging.getLogger(TEMPLATE_LOGGER)
 
@@ -100,12 +103,23 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None) -> At
         invocation_id=invocation.id,
         log=_log,
     )
-    result = compile_project(project, options)
+    result = _compile(project, options, partial=request.partial_parse)
     findings = lower_findings(project, (*loaded.findings, *result.findings), complete=result.complete)
     if result.attempted is None:
         return Attempt(None, findings)
     no_errors = tuple(finding for finding in findings if not finding.is_error)
     return Attempt(Loaded(result.attempted, no_errors, invocation), findings)
+
+
+def _compile(project: Project, options: RenderOptions, *, partial: bool) -> CompileResult:
+    """Compiles with what earlier commands have left in the cache, and keeps there what is new."""
+    if not partial:
+        return compile_project(project, options)
+    cache = CompileCache(project.root / ARTIFACTS_FOLDER)
+    memory = Memory(cache)
+    result = compile_project(project, options, memory)
+    cache.save(memory, {"", *(model.path for model in project.models)})
+    return result
 
 
 def _log(message: str, info: bool) -> None:

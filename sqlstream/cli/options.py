@@ -26,6 +26,14 @@ project_dir_option = click.option(
 )
 
 
+PARTIAL_PARSE = "sqlstream.partial_parse"
+"""Where click keeps whether the cache is to be used: every command has the option, and none does anything with it."""
+
+
+def _keep_partial_parse(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    context.meta[PARTIAL_PARSE] = value
+
+
 PROJECT_OPTIONS = (
     project_dir_option,
     click.option(
@@ -43,6 +51,15 @@ PROJECT_OPTIONS = (
         envvar="SQLSTREAM_VARS",
         show_envvar=True,
         help=f"Variables, which go before those of project.yml, for example '{EXAMPLE}'.",
+    ),
+    click.option(
+        "--partial-parse/--no-partial-parse",
+        default=True,
+        envvar="SQLSTREAM_PARTIAL_PARSE",
+        show_envvar=True,
+        expose_value=False,
+        callback=_keep_partial_parse,
+        help="Use what earlier commands have compiled where nothing has changed (as is usual), or compile everything.",
     ),
     click.option(
         "--debug",
@@ -144,10 +161,16 @@ def project_request(project_dir: Path, target: str | None, variables: str | None
 
     Raises: UsageError for --vars that are no mapping of names to values.
     """
-    source = click.get_current_context().get_parameter_source("target")
+    context = click.get_current_context()
+    source = context.get_parameter_source("target")
     named_by = "SQLSTREAM_TARGET" if source is ParameterSource.ENVIRONMENT else "--target"
     return ProjectRequest(
-        project_dir.resolve(), target, read_variables(variables), dict(os.environ), target_named_by=named_by
+        project_dir.resolve(),
+        target,
+        read_variables(variables),
+        dict(os.environ),
+        target_named_by=named_by,
+        partial_parse=context.meta.get(PARTIAL_PARSE, True),
     )
 
 

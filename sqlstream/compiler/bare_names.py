@@ -6,7 +6,7 @@ finds the view that another model of the same query happens to have left behind.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from sqlstream.compiler.clauses import at
@@ -42,21 +42,24 @@ def spellings_of(names: Names, *, has_catalog: bool) -> Spellings:
     return Spellings(calls, has_catalog)
 
 
-def bare_name_problems(text: SqlText, model: str, views: Collection[str], known: Spellings) -> list[SqlProblem]:
-    """Returns a problem for each relation of the SQL of `model` that has the name of an input, and is none of `views`.
+def bare_names(text: SqlText, views: Collection[str]) -> tuple[tuple[int, str], ...]:
+    """Returns the offset and the name of each relation of the SQL that is neither a CTE nor one of `views`.
 
     `views` are the views that the model reads by ref() and source().
     """
     tokens, read = text.tokens, {view.lower() for view in views}
     starts = {token.start: index for index, token in enumerate(tokens)}
-    problems: list[SqlProblem] = []
-    for relation in text.relations:
-        if relation.name is None or relation.is_cte:
-            continue
-        offset, name = _written(tokens, starts[relation.name_start], relation)
-        if name.lower() in known.calls and name.lower() not in read:
-            problems.append(_problem(offset, name, model, known))
-    return problems
+    named = [
+        _written(tokens, starts[relation.name_start], relation)
+        for relation in text.relations
+        if relation.name is not None and not relation.is_cte
+    ]
+    return tuple((offset, name) for offset, name in named if name.lower() not in read)
+
+
+def bare_name_problems(names: Iterable[tuple[int, str]], model: str, known: Spellings) -> list[SqlProblem]:
+    """Returns a problem for each of the bare `names` in the SQL of `model` that is the name of an input."""
+    return [_problem(offset, name, model, known) for offset, name in names if name.lower() in known.calls]
 
 
 def _written(tokens: Tokens, last: int, relation: Relation) -> tuple[int, str]:

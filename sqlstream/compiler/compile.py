@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlstream.compiler.bare_names import spellings_of
+from sqlstream.compiler.cache.memory import Memory
+from sqlstream.compiler.cache.rendering import CachedRenderer, Known
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, CompileResult, Output
 from sqlstream.compiler.flow.analyse import analyse_models, is_judged
 from sqlstream.compiler.graph import Graph, Names, build_graph, project_names, resolve_reference
 from sqlstream.compiler.node_ids import model_id, source_id
 from sqlstream.compiler.outputs import resolve_output
-from sqlstream.compiler.render.model import ModelRenderer
-from sqlstream.compiler.render.values import RenderedModel, RenderOptions
+from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.rewrite import Inputs, Rewritten, rewrite_model
 from sqlstream.compiler.rules import check_models, check_use
 from sqlstream.compiler.rules.sink_columns import sink_columns
@@ -27,35 +28,45 @@ from sqlstream.project.values import ModelFile, Project, Target
 class Configured:
     """A rendered model with its effective configuration and where each key of it was said."""
 
-    rendered: RenderedModel
+    rendered: Known
     config: ModelConfig
     places: Mapping[str, Location]
 
 
-def compile_project(project: Project, options: RenderOptions) -> CompileResult:
-    """Returns the compiled project, or every finding of the first stage that has errors."""
-    renderer = ModelRenderer(project.macros, options)
+def compile_project(project: Project, options: RenderOptions, memory: Memory | None = None) -> CompileResult:
+    """Returns the compiled project, or every finding of the first stage that has errors.
+
+    What `memory` knows from an earlier compilation is not done again, and what is done is noted there.
+    """
+    memory = memory or Memory()
+    renderer = CachedRenderer(project, options, memory)
+    result = _compile(project, options, renderer, memory)
+    renderer.remember_places()
+    return result
+
+
+def _compile(project: Project, options: RenderOptions, renderer: CachedRenderer, memory: Memory) -> CompileResult:
     configured, findings = _render_all(project, renderer)
     if _has_errors(findings):
         return CompileResult(None, tuple(findings))
-    enabled = {model.rendered.file.name: model for model in configured if model.config.enabled}
+    enabled = {model.rendered.model.file.name: model for model in configured if model.config.enabled}
     names = project_names(project, enabled)
     parents, problems = _resolve_all(project, enabled, names)
     findings += problems
     if _has_errors(problems):
         return CompileResult(None, tuple(findings))
-    rendered = {model_id(project.name, name): model.rendered for name, model in enabled.items()}
+    rendered = {model_id(project.name, name): model.rendered.model for name, model in enabled.items()}
     graph = build_graph(names, rendered, parents)
     if isinstance(graph, Finding):
         return CompileResult(None, (*findings, graph))
-    compiled, problems = _finish_all(_Linked(project, enabled, graph, names), options, renderer)
+    compiled, problems = _finish_all(_Linked(project, enabled, graph, names), options, renderer, memory)
     findings += problems + check_models(compiled)
     # a watermark that could not be placed would be missed again in every query
     complete = is_judged(project.target) and not _has_errors(problems)
     if complete:
-        analyses = analyse_models(project, compiled.models)
-        compiled = replace(compiled, columns={node: analysis.node.columns for node, analysis in analyses.items()})
-        findings += [*streaming_rules(compiled, analyses), *sink_columns(compiled)]
+        analyses = analyse_models(project, compiled.models, memory)
+        compiled = replace(compiled, columns={node: analysis.columns for node, analysis in analyses.items()})
+        findings += [*streaming_rules(compiled, analyses, memory), *sink_columns(compiled)]
     if _has_errors(findings):
         return CompileResult(None, tuple(findings), compiled)
     return CompileResult(compiled, (*findings, *check_use(compiled)), compiled, complete)
@@ -65,7 +76,7 @@ def _has_errors(findings: Sequence[Finding]) -> bool:
     return any(finding.is_error for finding in findings)
 
 
-def _render_all(project: Project, renderer: ModelRenderer) -> tuple[list[Configured], list[Finding]]:
+def _render_all(project: Project, renderer: CachedRenderer) -> tuple[list[Configured], list[Finding]]:
     findings: list[Finding] = list(renderer.macro_findings)
     configured: list[Configured] = []
     if findings:
@@ -76,8 +87,8 @@ def _render_all(project: Project, renderer: ModelRenderer) -> tuple[list[Configu
         except FindingsError as error:
             findings += error.findings
             continue
-        findings += rendered.findings
-        merged = merge_configs([*file.configs, rendered.config])
+        findings += rendered.model.findings
+        merged = merge_configs([*file.configs, rendered.model.config])
         findings += merged.findings
         if merged.config is not None:
             configured.append(Configured(rendered, merged.config, merged.places))
@@ -90,7 +101,7 @@ def _resolve_all(
     findings: list[Finding] = []
     parents: dict[str, list[str]] = {}
     for name, model in enabled.items():
-        found = [resolve_reference(reference, names) for reference in model.rendered.references]
+        found = [resolve_reference(reference, names) for reference in model.rendered.model.references]
         findings += [item for item in found if isinstance(item, Finding)]
         parents[model_id(project.name, name)] = [item for item in found if isinstance(item, str)]
     return parents, findings
@@ -107,16 +118,18 @@ class _Linked:
 
 
 def _finish_all(
-    linked: _Linked, options: RenderOptions, renderer: ModelRenderer
+    linked: _Linked, options: RenderOptions, renderer: CachedRenderer, memory: Memory
 ) -> tuple[CompiledProject, list[Finding]]:
     project, graph = linked.project, linked.graph
     streaming = _streaming_nodes(project, graph)
-    rewritten = _rewrite_all(linked, renderer, streaming)
+    rewritten = _rewrite_all(linked, renderer, streaming, memory)
     findings: list[Finding] = []
     models: dict[str, CompiledModel] = {}
     for model in linked.enabled.values():
-        unique_id = model_id(project.name, model.rendered.file.name)
-        output, problems = resolve_output(project, options, model.rendered.file, model.config, model.places)
+        unique_id = model_id(project.name, model.rendered.model.file.name)
+        output, problems = resolve_output(
+            project, options, model.rendered.model.file, model.config, model.places, memory
+        )
         findings += [*rewritten[unique_id].findings, *problems]
         models[unique_id] = _compiled_model(
             project, model, rewritten[unique_id], output, streaming=unique_id in streaming
@@ -124,20 +137,22 @@ def _finish_all(
 
     def locate(unique_id: str, offset: int) -> Place:
         rendered = linked.enabled[models[unique_id].name].rendered
-        return renderer.source_map(rendered).locate(rewritten[unique_id].text.original_offset(offset))
+        return renderer.locate(rendered, rewritten[unique_id].text.original_offset(offset))
 
     ordered = {node: models[node] for node in graph.order if node in models}
     return CompiledProject(project, graph, ordered, locate), findings
 
 
-def _rewrite_all(linked: _Linked, renderer: ModelRenderer, streaming: frozenset[str]) -> dict[str, Rewritten]:
+def _rewrite_all(
+    linked: _Linked, renderer: CachedRenderer, streaming: frozenset[str], memory: Memory
+) -> dict[str, Rewritten]:
     graph, names = linked.graph, linked.names
     spellings = spellings_of(names, has_catalog=_has_catalog(linked.project.target))
     inputs = Inputs(spellings, streaming)
     rewritten = {}
     for name, model in linked.enabled.items():
         unique_id = model_id(linked.project.name, name)
-        rewritten[unique_id] = rewrite_model(model.rendered, renderer, graph.parents[unique_id], inputs)
+        rewritten[unique_id] = rewrite_model(model.rendered, renderer, graph.parents[unique_id], inputs, memory)
     return rewritten
 
 
@@ -151,15 +166,15 @@ def _compiled_model(
     project: Project, model: Configured, rewritten: Rewritten, output: Output | None, *, streaming: bool
 ) -> CompiledModel:
     return CompiledModel(
-        unique_id=model_id(project.name, model.rendered.file.name),
-        file=model.rendered.file,
+        unique_id=model_id(project.name, model.rendered.model.file.name),
+        file=model.rendered.model.file,
         config=model.config,
         config_places=model.places,
         sql=rewritten.text.text,
         reads=rewritten.reads,
         streaming=streaming,
         output=output,
-        compiled_path=compiled_path(project, model.rendered.file),
+        compiled_path=compiled_path(project, model.rendered.model.file),
     )
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from sqlstream.compiler.cache.digest import declared, digest
+from sqlstream.compiler.cache.memory import Memory
+from sqlstream.compiler.cache.rendering import Meanings, values_of
 from sqlstream.compiler.compiled import Output
-from sqlstream.compiler.render.values import RenderOptions
-from sqlstream.compiler.render.yaml import render_sink_value
+from sqlstream.compiler.render.values import Reads, RenderOptions
+from sqlstream.compiler.render.yaml import SinkRenderer
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.config import ModelConfig
@@ -15,7 +19,12 @@ from sqlstream.project.values import Located, ModelFile, OptionValue, Project, S
 
 
 def resolve_output(
-    project: Project, options: RenderOptions, file: ModelFile, config: ModelConfig, places: Mapping[str, Location]
+    project: Project,
+    options: RenderOptions,
+    file: ModelFile,
+    config: ModelConfig,
+    places: Mapping[str, Location],
+    memory: Memory,
 ) -> tuple[Output | None, list[Finding]]:
     """Returns the output of a model, None for a view, and what is wrong with it."""
     if config.sink is None:
@@ -24,7 +33,7 @@ def resolve_output(
     if not found:
         return None, [_unknown_sink(project, config.sink, places.get("sink", file.location))]
     try:
-        return _fill_in(found[0], options, file, config), []
+        return _remembered(found[0], options, file, config, memory), []
     except FindingsError as error:
         return None, list(error.findings)
 
@@ -39,19 +48,31 @@ def _unknown_sink(project: Project, name: str, location: Location) -> Finding:
     )
 
 
-def _fill_in(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelConfig) -> Output:
+def _remembered(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelConfig, memory: Memory) -> Output:
+    """The output, filled in again only where something that it is made from has changed."""
+    key = digest(declared(sink), file.name, file.path, config.plain(), options.target.name)
+    kept: tuple[Output, Reads, Meanings] | None = memory.recall("output", file.path, key)
+    if kept is not None and values_of(kept[1], options) == kept[2]:
+        return replace(kept[0], location=sink.location)
+    output, reads = _fill_in(sink, options, file, config)
+    memory.note("output", file.path, key, (output, reads, values_of(reads, options)))
+    return output
+
+
+def _fill_in(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelConfig) -> tuple[Output, Reads]:
     # a renamed query keeps its checkpoint, and with it the folder that this has written to so far
     name = config.previous_name or file.name
     model = {"name": name, "path": file.path, "tags": list(config.tags), "meta": dict(config.meta)}
+    renderer = SinkRenderer(model, options)
 
     def render(value: Located, *, secrets: bool) -> OptionValue:
-        rendered = render_sink_value(value, model, options.variables, options.env, options.target.name, secrets=secrets)
+        rendered = renderer(value, secrets=secrets)
         return rendered if isinstance(rendered, SecretText) else option_text(rendered)
 
     filled = {name: render(value, secrets=True) for name, value in sink.options.items()}
     filled |= {name: option_text(value) for name, value in config.options.items()}
     path = None if sink.path is None else str(render(sink.path, secrets=False))
-    return Output(
+    output = Output(
         sink=sink.name,
         format=sink.format,
         path=path,
@@ -59,6 +80,7 @@ def _fill_in(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelC
         options=filled,
         location=sink.location,
     )
+    return output, renderer.reads
 
 
 def option_text(value: object) -> str:

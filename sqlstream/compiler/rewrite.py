@@ -7,14 +7,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlstream.compiler.bare_names import Spellings, bare_name_problems
+from sqlstream.compiler.bare_names import Spellings, bare_name_problems, bare_names
+from sqlstream.compiler.cache.digest import digest
+from sqlstream.compiler.cache.memory import Memory
+from sqlstream.compiler.cache.rendering import CachedRenderer, Known
 from sqlstream.compiler.compiled import Read
 from sqlstream.compiler.edits import Edit, EditedText, apply_edits
 from sqlstream.compiler.hints import ignored_hints
 from sqlstream.compiler.node_ids import view_of
 from sqlstream.compiler.problem import SqlProblem
-from sqlstream.compiler.render.model import ModelRenderer
 from sqlstream.compiler.render.values import RenderedModel
+from sqlstream.compiler.rewriting import Rewriting
 from sqlstream.compiler.second_references import name_second_references
 from sqlstream.compiler.sql_text import SqlText, read_sql
 from sqlstream.compiler.statement import statement_problem
@@ -42,36 +45,42 @@ class Rewritten:
 
 
 def rewrite_model(
-    rendered: RenderedModel, renderer: ModelRenderer, parents: Sequence[str], inputs: Inputs
+    known: Known, renderer: CachedRenderer, parents: Sequence[str], inputs: Inputs, memory: Memory
 ) -> Rewritten:
     """Returns the rewritten SQL of one model whose parents are `parents`."""
+    rendered = known.model
     views = {view_of(node): node for node in parents}
+    repeated = frozenset(view for view, node in views.items() if node in inputs.streaming)
+    key = digest(known.digest, parents, sorted(repeated))
+    rewriting = memory.remember("rewrite", rendered.file.path, key, lambda: plan_rewriting(rendered, views, repeated))
+    names = bare_name_problems(rewriting.bare_names, rendered.file.name, inputs.spellings)
+    findings = [_finding(problem, known, renderer) for problem in (*rewriting.problems, *names)]
+    text = apply_edits(rendered.sql, rewriting.edits)
+    return Rewritten(text, rewriting.reads, (*_clash(parents, rendered), *findings))
+
+
+def plan_rewriting(rendered: RenderedModel, views: Mapping[str, str], repeated: frozenset[str]) -> Rewriting:
+    """Returns what is to be done with the SQL of a model: `views` are the nodes that it reads by the names of their
+    views, `repeated` those views that need a name for each reference.
+    """
     try:
         text = read_sql(rendered.sql)
     except SqlTokenError as error:
         reads = tuple(Read(view, node) for view, node in views.items())
-        finding = _finding(_unreadable(error, rendered), rendered, renderer)
-        return Rewritten(apply_edits(rendered.sql, ()), reads, (finding,))
+        return Rewriting((), reads, (_unreadable(error, rendered),))
     marks, problems = place_watermarks(text)
-    renames, reads = _name_reads(text, views, inputs)
-    problems += _other_problems(rendered, text, views, inputs)
-    findings = [_finding(problem, rendered, renderer) for problem in problems]
-    return Rewritten(apply_edits(rendered.sql, (*marks, *renames)), reads, (*_clash(parents, rendered), *findings))
-
-
-def _other_problems(
-    rendered: RenderedModel, text: SqlText, views: Mapping[str, str], inputs: Inputs
-) -> tuple[SqlProblem, ...]:
+    renames, reads = _name_reads(text, views, repeated)
     statement = statement_problem(text.tokens, rendered.file.name)
     if statement is not None:
-        return (statement,)
-    names = bare_name_problems(text, rendered.file.name, views, inputs.spellings)
-    return (*ignored_hints(text.sql, text.tokens), *names)
+        return Rewriting((*marks, *renames), reads, (*problems, statement))
+    problems = (*problems, *ignored_hints(text.sql, text.tokens))
+    return Rewriting((*marks, *renames), reads, problems, bare_names(text, views))
 
 
-def _name_reads(text: SqlText, views: Mapping[str, str], inputs: Inputs) -> tuple[tuple[Edit, ...], tuple[Read, ...]]:
+def _name_reads(
+    text: SqlText, views: Mapping[str, str], repeated: frozenset[str]
+) -> tuple[tuple[Edit, ...], tuple[Read, ...]]:
     """Returns the edits that name second references, and all views that the edited text reads."""
-    repeated = frozenset(view for view, node in views.items() if node in inputs.streaming)
     renames, occurrences = name_second_references(text, repeated, views)
     reads = {found.name_in_text: Read(found.name_in_text, views[found.view]) for found in occurrences}
     for view, node in views.items():
@@ -105,7 +114,7 @@ def _clash(parents: Sequence[str], rendered: RenderedModel) -> tuple[Finding, ..
     )
 
 
-def _finding(problem: SqlProblem, rendered: RenderedModel, renderer: ModelRenderer) -> Finding:
-    is_blank = not rendered.sql.strip()  # the place of a text that a template left blank is its end
-    place = Place(rendered.file.location) if is_blank else renderer.source_map(rendered).locate(problem.offset)
+def _finding(problem: SqlProblem, known: Known, renderer: CachedRenderer) -> Finding:
+    is_blank = not known.model.sql.strip()  # the place of a text that a template left blank is its end
+    place = Place(known.model.file.location) if is_blank else renderer.locate(known, problem.offset)
     return problem.at(place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from sqlstream.errors import Finding, FindingsError
@@ -33,6 +33,7 @@ class ProjectFiles:
     """The files of the project at `root`; every path is posix and relative to it."""
 
     root: Path
+    _real_folders: dict[Path, PurePath] = field(default_factory=dict, repr=False, compare=False)
 
     def exists(self, relative: str) -> bool:
         """Returns whether there is a file at `relative`, wherever it may lead."""
@@ -50,9 +51,18 @@ class ProjectFiles:
         """Returns the file's text as `read_text` does, but with the line ends that it has."""
         at = named_at or Location(relative)
         path = self.root / relative
-        if not is_inside(path, self.root):
+        if not self._is_inside(path):
             raise FindingsError([_outside(relative, at)])
         return _decode(_read_bytes(path, relative, at), relative).removeprefix("\ufeff")
+
+    def _is_inside(self, path: Path) -> bool:
+        """Whether `path` lies below the root, with all links followed; those of a folder are followed once."""
+        if path.is_symlink() or path.name == "..":
+            return is_inside(path, self.root)
+        for folder in (self.root, path.parent):
+            if folder not in self._real_folders:
+                self._real_folders[folder] = PurePath(os.path.realpath(folder))
+        return self._real_folders[path.parent].is_relative_to(self._real_folders[self.root])
 
     def list_files(self, folder: str, *suffixes: str) -> Listing:
         """Returns the files below `folder` that end in one of `suffixes`; none if there is no such folder.

@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 
+from sqlstream.compiler.cache.digest import declared, digest
+from sqlstream.compiler.cache.memory import TREE, Memory
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.flow.build import Builder
-from sqlstream.compiler.flow.expressions import Text
+from sqlstream.compiler.flow.found import Found
 from sqlstream.compiler.flow.inputs import seed_node, source_node
-from sqlstream.compiler.flow.nodes import Node, View
+from sqlstream.compiler.flow.nodes import Column, Node, View
 from sqlstream.compiler.node_ids import seed_id, source_id
-from sqlstream.compiler.parse import ParsedSql, parse_sql
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.project.values import Project, Target
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is known of one model without Spark: its operators, what is wrong with names in its own text, and whether
-    sqlglot could read it.
+    """What is known of one model without Spark. `key` is a digest of the model's SQL and of all that it reads, however
+    far away. The tree is made or remembered when it is first asked for.
     """
 
-    node: Node
-    problems: tuple[SqlProblem, ...]
-    is_read: bool
+    found: Found
+    key: str
+    tree: Callable[[], Node] = field(repr=False)
+
+    @property
+    def columns(self) -> tuple[Column, ...] | None:
+        """The columns that the model gives, None where they are not known."""
+        return self.found.columns
+
+    @property
+    def problems(self) -> tuple[SqlProblem, ...]:
+        """What is wrong with names in the model's own text."""
+        return self.found.problems
+
+    @property
+    def is_read(self) -> bool:
+        """Whether sqlglot could read the model."""
+        return self.found.is_read
+
+    @property
+    def node(self) -> Node:
+        """The operators of the model, down to its sources."""
+        return self.tree()
 
 
 CHANGES_SPARK = (
@@ -44,20 +65,15 @@ def is_judged(target: Target) -> bool:
     return not any(name.startswith(CHANGES_SPARK) for name in target.spark)
 
 
-def analyse_models(project: Project, models: Mapping[str, CompiledModel]) -> dict[str, Analysis]:
+def analyse_models(
+    project: Project, models: Mapping[str, CompiledModel], memory: Memory | None = None
+) -> dict[str, Analysis]:
     """Returns the analysis of each of `models`, which are in the order of the graph, by unique id."""
-    nodes: dict[str, Node] = {
-        source_id(project.name, table): source_node(project.name, table) for table in project.sources
+    forest = _Forest(project, models, memory or Memory())
+    return {
+        unique_id: Analysis(forest.found(unique_id), forest.keys[unique_id], partial(forest.tree, unique_id))
+        for unique_id in models
     }
-    nodes |= {seed_id(project.name, seed.name): seed_node(project.name, seed) for seed in project.seeds}
-    found: dict[str, Analysis] = {}
-    knows = _knows_functions(project.target)
-    for unique_id, model in models.items():
-        views = {read.view.lower(): nodes[read.node_id] for read in model.reads if read.node_id in nodes}
-        found[unique_id] = analysis = _analyse(model, views, knows_functions=knows)
-        here = analysis.node.where
-        nodes[unique_id] = View(where=here, columns=analysis.node.columns, children=(analysis.node,))
-    return found
 
 
 def _knows_functions(target: Target) -> bool:
@@ -66,12 +82,96 @@ def _knows_functions(target: Target) -> bool:
     return not target.packages and not any(name.startswith(brings) for name in target.spark) and target.remote is None
 
 
-def _analyse(model: CompiledModel, views: Mapping[str, Node], *, knows_functions: bool) -> Analysis:
-    parsed = parse_sql(model.sql)
-    builder = Builder(Text(model.unique_id, model.sql), parsed, knows_functions)
-    try:
-        node = builder.build(views)
-    except RecursionError:  # hundreds of queries put together by UNION are too deep to follow, and no fault
-        builder = replace(builder, parsed=ParsedSql(None), problems=[])
-        node = builder.build(views)
-    return Analysis(node, tuple(dict.fromkeys(builder.problems)), builder.parsed.tree is not None)
+class _Forest:
+    """The trees of a project, each made when it is needed for the first time: remembered, or else built."""
+
+    def __init__(self, project: Project, models: Mapping[str, CompiledModel], memory: Memory) -> None:
+        self._models = models
+        self._memory = memory
+        self._knows_functions = _knows_functions(project.target)
+        tables = {source_id(project.name, table): table for table in project.sources}
+        seeds = {seed_id(project.name, seed.name): seed for seed in project.seeds}
+        self._leaves: dict[str, Callable[[], Node]] = {
+            **{node: partial(source_node, project.name, table) for node, table in tables.items()},
+            **{node: partial(seed_node, project.name, seed) for node, seed in seeds.items()},
+        }
+        self._views: dict[str, Node] = {}
+        self._order = {node: position for position, node in enumerate(models)}
+        self.keys = {node: digest(node, declared(leaf)) for node, leaf in (*tables.items(), *seeds.items())}
+        for unique_id, model in models.items():
+            read = [(item.view, self.keys.get(item.node_id)) for item in model.reads]
+            self.keys[unique_id] = digest(unique_id, model.sql, read, self._knows_functions)
+
+    def found(self, unique_id: str) -> Found:
+        """Returns what is known of a model without its tree."""
+        path, key = self._models[unique_id].file.path, self.keys[unique_id]
+        known: Found | None = self._memory.recall("flow", path, key)
+        return known or self._build(unique_id)[1]
+
+    def tree(self, unique_id: str) -> Node:
+        """Returns the operators of a model."""
+        (tree,) = self.view(unique_id).children
+        return tree
+
+    def view(self, node_id: str) -> Node:
+        """Returns the rows of a source, a seed or a model, as one object however often they are read."""
+        if node_id in self._leaves and node_id not in self._views:
+            self._views[node_id] = self._leaves[node_id]()
+        for unique_id in self._missing(node_id):
+            self._views[unique_id] = _view(self._remembered(unique_id) or self._build(unique_id)[0])
+        return self._views[node_id]
+
+    def _missing(self, node_id: str) -> list[str]:
+        """The models that have no view yet and are needed for that of `node_id`, itself included, parents first."""
+        needed: dict[str, None] = {}
+        waiting = [node_id]
+        while waiting:
+            node = waiting.pop()
+            if node in self._models and node not in self._views and node not in needed:
+                needed[node] = None
+                waiting += [read.node_id for read in self._models[node].reads]
+        return sorted(needed, key=self._order.__getitem__)
+
+    def _remembered(self, unique_id: str) -> Node | None:
+        path, key = self._models[unique_id].file.path, self.keys[unique_id]
+        tree: Node | None = self._memory.recall(TREE, path, key, self._find)
+        return tree
+
+    def _build(self, unique_id: str) -> tuple[Node, Found]:
+        """Builds the tree of a model from its SQL, and notes what was found."""
+        model, key = self._models[unique_id], self.keys[unique_id]
+        read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in self.keys}
+        from sqlstream.compiler.flow.build import Builder  # sqlglot is loaded only where there is something to parse
+        from sqlstream.compiler.flow.expressions import Text
+        from sqlstream.compiler.parse import ParsedSql, parse_sql
+
+        builder = Builder(Text(model.unique_id, model.sql), parse_sql(model.sql), self._knows_functions)
+        try:
+            tree = builder.build(read)
+        except RecursionError:  # hundreds of queries put together by UNION are too deep to follow, and no fault
+            builder = replace(builder, parsed=ParsedSql(None), problems=[])
+            tree = builder.build(read)
+        found = Found(tree.columns, tuple(dict.fromkeys(builder.problems)), builder.parsed.tree is not None)
+        self._views[unique_id] = _view(tree)
+        self._memory.note("flow", model.file.path, key, found)
+        self._memory.note(TREE, model.file.path, key, tree, _names_of(model, self._views))
+        return tree, found
+
+    def _find(self, name: str) -> Node:
+        """Returns the node that `_names_of` calls so."""
+        level, node_id = name.split(" ", 1)
+        view = self.view(node_id)
+        return view if level == "0" else view.children[0]
+
+
+def _view(tree: Node) -> Node:
+    return View(where=tree.where, columns=tree.columns, children=(tree,))
+
+
+def _names_of(model: CompiledModel, views: Mapping[str, Node]) -> dict[int, str]:
+    """The views that a model reads and what lies right below them, by `id()`: they belong to no tree of its own."""
+    names: dict[int, str] = {}
+    for node_id in {read.node_id: None for read in model.reads if read.node_id in views}:
+        names[id(views[node_id])] = f"0 {node_id}"
+        names |= {id(child): f"1 {node_id}" for child in views[node_id].children}
+    return names

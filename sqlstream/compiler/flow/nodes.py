@@ -84,9 +84,9 @@ class Call:
 class Node:
     """One operator. `columns` are those of its output, None where they are not known; `where` is its place.
 
-    `streaming` says that its rows come from a stream. `subqueries` are the queries within its expressions. `row_ids` are
-    the calls of functions in them that number rows, which no streaming query may have; those of a whole SELECT stand at
-    one of its operators.
+    `streaming` says that its rows come from a stream. `subqueries` are the queries within its expressions. `row_ids`
+    are the calls of functions in them that number rows, which no streaming query may have; those of a whole SELECT
+    stand at one of its operators.
     """
 
     where: Where

@@ -22,6 +22,7 @@ from sqlstream.compiler.render.problems import LocatedUndefined, MacroReturn, Te
 from sqlstream.compiler.render.source import OffsetTokens, TemplateSource
 from sqlstream.compiler.render.state import RenderState
 from sqlstream.compiler.render.template_function import TemplateFunction, passes_marks
+from sqlstream.compiler.render.values import MacroIndex
 from sqlstream.location import Location
 
 MACRO_STEPS = 15
@@ -53,8 +54,9 @@ class TemplateEnvironment(SandboxedEnvironment):
         )
         self.limits = limits or Limits()
         self.state = RenderState(self.limits)
-        self.names: dict[str, Any] = {}
+        self.names: dict[str, Any] = _Names(self)
         self.macro_names: set[str] = set()
+        self.macro_index = MacroIndex({}, {})
         self.sources: dict[str, TemplateSource] = {}
         self.key_offsets: dict[tuple[str, int], dict[str, int]] = {}
         self.read_until = 0
@@ -270,6 +272,18 @@ class TemplateEnvironment(SandboxedEnvironment):
         path, offset = self.state.calls[-1]
         known = self.key_offsets.get((path, offset), {})
         return {key: self.location(path, known.get(key, offset)) for key in keys}
+
+
+class _Names(dict[str, Any]):
+    """The names that templates know. Each one that a template asks for is noted in the state of the rendering."""
+
+    def __init__(self, environment: TemplateEnvironment) -> None:
+        super().__init__()
+        self._environment = environment
+
+    def __contains__(self, name: object) -> bool:
+        self._environment.state.names_read.add(str(name))
+        return super().__contains__(name)
 
 
 JINJA_HELPERS = (LoopContext, Cycler)

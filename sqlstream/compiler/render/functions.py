@@ -64,6 +64,7 @@ class CommonFunctions:
     def var(self, name: object, default: object = UNSET) -> object:
         """Returns a variable's value, or `default`."""
         name = text_argument("var", name)
+        self._environment.state.variables_read.add(name)
         if name in self._variables:
             value = self._variables[name]
             self._environment.budget.weigh(value)
@@ -82,6 +83,7 @@ class CommonFunctions:
         name = text_argument("env_var", name)
         if name.upper().startswith(SECRET_PREFIX):
             return self._read_secret(name, default)
+        self._environment.state.environment_read.add(name)
         if name in self._env:
             return self._env[name]
         if default is not UNSET:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from types import NoneType
 from typing import Any
 
 from jinja2 import nodes
@@ -12,29 +13,47 @@ from sqlstream.compiler.render.environment import TemplateEnvironment
 from sqlstream.compiler.render.failures import reading_finding, running_finding
 from sqlstream.compiler.render.source import TemplateSource
 from sqlstream.compiler.render.state import RenderState
+from sqlstream.compiler.render.values import MacroIndex
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.values import MacroFile
 
+IMMUTABLE = (str, int, float, bool, NoneType)
+"""What a macro that sees it cannot change; with anything else it may keep something from one model to the next."""
+
 
 def load_macros(environment: TemplateEnvironment, files: Iterable[MacroFile]) -> tuple[Finding, ...]:
-    """Adds every macro of `files` to the environment's names. Returns what is wrong with the files."""
+    """Adds every macro of `files` to the environment's names, and fills its index of them.
+
+    Returns what is wrong with the files.
+    """
     findings: list[Finding] = []
+    index: dict[str, str] = {}
+    read: dict[str, RenderState] = {}
+    stateful: set[str] = set()
     places: dict[str, Location] = {}
     own = frozenset(environment.names)
     for file in files:
         source = TemplateSource(file.path, file.text)
         try:
-            tree, macros = _read_file(environment, source)
+            tree, values = _read_file(environment, source)
         except Exception as error:
             findings.append(_finding(error, environment, source))
             continue
+        macros = {name: value for name, value in values.items() if isinstance(value, Macro)}
+        read[file.path] = environment.state
+        index |= dict.fromkeys(macros, file.path)
+        if not all(isinstance(value, (Macro, *IMMUTABLE)) for value in values.values()):
+            stateful.add(file.path)
         for node in _global_macros(tree, macros):
             location = source.location(source.find_word(node.name, node.lineno - 1))
             findings += _name_findings(node.name, location, places, own)
             places.setdefault(node.name, location)
         environment.names.update({name: macro for name, macro in macros.items() if name not in own})
         environment.macro_names.update(macros)
+    reads = {path: state.reads for path, state in read.items()}
+    logged = tuple(message for state in read.values() for message in state.logged)
+    environment.macro_index = MacroIndex(index, reads, frozenset(stateful), logged)
     return tuple(findings)
 
 
@@ -54,7 +73,9 @@ def _has_run(error: Exception) -> bool:
 
 
 def _read_file(environment: TemplateEnvironment, source: TemplateSource) -> tuple[nodes.Template, dict[str, Any]]:
-    """The parsed file, and its macros by name. What stands outside of macros is run once and its text dropped."""
+    """The parsed file, and its macros and other values by name. What stands outside of macros is run once and its text
+    dropped.
+    """
     environment.sources[source.path] = source
     environment.state = RenderState(environment.limits)
     tree = environment.parse_source(source)
@@ -62,7 +83,7 @@ def _read_file(environment: TemplateEnvironment, source: TemplateSource) -> tupl
     context = environment.context_for(template)
     for _ in template.root_render_func(context):
         pass
-    return tree, {name: value for name, value in context.vars.items() if isinstance(value, Macro)}
+    return tree, dict(context.vars)
 
 
 def _global_macros(tree: nodes.Template, macros: dict[str, Any]) -> list[nodes.Macro]:

@@ -10,7 +10,7 @@ from sqlstream.compiler.render.model_functions import model_names
 from sqlstream.compiler.render.running import render_file
 from sqlstream.compiler.render.source_mapper import SourceMapper
 from sqlstream.compiler.render.state import RenderState
-from sqlstream.compiler.render.values import RenderedModel, RenderOptions
+from sqlstream.compiler.render.values import MacroIndex, RenderedModel, RenderOptions
 from sqlstream.errors import Finding
 from sqlstream.location import SourceMap
 from sqlstream.project.values import MacroFile, ModelFile
@@ -28,12 +28,24 @@ class ModelRenderer:
         self.macro_findings: tuple[Finding, ...] = load_macros(self._environment, macros)
         self._mapper = SourceMapper(macros, options)
 
+    @property
+    def macro_index(self) -> MacroIndex:
+        """What is known of the macro files."""
+        return self._environment.macro_index
+
     def render(self, file: ModelFile) -> RenderedModel:
         """Returns the model's SQL and what its template said. Raises: FindingsError with the first failure."""
         state = RenderState(self._environment.limits, file)
         sql = render_file(self._environment, file, state)
         return RenderedModel(
-            file, sql, tuple(state.references), state.config, tuple(state.findings), tuple(state.macros_used)
+            file,
+            sql,
+            tuple(state.references),
+            state.config,
+            tuple(state.findings),
+            tuple(state.macros_used),
+            state.reads,
+            tuple(state.logged),
         )
 
     def source_map(self, rendered: RenderedModel) -> SourceMap:

@@ -178,6 +178,7 @@ class ModelFunctions:
         text = self._environment.text(message)
         self._environment.budget.spend_text(len(text))
         if not self._environment.state.quiet:
+            self._environment.state.logged.append((text, bool(info)))
             self._options.log(text, bool(info))
         return ""
 

@@ -33,6 +33,7 @@ class SecretEnvironment(TemplateEnvironment):
     def _read_secret(self, name: str, default: object) -> object:
         if not self.secrets:
             return refuse_secret(name)
+        self.state.secrets_read.add(name)
         if name not in self._env and default is not UNSET:
             return default
         self._secret_names.append(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlstream.compiler.render.budget import Budget, Limits
-from sqlstream.compiler.render.values import Reference
+from sqlstream.compiler.render.values import Reads, Reference
 from sqlstream.errors import Finding
 from sqlstream.project.values import Located, ModelFile
 
@@ -21,4 +21,19 @@ class RenderState:
         self.config: dict[str, Located] = {}
         self.findings: list[Finding] = []
         self.macros_used: dict[str, None] = {}
+        self.names_read: set[str] = set()
+        self.variables_read: set[str] = set()
+        self.environment_read: set[str] = set()
+        self.secrets_read: set[str] = set()
+        self.logged: list[tuple[str, bool]] = []
         self.quiet = False
+
+    @property
+    def reads(self) -> Reads:
+        """What the rendering has asked for."""
+        return Reads(
+            tuple(sorted(self.names_read)),
+            tuple(sorted(self.variables_read)),
+            tuple(sorted(self.environment_read)),
+            tuple(sorted(self.secrets_read)),
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -27,12 +27,54 @@ class Reference:
 
 
 @dataclass(frozen=True)
+class Reads:
+    """What a template asked for beside its own text, in alphabetical order: names, whether there is anything of that
+    name or not, and the variables, environment variables and secrets that it named.
+    """
+
+    names: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+
+
+def united(reads: Iterable[Reads]) -> Reads:
+    """Returns all that is asked for in any of `reads`."""
+    found = tuple(reads)
+
+    def all_of(part: Callable[[Reads], tuple[str, ...]]) -> tuple[str, ...]:
+        return tuple(sorted({name for item in found for name in part(item)}))
+
+    if len(found) == 1:
+        return found[0]
+    return Reads(
+        all_of(lambda item: item.names),
+        all_of(lambda item: item.variables),
+        all_of(lambda item: item.environment),
+        all_of(lambda item: item.secrets),
+    )
+
+
+@dataclass(frozen=True)
+class MacroIndex:
+    """What is known of the macro files without their macros: the file of each macro by its name, and what each file
+    asked for while it was read, by its path. `stateful` are the files that keep values which their macros can change.
+    """
+
+    files: Mapping[str, str]
+    reads: Mapping[str, Reads]
+    stateful: frozenset[str] = frozenset()
+    logged: tuple[tuple[str, bool], ...] = ()
+
+
+@dataclass(frozen=True)
 class RenderedModel:
     """A model's SQL, and what its template said while it was rendered.
 
     `references` has one entry per call, in the order of the calls; `config` holds what config() set, the last call of
     a key winning; `findings` are the warnings of exceptions.warn(); `macros_used` are names of macros/ in the order of
-    first use. Line ends in `sql` are single newlines.
+    first use. `reads` is what the template and the macros that it called asked for, `logged` the arguments of log() in
+    order. Line ends in `sql` are single newlines.
     """
 
     file: ModelFile
@@ -41,6 +83,8 @@ class RenderedModel:
     config: ConfigPatch
     findings: tuple[Finding, ...] = ()
     macros_used: tuple[str, ...] = ()
+    reads: Reads = Reads()
+    logged: tuple[tuple[str, bool], ...] = ()
 
 
 @dataclass(frozen=True)

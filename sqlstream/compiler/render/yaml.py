@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from jinja2 import nodes
-from jinja2.environment import Template
-
-from sqlstream.compiler.render.failures import reading_finding, running_finding
-from sqlstream.compiler.render.model_functions import TargetName
-from sqlstream.compiler.render.plain_values import plain_value
-from sqlstream.compiler.render.secret_environment import SecretEnvironment
-from sqlstream.compiler.render.source import TemplateSource
-from sqlstream.compiler.render.state import RenderState
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.compiler.render.values import Reads, RenderOptions
 from sqlstream.location import Location
+from sqlstream.project.validate import is_template
 from sqlstream.project.values import Located, MakeRenderYaml, RenderYaml
 
-OPENINGS = ("{{", "{%", "{#")
-"""What a text without Jinja does not hold."""
+if TYPE_CHECKING:
+    from sqlstream.compiler.render.yaml_texts import YamlTexts
 
 
 def make_yaml_renderer(env: Mapping[str, str]) -> MakeRenderYaml:
@@ -31,32 +23,29 @@ def make_yaml_renderer(env: Mapping[str, str]) -> MakeRenderYaml:
     return make
 
 
-def render_sink_value(
-    value: Located,
-    model: Mapping[str, object],
-    variables: Mapping[str, object],
-    env: Mapping[str, str],
-    target_name: str,
-    *,
-    secrets: bool,
-) -> object:
-    """Returns a sink's path or option for one model: its text rendered with `model`, other values as they are.
+class SinkRenderer:
+    """Renders a sink's path and options for one model.
 
-    `model` has the keys that templates may read (`name`, `path`, `tags`, `meta`). Raises: FindingsError.
+    `model` has the keys that templates may read (`name`, `path`, `tags`, `meta`).
     """
-    if not isinstance(value.value, str) or not holds_jinja(value.value):
-        return value.value
-    render = _YamlRenderer(variables, env, target_name, {"model": model})
-    return render(value.value, value.location, secrets=secrets)
 
+    def __init__(self, model: Mapping[str, object], options: RenderOptions) -> None:
+        self._render = _YamlRenderer(options.variables, options.env, options.target.name, {"model": model})
 
-def holds_jinja(text: str) -> bool:
-    """Returns whether `text` is more than plain text."""
-    return any(opening in text for opening in OPENINGS)
+    def __call__(self, value: Located, *, secrets: bool) -> object:
+        """Returns a text rendered, and other values as they are. Raises: FindingsError."""
+        if not isinstance(value.value, str):
+            return value.value
+        return self._render(value.value, value.location, secrets=secrets)
+
+    @property
+    def reads(self) -> Reads:
+        """What all that was rendered has asked for."""
+        return self._render.reads
 
 
 class _YamlRenderer:
-    """Implements `RenderYaml`; its environment is made when the first text with Jinja comes."""
+    """Implements `RenderYaml`; Jinja is loaded when the first text with Jinja comes."""
 
     def __init__(
         self,
@@ -65,54 +54,19 @@ class _YamlRenderer:
         target: str | None,
         names: Mapping[str, object],
     ) -> None:
-        self._variables = variables
-        self._env = env
-        self._names = {**names, **({} if target is None else {"target": TargetName(target)})}
-        self._environment: SecretEnvironment | None = None
+        self._known = (variables, env, target, names)
+        self._texts: YamlTexts | None = None
+
+    @property
+    def reads(self) -> Reads:
+        """What all that was rendered has asked for."""
+        return Reads() if self._texts is None else self._texts.reads
 
     def __call__(self, text: str, location: Location, *, secrets: bool) -> object:
-        if not holds_jinja(text):
+        if not is_template(text):
             return text
-        if self._environment is None:
-            self._environment = SecretEnvironment(self._variables, self._env)
-            self._environment.names.update(self._names)
-        self._environment.secrets = secrets
-        self._environment.state = RenderState(self._environment.limits)
-        return self._render(self._environment, text, location)
+        if self._texts is None:
+            from sqlstream.compiler.render.yaml_texts import YamlTexts
 
-    def _render(self, environment: SecretEnvironment, text: str, location: Location) -> object:
-        source = TemplateSource(location.path, text)
-        try:
-            template, native = _load(environment, source)
-        except Exception as error:
-            raise _located(reading_finding(error, environment, source), location) from error
-        try:
-            return environment.with_secrets(_run(environment, template, native))
-        except Exception as error:
-            raise _located(running_finding(error, environment, source), location) from error
-
-
-def _load(environment: SecretEnvironment, source: TemplateSource) -> tuple[Template, bool]:
-    """The compiled template, and whether it is one expression and nothing else, whose own value is wanted."""
-    environment.sources[source.path] = source
-    tree = environment.parse_source(source)
-    expressions = [node for output in tree.body if isinstance(output, nodes.Output) for node in output.nodes]
-    kept = [node for node in expressions if not (isinstance(node, nodes.TemplateData) and node.data.isspace())]
-    native = all(isinstance(node, nodes.Output) for node in tree.body) and len(kept) == 1
-    native = native and not isinstance(kept[0], nodes.TemplateData)
-    return environment.load_tree(tree, source.path), native
-
-
-def _run(environment: SecretEnvironment, template: Template, native: bool) -> object:
-    environment.captured = [] if native else None
-    text = environment.run(template)
-    if environment.captured is None:
-        return text
-    value = environment.captured[0]
-    environment.budget.weigh(value)
-    return plain_value(value)
-
-
-def _located(finding: Finding, location: Location) -> FindingsError:
-    """The finding at the YAML value: offsets in the text are not those in the file, where quotes may stand."""
-    return FindingsError([replace(finding, location=location, calls=())])
+            self._texts = YamlTexts(*self._known)
+        return self._texts.render(text, location, secrets=secrets)

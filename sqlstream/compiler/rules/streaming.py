@@ -5,8 +5,11 @@ Each rule is a function of one query. Where a tree holds what is not known, a ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import partial
 
+from sqlstream.compiler.cache.digest import declared, digest
+from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.analyse import Analysis
 from sqlstream.compiler.flow.nodes import Where
@@ -35,11 +38,16 @@ STATE_RULES = streaming_state.RULES
 """The rules on the state of a query that is right otherwise."""
 
 
-def streaming_rules(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> list[Finding]:
+def streaming_rules(
+    compiled: CompiledProject, analyses: Mapping[str, Analysis], memory: Memory | None = None
+) -> list[Finding]:
     """Returns what is wrong with names in any model, and with the operators of each query; each place once.
 
     `analyses` are those of all models by unique id.
     """
+    memory = memory or Memory()
+    names = {unique_id: model.name for unique_id, model in compiled.models.items()}
+    target = digest(declared(compiled.project.target))
     found: list[Finding] = []
     for unique_id, analysis in analyses.items():
         if not analysis.is_read:
@@ -47,7 +55,10 @@ def streaming_rules(compiled: CompiledProject, analyses: Mapping[str, Analysis])
         found += [problem.at(compiled.locate(unique_id, problem.offset)) for problem in analysis.problems]
     for model in compiled.models.values():
         if model.output is not None and model.streaming:
-            found += _query_findings(compiled, model, analyses)
+            analysis = analyses[model.unique_id]
+            key = digest(analysis.key, target, model.config.plain(), declared(model.output))
+            problems = memory.remember("query", model.file.path, key, partial(_query_problems, model, analysis, names))
+            found += [problem.at(_place(compiled, problem.where, problem.key)) for problem in problems]
     return list(dict.fromkeys(found))
 
 
@@ -62,16 +73,10 @@ def _not_followed(model: CompiledModel) -> Finding:
     )
 
 
-def _query_findings(
-    compiled: CompiledProject, model: CompiledModel, analyses: Mapping[str, Analysis]
-) -> Iterator[Finding]:
-    names = {unique_id: other.name for unique_id, other in compiled.models.items()}
-    query = Query(model.name, analyses[model.unique_id].node, model.config.output_mode, names)
-    problems = [problem for rule in QUERY_RULES for problem in rule(query)]
-    if not problems:
-        problems = [problem for rule in STATE_RULES for problem in rule(query)]
-    for problem in problems:
-        yield problem.at(_place(compiled, problem.where, problem.key))
+def _query_problems(model: CompiledModel, analysis: Analysis, names: Mapping[str, str]) -> tuple[QueryProblem, ...]:
+    query = Query(model.name, analysis.node, model.config.output_mode, names)
+    problems = tuple(problem for rule in QUERY_RULES for problem in rule(query))
+    return problems or tuple(problem for rule in STATE_RULES for problem in rule(query))
 
 
 def _place(compiled: CompiledProject, where: Where, key: str) -> Place:

@@ -7,9 +7,11 @@ from pathlib import Path
 import click
 import pytest
 
-from sqlstream.cli.main import COMMANDS
+from sqlstream.cli.main import COMMANDS as NAMES
+from sqlstream.cli.main import cli
 
 PAGE = (Path(__file__).parents[3] / "docs" / "commands.md").read_text(encoding="utf-8")
+COMMANDS = [command for name in NAMES if (command := cli.get_command(click.Context(cli), name)) is not None]
 OPTIONS = {
     option.opts[-1]: option for command in COMMANDS for option in command.params if isinstance(option, click.Option)
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.compiler.bare_names import bare_name_problems, spellings_of
+from sqlstream.compiler.bare_names import bare_name_problems, bare_names, spellings_of
 from sqlstream.compiler.graph import Names
 from sqlstream.compiler.sql_text import read_sql
 from sqlstream.errors import Severity
@@ -18,7 +18,9 @@ NAMES = Names(
 
 def found(sql: str, *views: str, has_catalog: bool = False) -> list[tuple[str, str]]:
     """What stands at each problem, and its fix, for the model `daily` that reads `views`."""
-    problems = bare_name_problems(read_sql(sql), "daily", views, spellings_of(NAMES, has_catalog=has_catalog))
+    problems = bare_name_problems(
+        bare_names(read_sql(sql), views), "daily", spellings_of(NAMES, has_catalog=has_catalog)
+    )
     assert all(problem.code == "missing-ref" for problem in problems)
     assert all(problem.severity is (Severity.WARNING if has_catalog else Severity.ERROR) for problem in problems)
     return [(sql[problem.offset :].split()[0], problem.fix) for problem in problems]

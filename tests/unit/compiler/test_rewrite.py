@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlstream.compiler.bare_names import Spellings
-from sqlstream.compiler.edits import Edit, EditedText
+from sqlstream.compiler.edits import Edit, EditedText, apply_edits
 from sqlstream.compiler.render.model import ModelRenderer
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions
-from sqlstream.compiler.rewrite import Inputs, rewrite_model
+from sqlstream.compiler.rewrite import plan_rewriting
 from sqlstream.compiler.tokens import Kind, SqlTokenError, Token, tokenize
 from sqlstream.location import Location
 from sqlstream.project.values import ModelFile, Target
@@ -28,7 +27,6 @@ OPTIONS = RenderOptions(
     log=lambda _message, _info: None,
 )
 RENDERER = ModelRenderer([], OPTIONS)
-INPUTS = Inputs(Spellings({}, has_catalog=False), frozenset({STREAM}))
 
 PIECES = (
     *(
@@ -86,7 +84,8 @@ ALIAS = re.compile(r" AS `?events`? ?|events__\d+")
 def rewritten(text: str) -> tuple[RenderedModel, EditedText]:
     """Returns a model that reads a stream and a static table, as rendered and as rewritten."""
     rendered = RENDERER.render(ModelFile("m", "models/m.sql", text, (), "", (), ()))
-    return rendered, rewrite_model(rendered, RENDERER, [STREAM, STATIC], INPUTS).text
+    rewriting = plan_rewriting(rendered, {"events": STREAM, "lists": STATIC}, frozenset({"events"}))
+    return rendered, apply_edits(rendered.sql, rewriting.edits)
 
 
 def untouched(sql: str, spans: list[tuple[int, int]]) -> list[Token]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 from rendering import ENV, VARIABLES, model, options, renderer
 
-from sqlstream.compiler.render.yaml import make_yaml_renderer, render_sink_value
+from sqlstream.compiler.render.yaml import SinkRenderer, make_yaml_renderer
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location
 from sqlstream.project.values import Located
@@ -71,7 +71,7 @@ def in_yaml(template: str) -> object:
 def in_sink(template: str) -> object:
     """Returns a sink's path, which is rendered for each model."""
     facts = {"name": "orders", "tags": ["a"], "meta": {"owner": "ana"}}
-    return render_sink_value(Located(template, PLACE), facts, VARIABLES, ENV, options().target.name, secrets=False)
+    return SinkRenderer(facts, options())(Located(template, PLACE), secrets=False)
 
 
 SETTINGS: dict[str, Callable[[str], object]] = {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from rendering import ENV, VARIABLES
+from rendering import ENV, VARIABLES, options
 
-from sqlstream.compiler.render.yaml import make_yaml_renderer, render_sink_value
+from sqlstream.compiler.render.yaml import SinkRenderer, make_yaml_renderer
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.values import Located, SecretName, SecretText
@@ -152,7 +152,7 @@ def test_sink_values_are_rendered_over_the_model() -> None:
 
     def sink(value: object, *, secrets: bool = False) -> object:
         model = {"name": "orders", "tags": ["a"], "meta": {"owner": "ana"}}
-        return render_sink_value(Located(value, PLACE), model, VARIABLES, ENV, "local", secrets=secrets)
+        return SinkRenderer(model, options())(Located(value, PLACE), secrets=secrets)
 
     assert sink("{{ target.name }}/{{ model.name }}/{{ model.meta.owner }}") == "local/orders/ana"
     assert sink("{{ model.tags }}") == ["a"]

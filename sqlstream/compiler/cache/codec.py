@@ -1,0 +1,158 @@
+"""Frozen values as JSON text and back, for what is kept between two compilations.
+
+The text is a list of rows, one for each value that has parts, parts before wholes; the last row is the value itself. A
+row begins with the kind of its value and goes on with its parts: a whole number is the index of a row, a true number
+stands in a list of its own, all else stands for itself. A value that is there twice is one row, so that what was one
+object is one object again.
+
+Reading makes nothing but values of the classes below: a file that somebody else has written can hold wrong values, and
+cannot run anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from types import ModuleType
+from typing import Any
+
+from sqlstream.compiler import compiled, edits, problem, rewriting
+from sqlstream.compiler.flow import found, nodes
+from sqlstream.compiler.render import values
+from sqlstream.compiler.rules import query
+from sqlstream.errors import Finding, Severity
+from sqlstream.location import Location, Place
+from sqlstream.project import types
+from sqlstream.project.values import Located, SecretName, SecretText
+
+ELSEWHERE = "@"
+"""The kind of a row that names a value which is kept elsewhere."""
+
+
+class CodecError(ValueError):
+    """A value cannot be written, or a text cannot be read."""
+
+
+def _classes(*modules: ModuleType) -> dict[str, type]:
+    """The dataclasses that `modules` define, by name."""
+    return {
+        name: kind
+        for module in modules
+        for name, kind in vars(module).items()
+        if isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module.__name__
+    }
+
+
+_CLASSES: Mapping[str, type] = {
+    **_classes(found, nodes, types),
+    **{
+        kind.__name__: kind
+        for kind in (
+            Location,
+            Place,
+            Located,
+            SecretName,
+            SecretText,
+            Finding,
+            values.Reference,
+            values.MacroIndex,
+            values.Reads,
+            edits.Edit,
+            compiled.Output,
+            compiled.Read,
+            problem.SqlProblem,
+            rewriting.Rewriting,
+            query.QueryProblem,
+        )
+    },
+}
+_FIELDS = {name: tuple(field.name for field in fields(kind)) for name, kind in _CLASSES.items()}
+_COLLECTIONS: Mapping[str, Callable[[list[Any]], object]] = {
+    "tuple": tuple,
+    "list": list,
+    "frozenset": frozenset,
+    "dict": lambda parts: dict(zip(parts[::2], parts[1::2], strict=True)),
+    "severity": lambda parts: Severity(parts[0]),
+}
+
+
+def encode(value: object, elsewhere: Mapping[int, str] | None = None) -> str:
+    """Returns `value` as text. Objects whose id is in `elsewhere` are written as the name that it has there.
+
+    Raises: CodecError for what has no place in the text.
+    """
+    writer = _Writer(elsewhere or {})
+    try:
+        last = writer.part(value)
+        return json.dumps([*writer.rows, ["last", last]], separators=(",", ":"), ensure_ascii=False)
+    except (RecursionError, ValueError) as error:
+        raise CodecError(str(error)) from error
+
+
+def decode(text: str, find: Callable[[str], object] | None = None) -> Any:
+    """Returns the value that `encode` has written; `find` gives what is kept elsewhere by its name.
+
+    Raises: CodecError for any other text.
+    """
+    done: list[Any] = []
+    try:
+        for kind, *row in json.loads(text):
+            parts = [done[i] if type(i) is int else i[0] if type(i) is list else i for i in row]
+            if kind in _CLASSES:
+                done.append(_make(_CLASSES[kind], _FIELDS[kind], parts))
+            elif kind == ELSEWHERE and find is not None:
+                done.append(find(parts[0]))
+            elif kind == "last":
+                done.append(parts[0])
+            else:
+                done.append(_COLLECTIONS[kind](parts))
+        return done[-1]
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        raise CodecError(str(error)) from error
+
+
+def _make(kind: type, names: Sequence[str], parts: Sequence[Any]) -> object:
+    """An object as its constructor would make it, in a third of the time: none of the classes does more than keep."""
+    made: object = object.__new__(kind)
+    made.__dict__.update(zip(names, parts, strict=True))
+    return made
+
+
+class _Writer:
+    """The rows so far, and the index of each object that has one."""
+
+    def __init__(self, elsewhere: Mapping[int, str]) -> None:
+        self.rows: list[list[Any]] = []
+        self._elsewhere = elsewhere
+        self._written: dict[int, int] = {}
+        self._alive: list[object] = []
+
+    def part(self, value: Any) -> Any:
+        """Returns what stands for `value` in a row, after writing rows for it where it needs them."""
+        kind = type(value)
+        if value is None or kind is str or kind is bool or kind is float:
+            return value
+        if kind is int:
+            return [value]
+        index = self._written.get(id(value))
+        if index is None:
+            row = self._row(value, kind)
+            index = self._written[id(value)] = len(self.rows)
+            self.rows.append(row)
+            self._alive.append(value)  # an object that is gone would leave its id to another one
+        return index
+
+    def _row(self, value: Any, kind: type) -> list[Any]:
+        name = kind.__name__
+        if id(value) in self._elsewhere:
+            return [ELSEWHERE, self._elsewhere[id(value)]]
+        if _CLASSES.get(name) is kind:
+            return [name, *[self.part(getattr(value, field)) for field in _FIELDS[name]]]
+        if kind in (tuple, list, frozenset):
+            return [name, *[self.part(item) for item in value]]
+        if kind is dict:
+            return [name, *[self.part(item) for pair in value.items() for item in pair]]
+        if kind is Severity:
+            return ["severity", str(value)]
+        raise CodecError(f"a value of type {name} cannot be kept")

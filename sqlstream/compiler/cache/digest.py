@@ -1,0 +1,34 @@
+"""Digests of plain and frozen values: what is known under one is what was made from equal values."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+
+from sqlstream.location import Location
+
+WORDS_ABOUT = frozenset({"description", "tags", "meta", "places", "location"})
+"""Fields of declarations that say where something stands or what its readers should know, and change no query."""
+
+
+def digest(*values: object) -> str:
+    """Returns 32 hexadecimal digits for `values`: texts, numbers, None, and tuples, lists and mappings of them.
+
+    Values of different types are different, and so are mappings in another order: templates see both.
+    """
+    return hashlib.blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def declared(value: object) -> object:
+    """Returns a declaration as a value for `digest`, without its place and what is written about it."""
+    if isinstance(value, Location):
+        return None
+    if is_dataclass(value) and not isinstance(value, type):
+        kept = [field.name for field in fields(value) if field.name not in WORDS_ABOUT]
+        return (type(value).__name__, *((name, declared(getattr(value, name))) for name in kept))
+    if isinstance(value, Mapping):
+        return tuple((key, declared(item)) for key, item in value.items())
+    if isinstance(value, tuple | list):
+        return tuple(map(declared, value))
+    return value

@@ -1,0 +1,66 @@
+"""What is remembered: entries by kind and name, each valid for one key, which is the digest of all it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar, cast
+
+from sqlstream.compiler.cache.codec import CodecError, decode, encode
+
+T = TypeVar("T")
+
+TREE = "tree"
+"""The kind of the entries that are read one by one, since most compilations need none of them."""
+
+
+class Storage(Protocol):
+    """Where entries were kept by an earlier compilation."""
+
+    def read(self, kind: str, name: str) -> tuple[str, str] | None:
+        """Returns the key and the text of an entry, None where there is none or none that is whole."""
+
+
+class Nothing:
+    """A storage that holds nothing."""
+
+    def read(self, kind: str, name: str) -> tuple[str, str] | None:
+        """Returns None."""
+        del kind, name
+        return None
+
+
+class Memory:
+    """The entries of earlier compilations, and the new ones of this one.
+
+    An entry is asked for with the key that it must have, so a stale one is never used. `new` are the entries that
+    `storage` does not have, by kind and name: key and text.
+    """
+
+    def __init__(self, storage: Storage | None = None) -> None:
+        self._storage = storage or Nothing()
+        self.new: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def recall(self, kind: str, name: str, key: str, find: Callable[[str], object] | None = None) -> Any:
+        """Returns what was noted under that key, None where nothing was; `find` is as for `decode`."""
+        entry = self.new.get((kind, name)) or self._storage.read(kind, name)
+        if entry is None or entry[0] != key:
+            return None
+        try:
+            return decode(entry[1], find)
+        except CodecError:
+            return None
+
+    def note(self, kind: str, name: str, key: str, value: object, elsewhere: Mapping[int, str] | None = None) -> None:
+        """Notes `value`, unless it is of a kind that cannot be kept; `elsewhere` is as for `encode`."""
+        try:
+            self.new[kind, name] = (key, encode(value, elsewhere))
+        except CodecError:
+            self.new.pop((kind, name), None)
+
+    def remember(self, kind: str, name: str, key: str, make: Callable[[], T]) -> T:
+        """Returns what was noted under that key, or else what `make` gives, which is noted."""
+        found = self.recall(kind, name, key)
+        if found is None:
+            found = make()
+            self.note(kind, name, key, found)
+        return cast("T", found)

@@ -1,0 +1,19 @@
+"""What is known of one model without its tree, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlstream.compiler.flow.nodes import Column
+from sqlstream.compiler.problem import SqlProblem
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of one model: its columns, what is wrong with names in its own text, and whether
+    sqlglot could read it.
+    """
+
+    columns: tuple[Column, ...] | None
+    problems: tuple[SqlProblem, ...]
+    is_read: bool

@@ -1,0 +1,77 @@
+"""Renders the strings of YAML files one by one; the part of it that needs Jinja, loaded with the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from jinja2 import nodes
+from jinja2.environment import Template
+
+from sqlstream.compiler.render.failures import reading_finding, running_finding
+from sqlstream.compiler.render.model_functions import TargetName
+from sqlstream.compiler.render.plain_values import plain_value
+from sqlstream.compiler.render.secret_environment import SecretEnvironment
+from sqlstream.compiler.render.source import TemplateSource
+from sqlstream.compiler.render.state import RenderState
+from sqlstream.compiler.render.values import Reads, united
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+
+
+class YamlTexts:
+    """Renders texts in one environment; `names` are what templates know besides the functions."""
+
+    def __init__(
+        self,
+        variables: Mapping[str, object],
+        env: Mapping[str, str],
+        target: str | None,
+        names: Mapping[str, object],
+    ) -> None:
+        self._environment = SecretEnvironment(variables, env)
+        self._environment.names.update({**names, **({} if target is None else {"target": TargetName(target)})})
+        self.reads = Reads()
+
+    def render(self, text: str, location: Location, *, secrets: bool) -> object:
+        """Returns what `RenderYaml` gives; `reads` grows by what the text asks for. Raises: FindingsError."""
+        environment = self._environment
+        environment.secrets = secrets
+        environment.state = RenderState(environment.limits)
+        source = TemplateSource(location.path, text)
+        try:
+            template, native = _load(environment, source)
+        except Exception as error:
+            raise _located(reading_finding(error, environment, source), location) from error
+        try:
+            value = environment.with_secrets(_run(environment, template, native))
+        except Exception as error:
+            raise _located(running_finding(error, environment, source), location) from error
+        self.reads = united((self.reads, environment.state.reads))
+        return value
+
+
+def _load(environment: SecretEnvironment, source: TemplateSource) -> tuple[Template, bool]:
+    """The compiled template, and whether it is one expression and nothing else, whose own value is wanted."""
+    environment.sources[source.path] = source
+    tree = environment.parse_source(source)
+    expressions = [node for output in tree.body if isinstance(output, nodes.Output) for node in output.nodes]
+    kept = [node for node in expressions if not (isinstance(node, nodes.TemplateData) and node.data.isspace())]
+    native = all(isinstance(node, nodes.Output) for node in tree.body) and len(kept) == 1
+    native = native and not isinstance(kept[0], nodes.TemplateData)
+    return environment.load_tree(tree, source.path), native
+
+
+def _run(environment: SecretEnvironment, template: Template, native: bool) -> object:
+    environment.captured = [] if native else None
+    text = environment.run(template)
+    if environment.captured is None:
+        return text
+    value = environment.captured[0]
+    environment.budget.weigh(value)
+    return plain_value(value)
+
+
+def _located(finding: Finding, location: Location) -> FindingsError:
+    """The finding at the YAML value: offsets in the text are not those in the file, where quotes may stand."""
+    return FindingsError([replace(finding, location=location, calls=())])
