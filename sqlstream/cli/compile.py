@@ -8,9 +8,13 @@ import click
 
 from sqlstream.app.check import check_models
 from sqlstream.app.compile import compile_models
+from sqlstream.app.explain_model import explain_model
+from sqlstream.app.request import EVERYTHING, ProjectRequest
 from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
 from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
+from sqlstream.errors import FindingsError, UsageError
 from sqlstream.report.compiled import compiled_json, compiled_text
+from sqlstream.report.emission import emission_json, emission_text, refused_text
 
 
 @click.command("compile", short_help="Check the project and write the SQL that will run.")
@@ -23,6 +27,12 @@ from sqlstream.report.compiled import compiled_json, compiled_text
     envvar="SQLSTREAM_CHECK",
     show_envvar=True,
     help="Have Spark analyse the selected models too, with no data and nothing started. Needs Java.",
+)
+@click.option(
+    "--explain",
+    "explained",
+    metavar="MODEL",
+    help="Tell when the rows of a model that names a sink come out, instead. Needs no Java.",
 )
 @click.option(
     "-q", "--quiet", is_flag=True, envvar="SQLSTREAM_QUIET", show_envvar=True, help="Print nothing but errors."
@@ -38,15 +48,20 @@ def compile_(
     state: Path | None,
     output: str,
     check: bool,
+    explained: str | None,
     quiet: bool,
 ) -> None:
     """Check the whole project and write the SQL that will run to target/compiled/. Needs no Java, but for --check.
 
     The SQL is written for the selected models, and also printed where that is a single one.
     """
-    selection = selection_of(select, exclude, selector, state)
+    request, selection = project_request(project_dir, target, variables), selection_of(select, exclude, selector, state)
+    if explained is not None:
+        if check or selection != EVERYTHING:
+            raise UsageError("--explain tells about one model: it takes neither --check nor a selection")
+        _explain(request, explained, output, debug)
+        return
     with refusals_printed(output, debug):
-        request = project_request(project_dir, target, variables)
         if check:
             compiled, spark = check_models(request, selection, _silent if quiet else _echo_progress)
         else:
@@ -56,6 +71,17 @@ def compile_(
     elif not quiet:
         echo_warnings(compiled.findings)
         click.echo(compiled_text(compiled.loaded.compiled, compiled.models, spark))
+
+
+def _explain(request: ProjectRequest, name: str, output: str, debug: bool) -> None:
+    with refusals_printed(output, debug):
+        found = explain_model(request, name)
+        if found.emission is None:
+            if output == "text":
+                click.echo(refused_text(found.model), err=True)
+            raise FindingsError(found.errors)
+    show = emission_json if output == "json" else emission_text
+    click.echo(show(found.model, found.emission, found.locate, is_foreseen=found.is_foreseen))
 
 
 def _echo_progress(line: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from difflib import get_close_matches
 
 _PLURALS = {
@@ -18,6 +19,18 @@ _PLURALS = {
     "MICROSECOND": "MICROSECONDS",
 }
 """The units of Spark's interval literals; nanoseconds are in its grammar, but its parser of values refuses them."""
+
+_SPANS = {
+    "YEAR": timedelta(days=12 * 31),
+    "MONTH": timedelta(days=31),
+    "WEEK": timedelta(weeks=1),
+    "DAY": timedelta(days=1),
+    "HOUR": timedelta(hours=1),
+    "MINUTE": timedelta(minutes=1),
+    "SECOND": timedelta(seconds=1),
+    "MILLISECOND": timedelta(milliseconds=1),
+    "MICROSECOND": timedelta(microseconds=1),
+}
 
 NEGATIVE = "a watermark's delay cannot be negative"
 NO_DELAY = "write '0 seconds' for no delay at all"
@@ -47,6 +60,11 @@ class Interval:
     def clause(self) -> str:
         """The interval as Spark's grammar takes it: `INTERVAL 1 HOUR 30 MINUTES`."""
         return " ".join(["INTERVAL", *(f"{value} {unit}" for value, unit in self.units)])
+
+    @property
+    def span(self) -> timedelta:
+        """The interval as a time: a month has 31 days, as in Spark's watermarks (IntervalUtils.getDuration)."""
+        return sum((float(value) * _SPANS[unit.rstrip("S")] for value, unit in self.units), timedelta())
 
 
 def parse_interval(text: str) -> Interval:

@@ -46,6 +46,14 @@ def unexplained(
     return tuple(item.finding for item in refusals if not any(_explains(compiled, error, item) for error in errors))
 
 
+def is_about(compiled: CompiledProject, finding: Finding, model: CompiledModel) -> bool:
+    """Returns whether `finding` lies in what the query of `model` is made of: models, sources or its sink."""
+    if any(_is_in(finding, part) for part in _parts(compiled, model)):
+        return True
+    sinks = [model.output.location] if model.output is not None else []
+    return finding.location in (*_declared(compiled, model), *sinks)
+
+
 def _explains(compiled: CompiledProject, error: Finding, refusal: Refusal) -> bool:
     here, place = refusal.finding.location, error.location
     if place is None or here is None:

@@ -58,7 +58,7 @@ def streaming_rules(
             analysis = analyses[model.unique_id]
             key = digest(analysis.key, target, model.config.plain(), declared(model.output))
             problems = memory.remember("query", model.file.path, key, partial(_query_problems, model, analysis, names))
-            found += [problem.at(_place(compiled, problem.where, problem.key)) for problem in problems]
+            found += [problem.at(place_in(compiled, problem.where, problem.key)) for problem in problems]
     return list(dict.fromkeys(found))
 
 
@@ -79,7 +79,8 @@ def _query_problems(model: CompiledModel, analysis: Analysis, names: Mapping[str
     return problems or tuple(problem for rule in STATE_RULES for problem in rule(query))
 
 
-def _place(compiled: CompiledProject, where: Where, key: str) -> Place:
+def place_in(compiled: CompiledProject, where: Where, key: str) -> Place:
+    """Returns the place of an operator: in a model, or at the `key` of the source that it belongs to."""
     if where.model in compiled.models:
         return compiled.locate(where.model, where.offset)
     name = compiled.project.name

@@ -1,0 +1,67 @@
+"""`sqlstream compile --explain MODEL`: when the rows of a query come out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlstream.app.loading import attempt
+from sqlstream.app.request import ProjectRequest
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.emission import Emission, explain_emission
+from sqlstream.compiler.flow.analyse import analyse_models, is_judged
+from sqlstream.compiler.flow.nodes import Where
+from sqlstream.compiler.refusals import is_about
+from sqlstream.compiler.rules.streaming import place_in
+from sqlstream.errors import Finding, FindingsError, UsageError
+from sqlstream.location import Location
+from sqlstream.project.nearest import did_you_mean
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A terminal model and when its rows come out: `emission` is None where the query cannot run, and `errors` say why.
+
+    `is_foreseen` is False where the target's settings change how Spark reads queries.
+    """
+
+    compiled: CompiledProject
+    model: CompiledModel
+    emission: Emission | None
+    errors: tuple[Finding, ...]
+    is_foreseen: bool
+
+    def locate(self, where: Where, key: str) -> Location:
+        """Returns the place of an operator in a model, or of the `key` of the source that it belongs to."""
+        return place_in(self.compiled, where, key).location
+
+
+def explain_model(request: ProjectRequest, name: str) -> Explained:
+    """Returns when the rows of the query of model `name` come out.
+
+    Raises: FindingsError where nothing can be compiled; UsageError for a name that is none, or that of a view.
+    """
+    attempted = attempt(request)
+    if attempted.loaded is None:
+        raise FindingsError(attempted.findings)
+    compiled = attempted.loaded.compiled
+    model = _terminal_model(compiled, name)
+    errors = tuple(error for error in attempted.errors if is_about(compiled, error, model))
+    is_foreseen = is_judged(compiled.project.target)
+    if errors:
+        return Explained(compiled, model, None, errors, is_foreseen)
+    node = analyse_models(compiled.project, compiled.models)[model.unique_id].node
+    emission = explain_emission(model, node, compiled.project.target.spark)
+    return Explained(compiled, model, emission, (), is_foreseen)
+
+
+def _terminal_model(compiled: CompiledProject, name: str) -> CompiledModel:
+    named = {model.name: model for model in compiled.models.values()}
+    if name not in named:
+        raise UsageError(f"there is no model `{name}`; {did_you_mean(name, named)}")
+    model = named[name]
+    if model.output is None:
+        below = compiled.graph.descendants(model.unique_id)
+        queries = [item.name for node, item in compiled.models.items() if node in below and item.output is not None]
+        advice = f"explain a query that reads it: {', '.join(queries)}" if queries else "and no query reads it"
+        raise UsageError(f"`{name}` names no sink, so it is a view and writes no rows of its own; {advice}")
+    return model

@@ -1,0 +1,167 @@
+"""When the rows of a query come out, as text or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.emission import IDLE_BATCHES, POLICY, Delay, Emission, Example, Release, Step
+from sqlstream.compiler.flow.nodes import Where
+from sqlstream.location import Location
+from sqlstream.project.trigger import Trigger
+
+Locate = Callable[[Where, str], Location]
+"""The place of an operator, or of the key of the source that it belongs to."""
+
+RULES = {
+    Release.ROW: "keeps nothing back: each row comes out in the batch that reads it",
+    Release.CHANGE: "a group comes out in each batch that changes it, with its values so far",
+    Release.WHOLE: "all groups come out in each batch, with their values so far",
+    Release.WINDOW: "a window comes out once, in the batch after the watermark has reached its end",
+    Release.SESSION: "a session comes out once, in the batch after the watermark has reached its end, "
+    "its last event and the gap",
+    Release.TIME: "a group comes out once, in the batch after the watermark has reached `{time}`",
+    Release.MATCH: "a pair of rows comes out in the batch that reads the later of the two",
+    Release.UNMATCHED: "a row without a match comes out once the watermark says that none can come any more, in the "
+    "batch after",
+    Release.FIRST: "only the first rows of the query's whole life come out, in the batch that reads them",
+    Release.UNKNOWN: "when its rows come out is not known",
+}
+
+TIMED = frozenset({Release.WINDOW, Release.SESSION, Release.TIME, Release.UNMATCHED})
+"""What waits for the watermark."""
+
+
+def emission_text(model: CompiledModel, emission: Emission, locate: Locate, *, is_foreseen: bool) -> str:
+    """Returns a paragraph for each operator that holds rows back, one for the watermarks, and one for the batches."""
+    paragraphs = [[_head(model)]]
+    paragraphs += [_step_lines(step, emission, locate) for step in emission.steps]
+    if any(step.release in TIMED for step in emission.steps):
+        paragraphs.append(list(_watermark_lines(emission, locate)))
+        paragraphs.append([_batches(model.config.trigger, emission)])
+    if not is_foreseen:
+        paragraphs.append(["The target's settings change how Spark reads queries: this is what holds without them."])
+    return "\n\n".join("\n".join(lines) for lines in paragraphs)
+
+
+def refused_text(model: CompiledModel) -> str:
+    """Returns what is said of a query that cannot run."""
+    return f"`{model.name}` cannot run as it is, so no row comes out:"
+
+
+def emission_json(model: CompiledModel, emission: Emission, locate: Locate, *, is_foreseen: bool) -> str:
+    """Returns the same as one JSON object; times are ISO 8601 in UTC, delays seconds, and null is not known."""
+    content = {
+        "succeeded": True,
+        "model": model.name,
+        "output_mode": model.config.output_mode,
+        "operators": [_step_json(step, locate) for step in emission.steps],
+        "watermarks": [
+            {
+                "column": delay.column,
+                "delay": delay.written,
+                "delay_seconds": None if delay.span is None else delay.span.total_seconds(),
+                "location": str(locate(delay.where, "watermark")),
+            }
+            for delay in emission.delays
+        ],
+        "idle_batches": emission.idle_batches,
+        "watermark_policy": "max" if emission.highest else "min",
+        "is_foreseen": is_foreseen,
+    }
+    return json.dumps(content, indent=2)
+
+
+def _step_json(step: Step, locate: Locate) -> dict[str, object]:
+    example = step.example
+    return {
+        "operator": step.operator or None,
+        "location": str(locate(step.where, "watermark")),
+        "release": str(step.release),
+        "event_time": step.time,
+        "example": None
+        if example is None
+        else {
+            "start": example.start.isoformat(),
+            "end": example.end.isoformat(),
+            "events": [event.isoformat() for event in example.events],
+        },
+        "unknown": step.unknown,
+    }
+
+
+def _head(model: CompiledModel) -> str:
+    sink = model.output.sink if model.output is not None else "-"
+    return f"{model.name} -> {sink}, {model.config.output_mode} mode"
+
+
+def _step_lines(step: Step, emission: Emission, locate: Locate) -> list[str]:
+    rule = RULES[step.release].format(time=step.time)
+    place = f"{step.operator or 'a part of the query'} ({locate(step.where, 'watermark')})"
+    lines = ["the query" if step.release is Release.ROW else place, f"  {rule}"]
+    if step.example is not None:
+        lines.append(f"  for example, {_example(step, step.example, emission)}")
+    if step.unknown is not None:
+        lines.append(f"  {'' if step.release is Release.UNKNOWN else 'no example: '}{step.unknown}")
+    return lines
+
+
+def _example(step: Step, example: Example, emission: Emission) -> str:
+    times = (example.start, example.end, *example.events)
+    dated = len({time.date() for time in times}) > 1
+    start, end, *events = (_time(time, dated=dated) for time in times)
+    what = {
+        Release.WINDOW: f"the window {start}-{end}" if not dated else f"the window from {start} to {end}",
+        Release.SESSION: f"a session whose last event is at {start}",
+    }.get(step.release, f"the group of {start}")
+    return f"{what} comes out when {_cause(events, emission)}, in the batch after (times in UTC)"
+
+
+def _cause(events: list[str], emission: Emission) -> str:
+    if len(events) == 1:
+        return f"an event of {events[0]} or later has arrived"
+    pairs = zip(emission.delays, events, strict=True)
+    each = [f"one of {event} or later for {_shown(delay)}" for delay, event in pairs]
+    return f"an event has arrived, {(' or ' if emission.highest else ' and ').join(each)}"
+
+
+def _shown(delay: Delay) -> str:
+    return f"`{delay.column}` less {delay.written.lower()}"
+
+
+def _time(moment: datetime, *, dated: bool) -> str:
+    """`12:00`, with what is finer where it is not zero, and the date where several are talked about."""
+    fine = "minutes"
+    if moment.second or moment.microsecond:
+        fine = "seconds" if not moment.microsecond else "milliseconds"
+    if moment.microsecond % timedelta(milliseconds=1).microseconds:
+        fine = "microseconds"
+    text = moment.time().isoformat(fine)
+    return f"{moment.date()} {text}" if dated else text
+
+
+def _watermark_lines(emission: Emission, locate: Locate) -> Iterator[str]:
+    for delay in emission.delays:
+        yield _watermark_line(delay, locate)
+    if len(emission.delays) > 1 and emission.highest:
+        yield f"  the highest of these holds ({POLICY} is max)"
+    elif len(emission.delays) > 1:
+        yield "  the lowest of these holds: while one of the inputs has no new events, nothing more comes out"
+    else:
+        yield "  it moves with new events only: while there are none, nothing more comes out"
+
+
+def _watermark_line(delay: Delay, locate: Locate) -> str:
+    return f"watermark: the latest {_shown(delay)} ({locate(delay.where, 'watermark')})"
+
+
+def _batches(trigger: Trigger, emission: Emission) -> str:
+    if trigger.kind == "once":
+        return "the batch after: in the next run that finds new rows, since this trigger has one batch a run"
+    known = {"interval": f"at the next trigger ({trigger.interval})", "available_now": "in the same run"}
+    when = known.get(trigger.kind, "at once")
+    if emission.idle_batches:
+        return f"the batch after: {when}, also where nothing new has arrived"
+    return f"the batch after: {when} where new rows have arrived ({IDLE_BATCHES} is false)"

@@ -1,0 +1,220 @@
+"""When the rows of a query come out, told without Spark; `tests/spark/test_emission.py` sees it happen."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from sqlstream import ProjectRequest
+from sqlstream.app.explain_model import Explained, explain_model
+from sqlstream.compiler.emission import Emission
+from sqlstream.compiler.emission_windows import WindowCall, read_window
+from sqlstream.compiler.intervals import parse_interval
+from sqlstream.errors import UsageError
+
+ORDERS = "{{ source('shop', 'orders') }}"
+PAYMENTS = "{{ source('shop', 'payments') }}"
+HINT = "/*+ WATERMARK(ts, '10 minutes') */"
+OPEN = "{{ source('shop', 'open') }}"
+
+LEFT_JOIN = (
+    f"select a.id from (select {HINT} id, ts from {ORDERS}) a left join {PAYMENTS} b "
+    "on a.id = b.id and b.ts between a.ts and a.ts + interval 1 hour"
+)
+CHAIN = (
+    f"select window, count(*) as n from (select window_time(window) as at from (select {HINT} window from {ORDERS} "
+    "group by window(ts, '5 minutes'))) group by window(at, '1 hour')"
+)
+AFTER_A_JOIN = (
+    f"select window(b.ts, '1 hour') as w from (select {HINT} id, ts from {ORDERS}) a "
+    f"join {PAYMENTS} b on a.id = b.id and a.ts > b.ts - interval 1 hour group by window(b.ts, '1 hour')"
+)
+
+
+def _explain(root: Path, sql: str, mode: str = "append", spark: str = "{}") -> Explained:
+    columns = "format: json, path: in, schema: 'id int, ts timestamp, kind string'"
+    files = {
+        "project.yml": f"name: shop\nversion: 1.0.0\ntargets: {{local: {{master: local, storage: s, spark: {spark}}}}}\n",
+        "sources.yml": "sources:\n  - name: shop\n    tables:\n"
+        f"      - {{name: orders, {columns}}}\n"
+        f"      - {{name: payments, {columns}, watermark: {{column: ts, delay: 1 hour}}}}\n"
+        "      - {name: open, format: kafka}\n",
+        "sinks.yml": "sinks:\n  - {name: nowhere, format: noop}\n",
+        "models/view.sql": f"select id from {ORDERS}",
+        "models/asked.sql": f"{{{{ config(sink='nowhere', output_mode='{mode}') }}}}\n{sql}\n",
+    }
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return explain_model(ProjectRequest(root, env={}), "asked")
+
+
+def _emission(root: Path, sql: str, mode: str = "append", spark: str = "{}") -> Emission:
+    found = _explain(root, sql, mode, spark)
+    assert found.emission is not None, found.errors
+    return found.emission
+
+
+def _at(text: str, day: int = 1) -> datetime:
+    return datetime.combine(datetime(2024, 1, day, tzinfo=UTC), datetime.strptime(text, "%H:%M").time(), UTC)
+
+
+@pytest.mark.parametrize(
+    ("key", "start", "end", "event"),
+    [
+        ("window(ts, '10 minutes')", _at("12:00"), _at("12:10"), _at("12:20")),
+        ("window(ts, '1 hour', '30 minutes')", _at("12:00"), _at("13:00"), _at("13:10")),
+        ("window(ts, '1 hour', '1 hour', '15 minutes')", _at("11:15"), _at("12:15"), _at("12:25")),
+        ("window(ts, '1 day')", _at("00:00"), _at("00:00", 2), _at("00:10", 2)),
+        ("window(ts, '7 days')", _at("00:00") - timedelta(days=4), _at("00:00", 4), _at("00:10", 4)),
+        ("session_window(ts, '5 minutes')", _at("12:00"), _at("12:05"), _at("12:15")),
+        ("ts", _at("12:00"), _at("12:00"), _at("12:10")),
+    ],
+)
+def test_a_group_waits_for_an_event_a_delay_after_its_end(
+    tmp_path: Path, key: str, start: datetime, end: datetime, event: datetime
+) -> None:
+    """Windows are counted from 1970, a Thursday; a session ends a gap after its last event."""
+    (step,) = _emission(tmp_path, f"select {HINT} kind, count(*) as n from {ORDERS} group by {key}, kind").steps
+
+    assert step.example is not None
+    assert (step.example.start, step.example.end, step.example.events) == (start, end, (event,))
+
+
+def test_an_end_between_two_milliseconds_waits_for_the_later_one(tmp_path: Path) -> None:
+    """A watermark has whole milliseconds."""
+    key = "window(ts, '1 hour', '1 hour', '1500 microseconds')"
+    (step,) = _emission(tmp_path, f"select {HINT} count(*) as n from {ORDERS} group by {key}").steps
+
+    assert step.example is not None
+    assert step.example.end == _at("12:00") + timedelta(microseconds=1500)
+    assert step.example.events == (_at("12:10") + timedelta(milliseconds=2),)
+
+
+@pytest.mark.parametrize(
+    ("sql", "mode", "releases"),
+    [
+        (f"select id from {ORDERS} where id > 1", "append", ["row"]),
+        (f"select id from {ORDERS} union all select id from {PAYMENTS}", "append", ["row"]),
+        (f"select kind, count(*) as n from {ORDERS} group by kind", "update", ["change"]),
+        (f"select kind, count(*) as n from {ORDERS} group by kind", "complete", ["whole"]),
+        (f"select distinct ts from {PAYMENTS}", "append", ["time"]),
+        (f"select id from {ORDERS} limit 5", "append", ["first"]),
+        (f"select a.id from {ORDERS} a join {PAYMENTS} b on a.id = b.id", "append", ["match"]),
+        (LEFT_JOIN, "append", ["match", "unmatched"]),
+        (CHAIN, "append", ["window", "window"]),
+        (f"with unread as (select {HINT} ts from {ORDERS} group by ts) select id from {ORDERS}", "append", ["row"]),
+    ],
+)
+def test_each_operator_has_its_rule(tmp_path: Path, sql: str, mode: str, releases: list[str]) -> None:
+    """In the order from the sources to the sink; what is not run says nothing."""
+    assert [step.release.value for step in _emission(tmp_path, sql, mode).steps] == releases
+
+
+@pytest.mark.parametrize(
+    ("sql", "release"),
+    [
+        (
+            f"select window.start as s from (select window(ts, '5 minutes') as window from {PAYMENTS}) group by window",
+            "window",
+        ),
+        (
+            f"select kind from {PAYMENTS} group by session_window(ts, case when id > 1 then '1 hour' else '5 minutes' end), kind",
+            "session",
+        ),
+        (
+            AFTER_A_JOIN,
+            "window",
+        ),
+        (f"select count(*) as n from {OPEN} group by window(timestamp, '1 hour')", "unknown"),
+    ],
+)
+def test_what_is_not_known_is_not_guessed(tmp_path: Path, sql: str, release: str) -> None:
+    """There is no example then, and a reason instead."""
+    (*_, step) = _emission(tmp_path, sql).steps
+
+    assert (step.release.value, step.example) == (release, None)
+    assert step.unknown
+
+
+def test_every_watermark_asks_for_an_event_of_its_own(tmp_path: Path) -> None:
+    """The lowest holds, or the highest where the target says so."""
+    sql = (
+        f"select count(*) as n from (select {HINT} ts from {ORDERS} union all select ts from {PAYMENTS}) "
+        "group by window(ts, '10 minutes')"
+    )
+    emission = _emission(tmp_path, sql)
+    (step,) = emission.steps
+
+    assert step.example is not None
+    assert step.example.events == (_at("12:20"), _at("13:10"))
+    assert not emission.highest
+    assert _emission(tmp_path, sql, spark="{spark.sql.streaming.multipleWatermarkPolicy: max}").highest
+
+
+def test_a_target_may_forbid_batches_without_new_rows(tmp_path: Path) -> None:
+    """Then what the watermark lets out waits for new rows."""
+    sql = f"select distinct ts from {PAYMENTS}"
+
+    assert _emission(tmp_path, sql).idle_batches
+    assert not _emission(tmp_path, sql, spark="{spark.sql.streaming.noDataMicroBatches.enabled: false}").idle_batches
+
+
+def test_a_query_that_cannot_run_has_its_errors_instead(tmp_path: Path) -> None:
+    """Those of what it is made of."""
+    found = _explain(tmp_path, f"select kind, count(*) as n from {ORDERS} group by kind")
+
+    assert found.emission is None
+    assert [error.code for error in found.errors] == ["append-without-watermark"]
+
+
+def test_settings_that_change_spark_are_told(tmp_path: Path) -> None:
+    """What is said then holds without them."""
+    sql = f"select id from {ORDERS}"
+
+    assert _explain(tmp_path, sql).is_foreseen
+    assert not _explain(tmp_path, sql, spark="{spark.sql.caseSensitive: 'true'}").is_foreseen
+
+
+def test_a_view_and_an_unknown_name_are_bad_usage(tmp_path: Path) -> None:
+    """A view writes no rows; the nearest names help."""
+    _explain(tmp_path, f"select id from {ORDERS}")
+    for name in ("view", "askd"):
+        with pytest.raises(UsageError):
+            explain_model(ProjectRequest(tmp_path, env={}), name)
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("window(ts, '5 minutes')", WindowCall(False, timedelta(minutes=5))),
+        ("WINDOW(a.b, '1 hour', '5 minutes')", WindowCall(False, timedelta(hours=1), timedelta(minutes=5))),
+        ("session_window(f(a, b), '5 minutes')", WindowCall(True, timedelta(minutes=5))),
+        ("session_window(ts, if(a, '1 hour', '2 hours'))", WindowCall(True, None)),
+        ("window(ts, '5 minutes', '5 minutes', '-1 minute')", WindowCall(False, None)),
+        ("window", None),
+        ("window_time(window)", None),
+        ("kind", None),
+    ],
+)
+def test_calls_of_window_functions_are_read(text: str, call: WindowCall | None) -> None:
+    """Only plain intervals are times."""
+    assert read_window(text) == call
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("10 minutes", timedelta(minutes=10)),
+        ("1 hour 30 minutes", timedelta(minutes=90)),
+        ("1.5 seconds", timedelta(milliseconds=1500)),
+        ("2 months", timedelta(days=62)),
+        ("1 week", timedelta(days=7)),
+    ],
+)
+def test_intervals_are_times(text: str, span: timedelta) -> None:
+    """A month has 31 days in a watermark."""
+    assert parse_interval(text).span == span

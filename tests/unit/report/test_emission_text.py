@@ -1,0 +1,109 @@
+"""What is said of when rows come out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream import ProjectRequest
+from sqlstream.app.explain_model import explain_model
+from sqlstream.report.emission import emission_text
+
+GROUPED = "select count(*) as n\nfrom {{ source('shop', 'orders') }}\ngroup by "
+EXAMPLE = (
+    "  for example, the window 12:00-12:10 comes out when an event of 12:20 or later has arrived, in the batch after "
+    "(times in UTC)"
+)
+UNITED = (
+    "select count(*) as n from (select /*+ WATERMARK(at, '1 day') */ at from {{ source('shop', 'plain') }}\n"
+    "union all select at from {{ source('shop', 'orders') }}) group by window(at, '1 hour')"
+)
+
+
+def _text(root: Path, sql: str, *, mode: str = "append", trigger: str = "1 minute", spark: str = "{}") -> list[str]:
+    columns = "format: json, path: in, schema: 'id int, at timestamp'"
+    files = {
+        "project.yml": f"name: shop\nversion: 1.0.0\ntargets: {{local: {{master: local, storage: s, spark: {spark}}}}}\n",
+        "sources.yml": "sources:\n  - name: shop\n    tables:\n"
+        f"      - {{name: plain, {columns}}}\n"
+        f"      - {{name: orders, {columns}, watermark: {{column: at, delay: 10 minutes}}}}\n",
+        "sinks.yml": "sinks:\n  - {name: nowhere, format: noop}\n",
+        "models/asked.sql": f"{{{{ config(sink='nowhere', output_mode='{mode}', trigger='{trigger}') }}}}\n{sql}\n",
+    }
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    found = explain_model(ProjectRequest(root, env={}), "asked")
+    assert found.emission is not None
+    return emission_text(found.model, found.emission, found.locate, is_foreseen=found.is_foreseen).splitlines()
+
+
+def test_a_window_is_told_with_its_place_an_example_its_watermark_and_the_batch(tmp_path: Path) -> None:
+    """In the model's own names and in concrete times."""
+    assert _text(tmp_path, f"{GROUPED}window(at, '10 minutes')") == [
+        "asked -> nowhere, append mode",
+        "",
+        "GROUP BY window(at, '10 minutes') (models/asked.sql:4:10)",
+        "  a window comes out once, in the batch after the watermark has reached its end",
+        EXAMPLE,
+        "",
+        "watermark: the latest `at` less 10 minutes (sources.yml:5:80)",
+        "  it moves with new events only: while there are none, nothing more comes out",
+        "",
+        "the batch after: at the next trigger (1 minute), also where nothing new has arrived",
+    ]
+
+
+def test_times_of_several_days_have_their_dates(tmp_path: Path) -> None:
+    """And each of several watermarks has an event of its own."""
+    lines = _text(tmp_path, UNITED)
+
+    assert (
+        "  for example, the window from 2024-01-01 12:00 to 2024-01-01 13:00 comes out when an event has arrived, "
+        "one of 2024-01-02 13:00 or later for `at` less 1 day and one of 2024-01-01 13:10 or later for `at` less 10 "
+        "minutes, in the batch after (times in UTC)"
+    ) in lines
+    assert "  the lowest of these holds: while one of the inputs has no new events, nothing more comes out" in lines
+
+
+def test_the_highest_watermark_may_hold(tmp_path: Path) -> None:
+    """Where the target says so; one event of any of the inputs is enough then."""
+    lines = _text(tmp_path, UNITED, spark="{spark.sql.streaming.multipleWatermarkPolicy: max}")
+
+    assert any("less 1 day or one of" in line for line in lines)
+    assert any("the highest of these holds" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "end"),
+    [
+        ("available_now", "in the same run, also where nothing new has arrived"),
+        ("once", "in the next run that finds new rows, since this trigger has one batch a run"),
+    ],
+)
+def test_the_trigger_says_when_the_batch_after_is(tmp_path: Path, trigger: str, end: str) -> None:
+    """One line at the end."""
+    assert _text(tmp_path, f"{GROUPED}at", trigger=trigger)[-1] == f"the batch after: {end}"
+
+
+def test_what_waits_for_no_watermark_is_told_without_one(tmp_path: Path) -> None:
+    """Nor are batches of interest then."""
+    assert _text(tmp_path, f"{GROUPED}id", mode="update") == [
+        "asked -> nowhere, update mode",
+        "",
+        "GROUP BY id (models/asked.sql:4:10)",
+        "  a group comes out in each batch that changes it, with its values so far",
+    ]
+    assert _text(tmp_path, "select id from {{ source('shop', 'plain') }}")[2:] == [
+        "the query",
+        "  keeps nothing back: each row comes out in the batch that reads it",
+    ]
+
+
+def test_a_target_that_changes_spark_is_named_as_such(tmp_path: Path) -> None:
+    """What is said holds without its settings."""
+    sql = "select id from {{ source('shop', 'plain') }}"
+
+    assert "settings" in _text(tmp_path, sql, spark="{spark.sql.caseSensitive: 'true'}")[-1]
