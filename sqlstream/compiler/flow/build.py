@@ -46,12 +46,16 @@ Views = Mapping[str, Node]
 
 @dataclass
 class Builder:
-    """Builds the operators of one text; what is wrong in it is added to `problems`."""
+    """Builds the operators of one text; what is wrong in it is added to `problems`.
+
+    `scopes` are the names in sight within each SELECT so far, by the `id` of its tree.
+    """
 
     text: Text
     parsed: ParsedSql
     knows_functions: bool = False
     problems: list[SqlProblem] = field(default_factory=list)
+    scopes: dict[int, Scope] = field(default_factory=dict)
 
     def build(self, views: Views) -> Node:
         """Returns the tree of the whole query, which reads `views`."""
@@ -111,9 +115,10 @@ class Builder:
 
     def _select(self, select: exp.Select, scope: Scope, views: Views) -> Node:
         expressions = self._expressions(views)
-        found = FromReader(self.parsed, expressions, self.query).read(select, scope.outer, views)
+        found = FromReader(self.parsed, expressions, self.query, self._scope_of).read(select, scope.outer, views)
         if found is None:
             found = From(Project(where=self.text.where(select), columns=()), Scope(outer=scope.outer))
+        self.scopes[id(select)] = found.scope
         node = self._filtered(found, select.args.get("where"), expressions)
         grouping = grouping_of(select, found.scope, expressions)
         inner = grouping.scope if grouping is not None else found.scope
@@ -129,6 +134,9 @@ class Builder:
             node = _distinct(self.text.where(select), node)
         node = replace(node, row_ids=self._row_ids(select, expressions))
         return self._ordered(select, node, inner)
+
+    def _scope_of(self, select: exp.Select) -> Scope | None:
+        return self.scopes.get(id(select))
 
     def _row_ids(self, select: exp.Select, expressions: Expressions) -> tuple[Call, ...]:
         clauses = [select.args.get(name) for name in ("where", "group", "having", "order")]

@@ -271,5 +271,17 @@ class Generate(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LateralJoin(Generate):
+    """A JOIN with LATERAL: `kind` is inner or left.
+
+    `domain` are the columns of the child by whose distinct values Spark aggregates its rows before it can join them
+    with what the subquery gives for each value: none where it needs no such aggregation, None where it is not known.
+    """
+
+    kind: str
+    domain: tuple[Column, ...] | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Opaque(Node):
     """What the flow does not follow, such as PIVOT or TRANSFORM. Its columns are unknown."""

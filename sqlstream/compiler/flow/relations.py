@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sqlstream.compiler.flow.conditions import Sides, bounded_sides, has_equality, has_time_key
-from sqlstream.compiler.flow.expressions import Expressions
+from sqlstream.compiler.flow.constant_relations import constant_problems
+from sqlstream.compiler.flow.expressions import Expressions, function_name
+from sqlstream.compiler.flow.laterals import Laterals
 from sqlstream.compiler.flow.nodes import (
     Column,
     EventTime,
     Generate,
     Join,
+    LateralJoin,
     Limit,
     Node,
     Opaque,
@@ -25,8 +28,10 @@ from sqlstream.compiler.flow.nodes import (
 )
 from sqlstream.compiler.flow.problems import name_problem, version_problem
 from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved, Scope, Visible
+from sqlstream.compiler.flow.spark_functions import GENERATORS
 from sqlstream.compiler.flow.unstable_functions import clock_in, random_problems
 from sqlstream.compiler.parse import FIRST_SAMPLE, ParsedSql, WatermarkClause
+from sqlstream.compiler.tokens import tokenize
 from sqlstream.project.types import Primitive
 
 KINDS = {"": "inner", "left": "left", "right": "right", "full": "full"}
@@ -43,11 +48,14 @@ class From:
 
 @dataclass(frozen=True)
 class FromReader:
-    """Reads FROM clauses of one text. `open_query` builds a subquery's tree, `views` are the relations by name."""
+    """Reads FROM clauses of one text. `open_query` builds a subquery's tree, `views` are the relations by name;
+    `scope_of` gives the names in sight within a SELECT that has been built.
+    """
 
     parsed: ParsedSql
     expressions: Expressions
     open_query: Callable[[exp.Query, Scope, Mapping[str, Node]], Node]
+    scope_of: Callable[[exp.Select], Scope | None]
 
     def read(self, select: exp.Select, outer: Scope | None, views: Mapping[str, Node]) -> From | None:
         """Returns what the FROM of `select` gives, None where it has none."""
@@ -86,6 +94,7 @@ class FromReader:
 
     def _rows(self, node: exp.Expr, scope: Scope, views: Mapping[str, Node]) -> Node:
         where = self.expressions.text.where(node)
+        self.expressions.problems.extend(constant_problems(node, self.expressions.text))
         if isinstance(node, exp.Subquery):
             return self.open_query(node.this, Scope(outer=scope.outer), views)
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
@@ -95,7 +104,10 @@ class FromReader:
             return known or Scan(where=where, columns=None, node_id=None, stream=False)
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "range":
             return Scan(where=where, columns=(Column("id", Primitive("bigint")),), node_id=None, stream=False)
-        return Scan(where=where, columns=None, node_id=None, stream=False)
+        columns = None
+        if function_name(node.this, self.expressions.text) in GENERATORS:
+            columns = self.expressions.generated(node.this, Scope(outer=scope.outer), ())
+        return Scan(where=where, columns=columns, node_id=None, stream=False)
 
     def _sampled(self, rows: Node, node: exp.Expr) -> Node:
         sample = node.args.get("sample")
@@ -136,7 +148,7 @@ class FromReader:
     def _join(self, left: From, join: exp.Join, views: Mapping[str, Node], *, filtered: bool) -> From:
         """One join; a WHERE above it (`filtered`) may hold a part of its condition."""
         if isinstance(join.this, exp.Lateral):
-            return self._lateral(left, join.this, views)
+            return self._lateral_join(left, join, views)
         right = self._relation(join.this, Scope(outer=left.scope.outer), views)
         kind = _join_kind(join)
         using = [column.name.lower() for column in join.args.get("using") or ()]
@@ -161,11 +173,36 @@ class FromReader:
         )
         return From(node, scope)
 
+    def _lateral_join(self, left: From, join: exp.Join, views: Mapping[str, Node]) -> From:
+        found = self._lateral(left, join.this, views)
+        condition = join.args.get("on")
+        if condition is not None:
+            self.expressions.check(condition, found.scope)
+        kind = _join_kind(join)
+        is_plain = condition is None or not self._has_on(join.this)
+        laterals = Laterals(self.expressions, left.scope, self.scope_of)
+        node = LateralJoin(
+            where=found.node.where,
+            columns=found.node.columns,
+            children=found.node.children,
+            subqueries=found.node.subqueries,
+            kind="left" if kind == "left" else "inner",
+            domain=laterals.domain(join.this.this, is_plain=is_plain),
+        )
+        return From(node, found.scope)
+
+    def _has_on(self, lateral: exp.Lateral) -> bool:
+        """Whether ON stands behind a lateral subquery: sqlglot adds a condition where there is none."""
+        end = max(part.meta["end"] for part in lateral.walk() if "end" in part.meta)
+        behind = (token for token in tokenize(self.expressions.text.sql) if token.start > end)
+        return next((token.key == "ON" for token in behind if token.key != ")"), False)
+
     def _lateral(self, left: From, lateral: exp.Lateral, views: Mapping[str, Node]) -> From:
         alias = lateral.args.get("alias")
         function = lateral.this
         name = alias.name if alias is not None and alias.this else None
         queries: tuple[Node, ...] = ()
+        self.expressions.problems.extend(constant_problems(function, self.expressions.text))
         if isinstance(function, exp.Subquery):
             inner = self.open_query(function.this, Scope(outer=left.scope), views)
             queries = (inner,)

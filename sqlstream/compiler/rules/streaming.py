@@ -17,6 +17,7 @@ from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules import (
     streaming_aggregations,
     streaming_joins,
+    streaming_laterals,
     streaming_operators,
     streaming_state,
     streaming_watermarks,
@@ -30,6 +31,7 @@ QUERY_RULES: tuple[Rule[Query, QueryProblem], ...] = (
     *streaming_watermarks.RULES,
     *streaming_operators.RULES,
     *streaming_joins.RULES,
+    *streaming_laterals.RULES,
     *streaming_aggregations.RULES,
 )
 """The rules on a query that Spark would refuse or run wrongly, in the order of their findings."""
