@@ -204,7 +204,7 @@ class Key:
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate(Node):
-    """GROUP BY or aggregate functions (`kind` is `group`), or SELECT DISTINCT and UNION (`distinct`).
+    """GROUP BY or aggregate functions (`kind` is `group`), SELECT DISTINCT and UNION (`distinct`), or PIVOT (`pivot`).
 
     `session` says that a key is a session window.
     """
@@ -271,6 +271,11 @@ class Generate(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Expansion(Node):
+    """Several rows made of the columns of each: UNPIVOT."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LateralJoin(Generate):
     """A JOIN with LATERAL: `kind` is inner or left.
 
@@ -284,4 +289,4 @@ class LateralJoin(Generate):
 
 @dataclass(frozen=True, kw_only=True)
 class Opaque(Node):
-    """What the flow does not follow, such as PIVOT or TRANSFORM. Its columns are unknown."""
+    """What the flow does not follow, such as TRANSFORM. Its columns are unknown."""

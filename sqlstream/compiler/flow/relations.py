@@ -19,13 +19,13 @@ from sqlstream.compiler.flow.nodes import (
     LateralJoin,
     Limit,
     Node,
-    Opaque,
     Sample,
     Scan,
     Watermark,
     Where,
     renamed,
 )
+from sqlstream.compiler.flow.pivots import Pivots
 from sqlstream.compiler.flow.problems import name_problem, version_problem
 from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved, Scope, Visible
 from sqlstream.compiler.flow.spark_functions import GENERATORS
@@ -79,8 +79,9 @@ class FromReader:
         alias = node.args.get("alias")
         name = alias.name if isinstance(alias, exp.TableAlias) and alias.this else node.name or None
         rows = _renamed(found.node, alias)
-        if node.args.get("pivots"):
-            rows = Opaque(where=self.expressions.text.where(node), columns=None, children=(rows,))
+        for pivot in node.args.get("pivots") or ():
+            rows = Pivots(self.expressions, Scope((Visible(name, rows.columns),))).over(rows, pivot)
+            name = pivot.alias or name
         rows = self._sampled(rows, node)
         clause = self._clause(node, alias)
         if clause is not None:

@@ -18,13 +18,13 @@ def unfinished_groups(query: Query) -> Iterator[QueryProblem]:
     """In append mode a group comes out when the watermark has passed it: a key must carry one."""
     if query.mode != "append":
         return
-    for node in query.all(Aggregate):
+    for node in {node.where: node for node in query.all(Aggregate)}.values():
         known = node.children[0].columns is not None and not any(key.column.may_carry for key in node.keys)
         if not node.streaming or not known or any(key.is_column and key.column.event_time for key in node.keys):
             continue
         if node.kind == "distinct" and node.columns is None:
             continue
-        what = "SELECT DISTINCT" if node.kind == "distinct" else "an aggregation"
+        what = {"distinct": "SELECT DISTINCT", "pivot": "PIVOT"}.get(node.kind, "an aggregation")
         why, fix = _reason(node, query)
         yield QueryProblem(
             node.where,
@@ -162,6 +162,8 @@ def _aggregates_below(node: Node, *ends: type[Node]) -> bool:
 
 
 def _after_aggregation(node: Node, query: Query, severity: Severity) -> QueryProblem:
+    if isinstance(node, Aggregate) and node.kind == "pivot" and node.children[0].where == node.where:
+        return _pivot(node, query, severity)
     given = "its whole result in each batch" if query.mode == "complete" else "a row again each time it changes"
     return QueryProblem(
         node.where,
@@ -169,6 +171,20 @@ def _after_aggregation(node: Node, query: Query, severity: Severity) -> QueryPro
         f"`{query.model}` aggregates or joins the result of an aggregation in {query.mode} mode",
         f"in that mode the first one gives {given}, and what follows takes it for new rows",
         "use output_mode='append' with a watermark, or write the first result into a sink and read that",
+        severity,
+    )
+
+
+def _pivot(node: Aggregate, query: Query, severity: Severity) -> QueryProblem:
+    first = node.children[0]
+    call = first.functions[0].text if isinstance(first, Aggregate) and first.functions else "sum(...)"
+    by = first.keys[-1].text if isinstance(first, Aggregate) and first.keys else "column"
+    return QueryProblem(
+        node.where,
+        "several-aggregations",
+        f"PIVOT is not possible in {query.mode} mode",
+        f"Spark computes `{call}` for each `{by}`, and then puts the numbers into one row by a second aggregation",
+        f"write an aggregate for each value: {call} filter (where {by} = ...) as name, with GROUP BY",
         severity,
     )
 
