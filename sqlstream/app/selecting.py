@@ -10,7 +10,6 @@ from sqlstream.app.request import Selection
 from sqlstream.app.saved_state import read_state
 from sqlstream.app.selectable import selectable_nodes
 from sqlstream.app.unselected import empty_selection, unknown_name, unmatched_finding
-from sqlstream.compiler.changes import find_states
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.manifest import build_manifest
 from sqlstream.compiler.node_ids import kind_of
@@ -85,6 +84,8 @@ def selection_graph(compiled: CompiledProject, selection: Selection) -> Selectio
         raise FindingsError(findings)
     nodes = selectable_nodes(compiled)
     if selection.state is not None:
+        from sqlstream.compiler.changes import find_states  # Jinja is loaded only where templates are compared
+
         manifest = build_manifest(compiled, generated_at="", invocation_id="")
         states = find_states(read_state(selection.state), manifest)
         nodes = {unique_id: replace(node, states=states[unique_id]) for unique_id, node in nodes.items()}

@@ -51,7 +51,8 @@ ALSO: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 def change(project: Path, files: Files) -> None:
     """Makes the changes of a row of the table in a project's files."""
-    texts = {path.relative_to(project).as_posix(): path.read_text() for path in project.rglob("*") if path.is_file()}
+    paths = [path for path in project.rglob("*") if path.is_file() and "target" not in path.relative_to(project).parts]
+    texts = {path.relative_to(project).as_posix(): path.read_text() for path in paths}
     for name, text in files.items():
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
