@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sqlstream.app.check import check_models
-from sqlstream.app.compile import compile_models
+from sqlstream.app.compile import Compiled, compile_models
 from sqlstream.app.explain_model import explain_model
 from sqlstream.app.request import EVERYTHING, ProjectRequest
 from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
@@ -62,15 +62,20 @@ def compile_(
         _explain(request, explained, output, debug)
         return
     with refusals_printed(output, debug):
-        if check:
-            compiled, spark = check_models(request, selection, _silent if quiet else _echo_progress)
-        else:
-            compiled, spark = compile_models(request, selection), None
+        tell = _silent if quiet else _echo_progress
+        compiled, spark = (
+            check_models(request, selection, tell) if check else (compile_models(request, selection), None)
+        )
+    _show(compiled, spark, output, quiet)
+
+
+def _show(compiled: Compiled, spark: str | None, output: str, quiet: bool) -> None:
+    project, models, findings = compiled.loaded.compiled, compiled.models, compiled.findings
     if output == "json":
-        click.echo(compiled_json(compiled.loaded.compiled, compiled.models, compiled.findings, spark))
+        click.echo(compiled_json(project, models, findings, spark))
     elif not quiet:
-        echo_warnings(compiled.findings)
-        click.echo(compiled_text(compiled.loaded.compiled, compiled.models, spark))
+        echo_warnings(findings)
+        click.echo(compiled_text(project, models, spark))
 
 
 def _explain(request: ProjectRequest, name: str, output: str, debug: bool) -> None:

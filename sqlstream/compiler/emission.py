@@ -154,8 +154,8 @@ def _steps(node: Node, mode: str, delays: tuple[Delay, ...]) -> Iterator[Step]:
         yield from _join(node)
     elif isinstance(node, SetOperation) and node.kind != "union":
         yield Step(Release.UNKNOWN, node.kind.upper(), node.where, unknown="what it waits for is not followed here")
-    elif isinstance(node, Limit):
-        yield Step(Release.FIRST, "OFFSET" if node.is_offset else "LIMIT", node.where)
+    elif isinstance(node, Limit) and mode == "append":
+        yield Step(Release.FIRST, "LIMIT", node.where)
     elif isinstance(node, Opaque):
         yield Step(Release.UNKNOWN, "", node.where, unknown="this part of the query is not followed")
 
@@ -206,6 +206,8 @@ def _obstacle(node: Aggregate, key: Key, call: WindowCall | None, delays: tuple[
         return "the delay of a watermark is not of a form that is known here"
     if any(isinstance(item, Join) and all(c.streaming for c in item.children) for item in _executed(node)):
         return "the join below it holds the watermark back, by a time that is not computed here"
+    if node.sets:
+        return f"what a {node.sets} gives is not followed here"
     if call is None and key.column.window:
         return "the length of its windows is not known here"
     if call is not None and call.length is None:

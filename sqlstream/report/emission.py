@@ -23,7 +23,7 @@ RULES = {
     Release.SESSION: "a session comes out once, in the batch after the watermark has reached its end, "
     "its last event and the gap",
     Release.TIME: "a group comes out once, in the batch after the watermark has reached `{time}`",
-    Release.MATCH: "a pair of rows comes out in the batch that reads the later of the two",
+    Release.MATCH: "rows that match come out in the batch in which the later of the two arrives",
     Release.UNMATCHED: "a row without a match comes out once the watermark says that none can come any more, in the "
     "batch after",
     Release.FIRST: "only the first rows of the query's whole life come out, in the batch that reads them",

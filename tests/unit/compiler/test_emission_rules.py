@@ -106,6 +106,7 @@ def test_an_end_between_two_milliseconds_waits_for_the_later_one(tmp_path: Path)
         (f"select a.id from {ORDERS} a join {PAYMENTS} b on a.id = b.id", "append", ["match"]),
         (LEFT_JOIN, "append", ["match", "unmatched"]),
         (CHAIN, "append", ["window", "window"]),
+        (f"select kind, count(*) as n from {ORDERS} group by kind order by n limit 2", "complete", ["whole"]),
         (f"with unread as (select {HINT} ts from {ORDERS} group by ts) select id from {ORDERS}", "append", ["row"]),
     ],
 )
