@@ -12,10 +12,12 @@ from sqlstream.compiler.names import view_name
 from sqlstream.compiler.refusals import Refusal
 from sqlstream.errors import FindingsError
 from sqlstream.spark.inputs import Inputs
+from sqlstream.spark.jvm import SPARK_ERRORS
 from sqlstream.spark.outputs import check_output
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import SparkRuntime, child_session
 from sqlstream.spark.sources import Readers
+from sqlstream.spark.spark_errors import at, error_finding
 from sqlstream.state.ledger import EVOLUTION
 
 
@@ -29,7 +31,8 @@ def ask_spark(
     """Returns what Spark refuses of `models` and of all that they read; nothing is started and nothing written.
 
     What reads something that Spark refuses is not asked about, since it would be refused for the same reason.
-    `before_each` is called before each model, and may raise to end the check.
+    `before_each` is called before each model, and may raise to end the check. Raises: FindingsError where Spark's JVM
+    has died.
     """
     session = child_session(runtime, {EVOLUTION: str(runtime.names_sources).lower()})
     asker = _Asker(Inputs(compiled, Readers(session, secrets, compiled.project.root)), runtime.names_sources)
@@ -38,8 +41,24 @@ def ask_spark(
     for node in compiled.graph.order:
         if node in needed and node in compiled.models:
             before_each()
-            asker.ask(compiled.models[node], as_query=node in wanted)
+            _ask_about(compiled.models[node], asker, as_query=node in wanted)
     return tuple(asker.refusals)
+
+
+def _ask_about(model: CompiledModel, asker: _Asker, *, as_query: bool) -> None:
+    """Raises: FindingsError where Spark gives no answer, as when its JVM has died."""
+    try:
+        asker.ask(model, as_query=as_query)
+    except SPARK_ERRORS as error:
+        finding = error_finding(
+            error,
+            code="sql-analysis",
+            what=f"Spark cannot be asked about `{model.name}`",
+            place=at(model.file.location),
+            secrets=asker.inputs.readers.secrets,
+            fix="give it more memory with the target's spark.driver.memory, and run the command again",
+        )
+        raise FindingsError([finding]) from error
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,13 @@ from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
 
 from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.check import check_models
+from sqlstream.app.loading import load
 from sqlstream.app.request import Selection
+from sqlstream.app.session import start_brief_session
 from sqlstream.errors import Finding
+from sqlstream.spark.check import ask_spark
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.session import stop_spark
 
 READS = "from {{ source('shop', 'orders') }}"
 BROKEN = f"select id,\n  ts + kind as wrong\n{READS}"
@@ -127,6 +132,34 @@ def test_the_command_prints_json_with_the_version_of_spark(orders: ProjectFolder
     out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
     assert process.returncode == 1, out
     assert [finding["code"] for finding in json.loads(out)["findings"]] == ["sql-analysis"]
+
+
+def test_a_jvm_that_dies_is_one_finding(orders: ProjectFolder, tmp_path: Path) -> None:
+    """Not one for each model that is left, and no trace."""
+    orders.write({f"models/m{number}.sql": f"select id {READS}" for number in range(3)})
+    loaded = load(ProjectRequest(orders.root))
+    models = tuple(loaded.compiled.models.values())
+    runtime = start_brief_session(loaded, Secrets({}), str(tmp_path / "warehouse"))
+    asked: list[int] = []
+
+    def kill_before_the_second() -> None:
+        asked.append(1)
+        if len(asked) == 2:
+            gateway = runtime.session.sparkContext._gateway
+            assert gateway is not None
+            process = gateway.proc
+            process.kill()
+            process.wait()
+
+    try:
+        with pytest.raises(FindingsError) as refused:
+            ask_spark(loaded.compiled, models, runtime, Secrets({}), kill_before_the_second)
+    finally:
+        stop_spark(runtime)
+
+    (finding,) = refused.value.findings
+    assert "Java process" in finding.why
+    assert len(asked) == 2
 
 
 def test_without_java_the_rules_findings_are_still_shown(orders: ProjectFolder, tmp_path: Path) -> None:
