@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlstream.app.compile_cache import CompileCache
 from sqlstream.app.logs import TEMPLATE_LOGGER, open_log
+from sqlstream.app.processes import processes
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.allowances import lower_findings
 from sqlstream.compiler.cache.memory import Memory
@@ -114,10 +115,10 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None) -> At
 def _compile(project: Project, options: RenderOptions, *, partial: bool) -> CompileResult:
     """Compiles with what earlier commands have left in the cache, and keeps there what is new."""
     if not partial:
-        return compile_project(project, options)
+        return compile_project(project, options, Memory(), processes())
     cache = CompileCache(project.root / ARTIFACTS_FOLDER)
     memory = Memory(cache)
-    result = compile_project(project, options, memory)
+    result = compile_project(project, options, memory, processes())
     cache.save(memory, {"", *(model.path for model in project.models)})
     return result
 

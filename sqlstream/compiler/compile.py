@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
+from sqlstream.compiler.ahead import Workers, closure_of, share, share_graph, work_ahead
 from sqlstream.compiler.bare_names import spellings_of
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer, Known
@@ -33,19 +36,25 @@ class Configured:
     places: Mapping[str, Location]
 
 
-def compile_project(project: Project, options: RenderOptions, memory: Memory | None = None) -> CompileResult:
+def compile_project(
+    project: Project, options: RenderOptions, memory: Memory | None = None, workers: Workers | None = None
+) -> CompileResult:
     """Returns the compiled project, or every finding of the first stage that has errors.
 
-    What `memory` knows from an earlier compilation is not done again, and what is done is noted there.
+    What `memory` knows from an earlier compilation is not done again, and what is done is noted there. `workers` do
+    what there is to do at the same time where that pays.
     """
     memory = memory or Memory()
     renderer = CachedRenderer(project, options, memory)
-    result = _compile(project, options, renderer, memory)
+    result = _compile(project, options, renderer, memory, workers)
     renderer.remember_places()
     return result
 
 
-def _compile(project: Project, options: RenderOptions, renderer: CachedRenderer, memory: Memory) -> CompileResult:
+def _compile(
+    project: Project, options: RenderOptions, renderer: CachedRenderer, memory: Memory, workers: Workers | None
+) -> CompileResult:
+    unknown = _render_ahead(project, options, renderer, memory, workers)
     configured, findings = _render_all(project, renderer)
     if _has_errors(findings):
         return CompileResult(None, tuple(findings))
@@ -59,7 +68,10 @@ def _compile(project: Project, options: RenderOptions, renderer: CachedRenderer,
     graph = build_graph(names, rendered, parents)
     if isinstance(graph, Finding):
         return CompileResult(None, (*findings, graph))
-    compiled, problems = _finish_all(_Linked(project, enabled, graph, names), options, renderer, memory)
+    linked = _Linked(project, enabled, graph, names)
+    parts = share_graph(graph.parents, [node for node in graph.order if node in unknown and node in rendered], workers)
+    work_ahead(memory, workers, parts, partial(_analyse_part, linked, options))
+    compiled, problems = _finish_all(linked, options, renderer, memory)
     findings += problems + check_models(compiled)
     # a watermark that could not be placed would be missed again in every query
     complete = is_judged(project.target) and not _has_errors(problems)
@@ -70,6 +82,43 @@ def _compile(project: Project, options: RenderOptions, renderer: CachedRenderer,
     if _has_errors(findings):
         return CompileResult(None, tuple(findings), compiled)
     return CompileResult(compiled, (*findings, *check_use(compiled)), compiled, complete)
+
+
+def _render_ahead(
+    project: Project, options: RenderOptions, renderer: CachedRenderer, memory: Memory, workers: Workers | None
+) -> frozenset[str]:
+    """Has the workers render the models that are not remembered; returns the ids of these."""
+    if workers is None or renderer.macro_findings:
+        return frozenset()
+    missing = renderer.missing(project.models)
+    parts = share([file.path for file in missing], workers)
+    work_ahead(memory, workers, parts, partial(_render_part, project, options))
+    return frozenset(model_id(project.name, file.name) for file in missing)
+
+
+def _render_part(project: Project, options: RenderOptions, paths: Collection[str], memory: Memory) -> None:
+    """Renders some models ahead, silently: what a template logs is logged when its model is compiled."""
+    renderer = CachedRenderer(project, replace(options, log=_ignore), memory)
+    for file in project.models:
+        with suppress(FindingsError):
+            if file.path in paths:
+                renderer.render(file)
+
+
+def _ignore(message: str, info: bool) -> None:
+    del message, info
+
+
+def _analyse_part(linked: _Linked, options: RenderOptions, nodes: Collection[str], memory: Memory) -> None:
+    """Rewrites and analyses some models ahead, with all that they read."""
+    project = linked.project
+    renderer = CachedRenderer(project, options, memory)
+    needed = closure_of(linked.graph.parents, nodes)
+    enabled = {name: model for name, model in linked.enabled.items() if model_id(project.name, name) in needed}
+    compiled, problems = _finish_all(replace(linked, enabled=enabled), options, renderer, memory)
+    if is_judged(project.target) and not _has_errors(problems):
+        streaming_rules(compiled, analyse_models(project, compiled.models, memory), memory)
+    renderer.remember_places()
 
 
 def _has_errors(findings: Sequence[Finding]) -> bool:

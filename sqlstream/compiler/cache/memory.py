@@ -9,6 +9,9 @@ from sqlstream.compiler.cache.codec import CodecError, decode, encode
 
 T = TypeVar("T")
 
+Entries = dict[tuple[str, str], tuple[str, str]]
+"""Entries by kind and name: key and text."""
+
 TREE = "tree"
 """The kind of the entries that are read one by one, since most compilations need none of them."""
 
@@ -38,7 +41,13 @@ class Memory:
 
     def __init__(self, storage: Storage | None = None) -> None:
         self._storage = storage or Nothing()
-        self.new: dict[tuple[str, str], tuple[str, str]] = {}
+        self.new: Entries = {}
+
+    def copy(self) -> Memory:
+        """Returns a memory that knows the same, and whose new entries are its own."""
+        copied = Memory(self._storage)
+        copied.new = dict(self.new)
+        return copied
 
     def recall(self, kind: str, name: str, key: str, find: Callable[[str], object] | None = None) -> Any:
         """Returns what was noted under that key, None where nothing was; `find` is as for `decode`."""

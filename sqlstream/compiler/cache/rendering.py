@@ -6,7 +6,7 @@ too. Each of them is kept with a digest of what it was then. Values themselves a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -44,6 +44,7 @@ class CachedRenderer:
         self._options = options
         self._memory = memory
         self._files = {file.path: file for file in project.macros}
+        self._ready: dict[str, Known] = {}
         self._places: dict[str, dict[int, Place]] = {}
         self._unsaved: dict[str, str] = {}
 
@@ -86,10 +87,18 @@ class CachedRenderer:
         """What the files asked for while they were read, macros aside; None where that changes each time."""
         return self._meanings(united(index.reads.values()), None, _Macros(index, {}))
 
+    def missing(self, files: Sequence[ModelFile]) -> list[ModelFile]:
+        """Returns those of `files` that are not remembered; the others are then ready to be rendered."""
+        for file in files:
+            found = self._recalled(file, self._key(file))
+            if found is not None:
+                self._ready[file.path] = found
+        return [file for file in files if file.path not in self._ready]
+
     def render(self, file: ModelFile) -> Known:
         """Returns a model's SQL and what its template said. Raises: FindingsError with the first failure."""
-        key = digest(self._project.name, file.name, file.path, file.text)
-        found = self._recalled(file, key)
+        key = self._key(file)
+        found = self._ready.pop(file.path, None) or self._recalled(file, key)
         if found is not None:
             self._log(found.model.logged)
             return found
@@ -99,6 +108,9 @@ class CachedRenderer:
             said = (model.sql, model.references, dict(model.config), model.findings, model.macros_used)
             self._memory.note("render", file.path, key, (*said, model.reads, model.logged, meanings))
         return Known(model, digest(key, meanings, model.sql))
+
+    def _key(self, file: ModelFile) -> str:
+        return digest(self._project.name, file.name, file.path, file.text)
 
     def _recalled(self, file: ModelFile, key: str) -> Known | None:
         kept = self._memory.recall("render", file.path, key)

@@ -1,0 +1,76 @@
+"""Jobs done at the same time, each in a process that is a copy of this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from sqlstream.compiler.cache.memory import Entries
+
+
+class Processes:
+    """Runs jobs in forked processes and the first of them in this one. `count` is the number of cores to be used."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def run(self, jobs: Sequence[Callable[[], Entries]]) -> Iterator[Entries]:
+        """Gives what each job gave, those aside that failed; ends all processes when it is left early."""
+        running: list[tuple[int, int]] = []
+        try:
+            running.extend(map(_start, jobs[1:]))
+            yield jobs[0]()
+            while running:
+                process, pipe = running.pop(0)
+                with open(pipe, "rb") as stream:  # noqa: PTH123 - a descriptor, no path
+                    content = stream.read()
+                os.waitpid(process, 0)
+                yield from _read(content)
+        finally:
+            for process, pipe in running:
+                os.close(pipe)
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
+
+
+def processes() -> Processes | None:
+    """Returns what runs jobs on all cores, None where there is one core, or where a copy of this process is not safe:
+    with threads, whose locks the copy would have without the threads that free them, and on other systems than Linux.
+    """
+    if sys.platform != "linux" or len(list(Path("/proc/self/task").iterdir())) > 1:
+        return None
+    cores = len(os.sched_getaffinity(0))
+    return Processes(cores) if cores > 1 else None
+
+
+def _start(job: Callable[[], Entries]) -> tuple[int, int]:
+    """Starts a process; returns its id and the descriptor from which its result can be read."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if not process:
+        os.close(reading)
+        _carry_out(job, writing)
+    os.close(writing)
+    return process, reading
+
+
+def _carry_out(job: Callable[[], Entries], writing: int) -> NoReturn:
+    """Writes the result of `job` and ends the process, without anything that Python does at its end."""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        entries = [[*at, *entry] for at, entry in job().items()]
+        with open(writing, "w", encoding="utf-8", errors="surrogatepass") as stream:
+            json.dump(entries, stream)
+    finally:
+        os._exit(0)
+
+
+def _read(content: bytes) -> Iterator[Entries]:
+    with suppress(ValueError):  # nothing, or not all, comes from a process that failed
+        yield {(kind, name): (key, text) for kind, name, key, text in json.loads(content)}

@@ -1,0 +1,113 @@
+"""Work on several cores gives what work on one gives, and leaves no process behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from generate import CHAIN, write_sqlstream_project
+
+from sqlstream.app.processes import Processes
+from sqlstream.compiler.ahead import MODELS_WORTH_A_WORKER, Workers, share_graph
+from sqlstream.compiler.cache.memory import Entries, Memory
+from sqlstream.compiler.compile import compile_project
+from sqlstream.compiler.compiled import CompileResult
+from sqlstream.compiler.render.values import RenderOptions
+from sqlstream.compiler.render.yaml import make_yaml_renderer
+from sqlstream.project.loading import load_project
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot copy a process")
+
+
+def compiled(root: Path, workers: Workers | None) -> tuple[CompileResult, Memory, list[str]]:
+    """A project compiled by these workers: the result, what is remembered, and what templates logged."""
+    project = load_project(root, make_render=make_yaml_renderer({}), target=None, cli_vars={}).project
+    assert project is not None
+    logged: list[str] = []
+    options = RenderOptions(
+        variables=project.vars,
+        env={},
+        target=project.target,
+        project_name=project.name,
+        run_started_at=datetime(2026, 1, 2, tzinfo=UTC),
+        invocation_id="1",
+        log=lambda message, _: logged.append(message),
+    )
+    memory = Memory()
+    return compile_project(project, options, memory, workers), memory, logged
+
+
+def test_workers_change_nothing(tmp_path: Path) -> None:
+    """The same models, columns and findings in the same order; what templates log comes once and in order."""
+    write_sqlstream_project(tmp_path, 2 * MODELS_WORTH_A_WORKER + CHAIN)
+    for number, path in enumerate(sorted((tmp_path / "models").rglob("*_enrich_*.sql"))):
+        said = f"{{{{ log('model {number}') }}}}{{{{ exceptions.warn('look at {number}') }}}}-- odd\n"
+        path.write_text(said + path.read_text().replace("-- Adds", "/* + BROADCAST(d) */ -- Adds"))
+    alone, remembered_alone, logged_alone = compiled(tmp_path, None)
+    together, remembered, logged = compiled(tmp_path, Processes(2))
+    assert alone.compiled is not None
+    assert together.compiled is not None
+    assert together.findings == alone.findings
+    assert len(alone.findings) > CHAIN
+    assert together.compiled.models == alone.compiled.models
+    assert together.compiled.columns == alone.compiled.columns
+    assert logged == logged_alone
+    assert remembered.new.keys() == remembered_alone.new.keys()
+
+
+def entry(text: str) -> Entries:
+    """One entry."""
+    return {("kind", text): ("key", text)}
+
+
+def failing() -> Entries:
+    """A job that fails."""
+    raise ValueError("no")
+
+
+def killed() -> Entries:
+    """A job whose process is ended from outside."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+@pytest.mark.parametrize("bad", [failing, killed])
+def test_a_job_that_fails_gives_nothing(bad: Callable[[], Entries], capfd: pytest.CaptureFixture[str]) -> None:
+    """The others give what they give, and nothing is printed."""
+    jobs = [lambda: entry("a"), bad, lambda: entry("x" * 1_000_000)]
+    assert list(Processes(3).run(jobs)) == [entry("a"), entry("x" * 1_000_000)]
+    assert capfd.readouterr().err == ""
+
+
+def test_no_process_outlives_the_work() -> None:
+    """Where the work is left early, as by Ctrl-C, the other processes end too."""
+
+    def interrupted() -> Entries:
+        raise KeyboardInterrupt
+
+    def endless() -> Entries:
+        signal.pause()
+        return {}
+
+    with pytest.raises(KeyboardInterrupt):
+        list(Processes(2).run([interrupted, endless]))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_parts_of_a_graph_hold_all_that_they_read() -> None:
+    """Chains are shared out evenly; where most models hang together, there is one part."""
+    chains = {
+        f"{chain}-{position}": {f"{chain}-{position - 1}"} if position else set()
+        for chain in range(20)
+        for position in range(10)
+    }
+    parts = share_graph(chains, list(chains), Processes(2))
+    assert sorted(map(len, parts)) == [100, 100]
+    assert all(chains[name] <= set(part) for part in parts for name in part)
+    line = {str(number): ({str(number - 1)} if number else set()) for number in range(200)}
+    assert len(share_graph(line, list(line), Processes(2))) == 1
