@@ -19,7 +19,7 @@ filtered as (
 counted as (
 
     select
-        window_time(window) as event_time,
+        window,
         device_id,
         region,
         kind,
@@ -36,6 +36,7 @@ ranked as (
 
     select
         *,
+        window_time(window) as event_time,
         if(mean > 100, 'above', 'below') as side,
         named_struct('most', most, 'mean', mean) as facts
     from counted

@@ -206,8 +206,8 @@ def _obstacle(node: Aggregate, key: Key, call: WindowCall | None, delays: tuple[
         return "the delay of a watermark is not of a form that is known here"
     if any(isinstance(item, Join) and all(c.streaming for c in item.children) for item in _executed(node)):
         return "the join below it holds the watermark back, by a time that is not computed here"
-    if node.sets:
-        return f"what a {node.sets} gives is not followed here"
+    if not all(item.in_every_set for item in node.keys):
+        return "what grouping sets give is not followed here"
     if call is None and key.column.window:
         return "the length of its windows is not known here"
     if call is not None and call.length is None:

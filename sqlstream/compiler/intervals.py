@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from difflib import get_close_matches
 
 _PLURALS = {
@@ -20,17 +21,16 @@ _PLURALS = {
 }
 """The units of Spark's interval literals; nanoseconds are in its grammar, but its parser of values refuses them."""
 
-_SPANS = {
-    "YEAR": timedelta(days=12 * 31),
-    "MONTH": timedelta(days=31),
-    "WEEK": timedelta(weeks=1),
-    "DAY": timedelta(days=1),
-    "HOUR": timedelta(hours=1),
-    "MINUTE": timedelta(minutes=1),
-    "SECOND": timedelta(seconds=1),
-    "MILLISECOND": timedelta(milliseconds=1),
-    "MICROSECOND": timedelta(microseconds=1),
+_MICROSECONDS = {
+    "WEEK": 604_800_000_000,
+    "DAY": 86_400_000_000,
+    "HOUR": 3_600_000_000,
+    "MINUTE": 60_000_000,
+    "SECOND": 1_000_000,
+    "MILLISECOND": 1_000,
+    "MICROSECOND": 1,
 }
+_MONTHS = {"YEAR": 12, "MONTH": 1}
 
 NEGATIVE = "a watermark's delay cannot be negative"
 NO_DELAY = "write '0 seconds' for no delay at all"
@@ -64,7 +64,11 @@ class Interval:
     @property
     def span(self) -> timedelta:
         """The interval as a time: a month has 31 days, as in Spark's watermarks (IntervalUtils.getDuration)."""
-        return sum((float(value) * _SPANS[unit.rstrip("S")] for value, unit in self.units), timedelta())
+        return sum((float(value) * _span(unit.removesuffix("S")) for value, unit in self.units), timedelta())
+
+
+def _span(unit: str) -> timedelta:
+    return timedelta(days=31 * _MONTHS.get(unit, 0), microseconds=_MICROSECONDS.get(unit, 0))
 
 
 def parse_interval(text: str) -> Interval:
@@ -89,6 +93,37 @@ def parse_interval(text: str) -> Interval:
     if 0 < sum(unit in _YEAR_MONTH for _, unit in units) < len(units):
         raise IntervalError("Spark does not mix years or months with shorter units", "say it in days, as in '31 days'")
     return Interval(tuple(units))
+
+
+@dataclass(frozen=True)
+class Span:
+    """A length of time with a sign: months, and microseconds beside them."""
+
+    months: int
+    microseconds: int
+
+
+def read_span(text: str) -> Span | None:
+    """Returns the length that `text` says, each unit with a sign of its own; None where Spark cannot read it.
+
+    This is what the arguments of `window` hold (`IntervalUtils.stringToInterval` of Spark 4.3).
+    """
+    prefix = _PREFIX.match(text)
+    position = prefix.end() if prefix else 0
+    months, microseconds = 0, Decimal(0)
+    if not text[position:].strip():
+        return None
+    while text[position:].strip():
+        match = _UNIT.match(text, position)
+        unit = match.group(3).upper() if match else ""
+        if match is None or unit not in _UNITS or ("." in match.group(2) and not unit.startswith("SECOND")):
+            return None
+        value = Decimal(match.group(2)) * (-1 if match.group(1) == "-" else 1)
+        singular = unit.removesuffix("S")
+        months += int(value) * _MONTHS.get(singular, 0)
+        microseconds += value * _MICROSECONDS.get(singular, 0)
+        position = match.end()
+    return Span(months, int(microseconds))
 
 
 def _checked_unit(sign: str, value: str, written: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.flow.found import Found
 from sqlstream.compiler.flow.inputs import seed_node, source_node
 from sqlstream.compiler.flow.nodes import Column, Node, View
+from sqlstream.compiler.grammar import grammar_problems
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.project.values import Project, Target
@@ -55,6 +56,7 @@ CHANGES_SPARK = (
     "spark.sql.parser.",
     "spark.sql.streaming.statefulOperator.",
     "spark.sql.streaming.unsupportedOperationCheck",
+    "spark.sql.timeType.",
     "spark.sql.timestampType",
 )
 """Settings, or what their names begin with, that change what Spark accepts or how it reads a name or a type."""
@@ -78,7 +80,7 @@ def analyse_models(
 
 def _knows_functions(target: Target) -> bool:
     """Whether Spark has no functions but its own: packages, jars, extensions and catalogs bring others."""
-    brings = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog", "spark.submit", "spark.driver.extra")
+    brings = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog", "spark.submit", "spark.driver.extraClassPath")
     return not target.packages and not any(name.startswith(brings) for name in target.spark) and target.remote is None
 
 
@@ -145,13 +147,15 @@ class _Forest:
         from sqlstream.compiler.flow.expressions import Text
         from sqlstream.compiler.parse import ParsedSql, parse_sql
 
-        builder = Builder(Text(model.unique_id, model.sql), parse_sql(model.sql), self._knows_functions)
+        text = Text(model.unique_id, model.sql)
+        builder = Builder(text, parse_sql(model.sql), self._knows_functions)
         try:
             tree = builder.build(read)
         except RecursionError:  # hundreds of queries put together by UNION are too deep to follow, and no fault
             builder = replace(builder, parsed=ParsedSql(None), problems=[])
             tree = builder.build(read)
-        found = Found(tree.columns, tuple(dict.fromkeys(builder.problems)), builder.parsed.tree is not None)
+        problems = dict.fromkeys([*grammar_problems(text.tokens, set(read)), *builder.problems])
+        found = Found(tree.columns, tuple(problems), builder.parsed.tree is not None)
         self._views[unique_id] = _view(tree)
         self._memory.note("flow", model.file.path, key, found)
         self._memory.note(TREE, model.file.path, key, tree, _names_of(model, self._views))

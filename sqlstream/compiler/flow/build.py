@@ -7,8 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from sqlstream.compiler.flow.arguments import unread_argument_problems
+from sqlstream.compiler.flow.checks import check_expression
 from sqlstream.compiler.flow.expressions import Expressions, Text, function_name, is_aggregate, parts_of
-from sqlstream.compiler.flow.grouping import Grouping, grouping_of, ungrouped
+from sqlstream.compiler.flow.foreign_syntax import foreign_syntax
+from sqlstream.compiler.flow.grouping import Grouping, grouping_of
+from sqlstream.compiler.flow.limits import limit_problems
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
     Call,
@@ -31,8 +35,10 @@ from sqlstream.compiler.flow.nodes import (
     With,
     renamed,
 )
+from sqlstream.compiler.flow.places import Place
 from sqlstream.compiler.flow.relations import From, FromReader
 from sqlstream.compiler.flow.scope import Missing, Scope, Visible
+from sqlstream.compiler.flow.select_checks import SelectChecks
 from sqlstream.compiler.flow.selected import Selected
 from sqlstream.compiler.flow.set_columns import set_problems, united
 from sqlstream.compiler.flow.spark_functions import AGGREGATES, GENERATORS
@@ -60,7 +66,9 @@ class Builder:
     def build(self, views: Views) -> Node:
         """Returns the tree of the whole query, which reads `views`."""
         if self.parsed.tree is None:
+            self.problems.extend(unread_argument_problems(self.text))
             return self._opaque(exp.Null(), tuple(views.values()))
+        self.problems.extend(foreign_syntax(self.parsed.tree, self.text))
         return self.query(self.parsed.tree, Scope(), views)
 
     def query(self, query: exp.Query, scope: Scope, views: Views) -> Node:
@@ -126,6 +134,8 @@ class Builder:
         output = chosen.columns()
         node = self._generated(select, node, output)
         aggregate = self._aggregated(select, node, grouping, output, inner, expressions)
+        checks = SelectChecks(select, found.scope, grouping, output, expressions)
+        checks.run(is_aggregated=aggregate is not None)
         node = self._windowed(select, aggregate or node)
         if node is not aggregate:
             queries = tuple(query for item in select.expressions for query in expressions.subqueries(item, inner))
@@ -146,7 +156,7 @@ class Builder:
     def _filtered(self, found: From, clause: exp.Expr | None, expressions: Expressions) -> Node:
         if clause is None:
             return found.node
-        expressions.check(clause.this, found.scope)
+        check_expression(expressions, clause.this, found.scope, Place.WHERE)
         queries = expressions.subqueries(clause.this, found.scope)
         where = self.text.where(clause)
         return Filter(where=where, columns=found.node.columns, children=(found.node,), subqueries=queries)
@@ -172,7 +182,6 @@ class Builder:
         parts = [*select.expressions, *([having.this] if having else [])]
         if grouping is None and having is None and not any(is_aggregate(part, self.text) for part in parts):
             return None
-        self.problems.extend(ungrouped(select, grouping, scope, expressions))
         functions: tuple[Call, ...] = tuple(call for part in parts for call in expressions.calls(part, AGGREGATES))
         clause = select.args.get("group")
         first = next((part for part in parts if is_aggregate(part, self.text)), select)
@@ -229,6 +238,7 @@ class Builder:
             if clause is not None:
                 self._check_order(clause, node, scope)
                 node = Sort(where=self.text.where(clause), columns=node.columns, children=(node,))
+        self.problems.extend(limit_problems(query, self._expressions({})))
         for name, is_offset in (("offset", True), ("limit", False)):
             clause = query.args.get(name)
             if clause is not None and clause.expression.name.upper() != "ALL":

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
 from sqlstream.compiler.flow.nested_types import field_type
 from sqlstream.compiler.flow.nodes import Call, Column, Lost, Node, Where
 from sqlstream.compiler.flow.problems import field_problem, function_problem, name_problem
-from sqlstream.compiler.flow.scope import Resolved, Scope
+from sqlstream.compiler.flow.scope import Missing, Resolved, Scope
 from sqlstream.compiler.flow.spark_functions import AGGREGATES, ALL
 from sqlstream.compiler.flow.types_of import generator_columns, type_of
 from sqlstream.compiler.problem import SqlProblem
+from sqlstream.compiler.tokens import Tokens, tokenize
 from sqlstream.project.types import DataType
 
 TIME_WINDOWS = frozenset({"window", "session_window", "window_time"})
 """Functions that carry on the watermark of their first argument."""
+
+WITHOUT_PLACE: dict[type[exp.Expr], str] = {
+    exp.ArgMax: "max_by",
+    exp.ArgMin: "min_by",
+    exp.ApproxQuantile: "percentile_approx",
+    exp.Quantile: "percentile",
+    exp.GroupConcat: "listagg",
+}
+"""Aggregate functions that sqlglot makes without keeping where the name stands, and a name of each."""
 
 HOLDERS = frozenset({"struct", "named_struct", "array", "map", "arrays_zip", "map_from_arrays"})
 """Functions whose result holds their arguments, each with its watermark."""
@@ -33,9 +44,24 @@ class Text:
     model: str
     sql: str
 
+    @cached_property
+    def tokens(self) -> Tokens:
+        """The tokens of the text, which can be read."""
+        return tokenize(self.sql)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {token.start: index for index, token in enumerate(self.tokens)}
+
+    def token_at(self, offset: int) -> int | None:
+        """Returns the index of the token that starts at `offset`."""
+        return self._places.get(offset)
+
     def where(self, node: exp.Expr) -> Where:
-        """Returns the place of `node`: that of the first token in it that has one."""
+        """Returns the place of `node`: that of the first token in it that has one, or else in what it is a part of."""
         starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+        if not starts and node.parent is not None:
+            return self.where(node.parent)
         return Where(self.model, min(starts, default=0))
 
     def written(self, node: exp.Expr) -> str:
@@ -67,7 +93,7 @@ class Expressions:
         carried = self._carried(inner, scope)
         lost = None if carried else self._lost(inner, used)
         origins = frozenset(origin for item in used for origin in item.column.origins)
-        kind = type_of(inner, lambda part: self.type_of_name(part, scope), self.text.sql)
+        kind = self.type_of(inner, scope)
         time = carried.event_time if carried else None
         window = function_name(inner, self.text) in TIME_WINDOWS
         holds = self._holds_time(inner, used)
@@ -78,6 +104,7 @@ class Expressions:
         """Notes what is wrong with the names in `node`, those of functions too."""
         if self.knows_functions:
             self._check_functions(node)
+        self._check_numbers(node, scope)
         for part in names_in(node, self.text):
             found = scope.resolve(parts_of(part))
             if found is None or (isinstance(found, Resolved) and not found.fields):
@@ -90,8 +117,17 @@ class Expressions:
             if problem is not None:
                 self.problems.append(problem)
 
+    def _check_numbers(self, node: exp.Expr, scope: Scope) -> None:
+        """0x1F is a number to sqlglot, and a name to Spark."""
+        for part in walk_expression(node):
+            if isinstance(part, exp.HexString) and "start" in part.meta:
+                name = self.text.sql[part.meta["start"] : part.meta["end"] + 1]
+                found = scope.resolve((name,)) if name.startswith("0") else None
+                if isinstance(found, Missing):
+                    self.problems.append(name_problem(found, (name,), part.meta["start"]))
+
     def _check_functions(self, node: exp.Expr) -> None:
-        for part in _walk(node):
+        for part in walk_expression(node):
             plain = isinstance(part, exp.Anonymous) and isinstance(part.this, str)
             if plain and part.this.lower() not in ALL and not isinstance(part.parent, exp.Dot):
                 self.problems.append(function_problem(part.this, self.text.where(part).offset))
@@ -113,9 +149,9 @@ class Expressions:
     def calls(self, node: exp.Expr, names: frozenset[str]) -> tuple[Call, ...]:
         """Returns the calls of functions with one of `names` in `node`, those with OVER aside."""
         found: list[Call] = []
-        for part in _walk(node):
+        for part in walk_expression(node):
             name = function_name(part, self.text)
-            if name in names and not isinstance(part.parent, exp.Window) and not _is_windowed(part):
+            if name in names and not isinstance(part.parent, exp.Window) and not is_windowed(part):
                 distinct = any(isinstance(child, exp.Distinct) for child in part.iter_expressions())
                 found.append(Call(name, distinct, self.text.written(part), self.text.where(part)))
         return tuple(found)
@@ -126,6 +162,10 @@ class Expressions:
         if not isinstance(found, Resolved):
             return None
         return type_of_field(found)
+
+    def type_of(self, node: exp.Expr, scope: Scope) -> DataType | None:
+        """Returns the type of an expression, None where it is not known."""
+        return type_of(node, lambda part: self.type_of_name(part, scope), self.text.sql)
 
     def _resolved(self, node: exp.Expr, scope: Scope) -> object:
         return scope.resolve(parts_of(node)) if parts_of(node) else None
@@ -148,7 +188,7 @@ class Expressions:
         """Whether a part of what `node` gives may carry a watermark: that of a column in a struct, or of its field."""
         if any(item.column.holds_time for item in used):
             return True
-        builds = any(function_name(part, self.text) in HOLDERS for part in _walk(node))
+        builds = any(function_name(part, self.text) in HOLDERS for part in walk_expression(node))
         return builds and any(item.column.event_time for item in used)
 
     def _lost(self, node: exp.Expr, used: list[Resolved]) -> Lost | None:
@@ -181,7 +221,7 @@ def parts_of(node: exp.Expr) -> tuple[str, ...]:
 def names_in(node: exp.Expr, text: Text) -> Iterator[exp.Expr]:
     """Gives each name in `node`, queries in it aside, the longest form of each."""
     units = set()
-    for part in _walk(node):
+    for part in walk_expression(node):
         if function_name(part, text) in UNIT_FIRST:
             units |= {id(child) for child in part.iter_expressions()}
         dotted = isinstance(part.parent, exp.Dot | exp.Paren) and part.parent.this is part and parts_of(part.parent)
@@ -191,7 +231,7 @@ def names_in(node: exp.Expr, text: Text) -> Iterator[exp.Expr]:
 
 def queries_in(node: exp.Expr) -> Iterator[exp.Query]:
     """Gives each query in `node`, not those within one of them."""
-    for part in _walk(node):
+    for part in walk_expression(node):
         if isinstance(part, exp.Query) and not isinstance(part, exp.Subquery):
             yield part
 
@@ -202,12 +242,12 @@ def function_name(node: exp.Expr, text: Text) -> str:
         return str(node.this).lower()
     if isinstance(node, exp.Func) and "start" in node.meta:
         return text.sql[node.meta["start"] : node.meta["end"] + 1].lower()
-    return ""
+    return WITHOUT_PLACE.get(type(node), "")
 
 
 def is_aggregate(node: exp.Expr, text: Text) -> bool:
     """Whether `node` holds an aggregate function, one with OVER aside."""
-    return any(function_name(part, text) in AGGREGATES and not _is_windowed(part) for part in _walk(node))
+    return any(function_name(part, text) in AGGREGATES and not is_windowed(part) for part in walk_expression(node))
 
 
 def output_name(node: exp.Expr, text: Text) -> str:
@@ -220,12 +260,12 @@ def output_name(node: exp.Expr, text: Text) -> str:
     return function_name(node, text) if function_name(node, text) in TIME_WINDOWS else text.written(node).lower()
 
 
-def _walk(node: exp.Expr) -> Iterator[exp.Expr]:
+def walk_expression(node: exp.Expr) -> Iterator[exp.Expr]:
     """Walks `node`, not into the queries in it, which are given themselves."""
     return node.walk(prune=lambda part: isinstance(part, exp.Query) and not isinstance(part, exp.Subquery))
 
 
-def _is_windowed(node: exp.Expr) -> bool:
+def is_windowed(node: exp.Expr) -> bool:
     """Whether a function has OVER, perhaps behind FILTER or IGNORE NULLS."""
     parent = node.parent
     while isinstance(parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):

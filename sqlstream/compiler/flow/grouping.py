@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.expressions import TIME_WINDOWS, Expressions, function_name, is_aggregate, parts_of
-from sqlstream.compiler.flow.nodes import Key
-from sqlstream.compiler.flow.problems import grouping_problem
+from sqlstream.compiler.flow.checks import check_expression
+from sqlstream.compiler.flow.expressions import TIME_WINDOWS, Expressions, Text, function_name, is_aggregate, parts_of
+from sqlstream.compiler.flow.grouped import Keys, keys_of
+from sqlstream.compiler.flow.nodes import Column, Key
+from sqlstream.compiler.flow.places import Place
+from sqlstream.compiler.flow.problems import grouping_problem, variant_key_problem
 from sqlstream.compiler.flow.scope import Missing, Resolved, Scope, Visible
-from sqlstream.compiler.flow.session_gaps import gap_problem
+from sqlstream.compiler.flow.type_families import holds_variant
 from sqlstream.compiler.problem import SqlProblem
+from sqlstream.project.wording import counted
 
 SETS = {exp.Rollup: "rollup", exp.Cube: "cube", exp.GroupingSets: "grouping sets"}
 """sqlglot's classes for grouping sets, and their names."""
 
-
-_WORDS = re.compile(r"\w+")
+WINDOWS = frozenset({"window", "session_window"})
+"""Functions whose result an aggregation gives as a column of their name."""
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """The keys of a GROUP BY, what kind of grouping sets it has, whether by session, and the scope with its windows."""
+    """The keys of a GROUP BY, and the expressions that they stand for; what kind of grouping sets it has, whether by
+    session, the names of the time windows that it makes, and the scope with these.
+    """
 
     keys: tuple[Key, ...]
+    items: tuple[exp.Expr, ...]
     sets: str
     session: bool
+    windows: frozenset[str]
     scope: Scope
 
 
@@ -38,41 +45,103 @@ def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> G
     if clause is None:
         return None
     written = [*_keys_of(clause, select, expressions)]
-    always = _in_every_set(clause, expressions)
-    keys = tuple(
-        _key(item, select, scope, expressions, in_every_set=always is None or expressions.text.written(item) in always)
-        for item in written
-    )
-    windows = [key.column for key in keys if key.column.window]
+    items = tuple(_meant(item, select, scope).unalias() for item in written)
+    called = {function_name(item, expressions.text) for item in items}
+    windows = [expressions.column(item, scope) for item in items if function_name(item, expressions.text) in WINDOWS]
     names = {name.lower() for item in scope.relations for name in [column.name for column in item.columns or ()]}
     added = tuple(column for column in windows if column.name.lower() not in names)
-    sessions = [item for item in written if function_name(item, expressions.text) == "session_window"]
-    gaps = (gap_problem(item, expressions.text.where(item).offset) for item in sessions)
-    expressions.problems.extend(problem for problem in gaps if problem is not None)
+    inner = scope.with_relations(Visible(None, added)) if added else scope
+    always = _in_every_set(clause, expressions)
+    keys = tuple(_key(item, meant, inner, expressions, always) for item, meant in zip(written, items, strict=True))
     sets = next((name for kind, name in SETS.items() if clause.find(kind)), "")
-    return Grouping(keys, sets, bool(sessions), scope.with_relations(Visible(None, added)) if added else scope)
+    own = frozenset(column.name.lower() for column in added)
+    return Grouping(keys, items, sets, "session_window" in called, own, inner)
 
 
 def ungrouped(
-    select: exp.Select, grouping: Grouping | None, scope: Scope, expressions: Expressions
-) -> list[SqlProblem]:
-    """Returns a problem for each plain column of the select list that an aggregation neither groups by nor aggregates.
+    select: exp.Select,
+    grouping: Grouping | None,
+    scope: Scope,
+    output: tuple[Column, ...] | None,
+    expressions: Expressions,
+) -> Iterator[SqlProblem]:
+    """Gives a problem for each column above an aggregation that it neither groups by nor aggregates.
 
-    Expressions are left to Spark, and so is a column that any key is made from.
+    `scope` is that of FROM, `output` what the select list gives: HAVING and ORDER BY may use its names.
     """
     if grouping is not None and grouping.sets:
-        return []
-    keys = grouping.keys if grouping is not None else ()
-    texts = [key.text for key in keys]
-    grouped = {word for text in texts for word in _WORDS.findall(text.lower())}
-    grouped |= {key.column.name.lower() for key in keys}
-    problems: list[SqlProblem] = []
+        return
+    items = [] if grouping is None else list(grouping.items)
+    keys = keys_of(items, frozenset() if grouping is None else grouping.windows, scope, expressions)
+    texts = [expressions.text.written(item) for item in items]
     for item in select.expressions:
-        parts = parts_of(item.unalias())
-        found = Scope(scope.relations).resolve(parts) if parts else None
-        if isinstance(found, Resolved) and found.column.name.lower() not in grouped:
-            problems.append(grouping_problem(".".join(parts), texts, expressions.text.where(item).offset))
-    return problems
+        inner = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
+        written = [".".join(parts_of(node)) or expressions.text.written(node) for node in keys.ungrouped(inner)]
+        for name in [*written, *_ungrouped_of_star(inner, keys)][:1]:
+            yield grouping_problem(name, texts, expressions.text.where(item).offset)
+    if output is None:
+        return
+    given = frozenset(column.name.lower() for column in output)
+    for clause in (select.args.get("having"), select.args.get("order")):
+        for node in () if clause is None else keys.ungrouped(clause, given):
+            name = ".".join(parts_of(node)) or expressions.text.written(node)
+            yield grouping_problem(name, texts, expressions.text.where(node).offset)
+
+
+def _ungrouped_of_star(item: exp.Expr, keys: Keys) -> Iterator[str]:
+    """Gives each column of `*` or `t.*` that is no key."""
+    names = [part.name.lower() for part in item.parts[:-1]] if isinstance(item, exp.Column) else []
+    star = item.this if isinstance(item, exp.Column) else item
+    if not isinstance(star, exp.Star) or len(names) > 1:
+        return
+    left_out = {part.name.lower() for part in star.args.get("except_") or ()}
+    relation = next(iter(names), None)
+    for visible in keys.scope.relations:
+        if relation in (None, (visible.name or "").lower()):
+            for column in visible.columns or ():
+                is_key = keys.named(column, visible.name or "") in keys.names
+                if not is_key and column.name.lower() not in left_out | visible.merged:
+                    yield column.name
+
+
+def position_problems(select: exp.Select, output: tuple[Column, ...] | None, text: Text) -> Iterator[SqlProblem]:
+    """Gives a problem for each number in GROUP BY or ORDER BY that is no position in the select list."""
+    group, order = select.args.get("group"), select.args.get("order")
+    stars = any(item.is_star for item in select.expressions)
+    keys = [] if group is None else group.expressions
+    counted_off = [item for item in keys if _position(item) is not None]
+    if stars and counted_off:
+        yield SqlProblem(
+            text.where(counted_off[0]).offset,
+            "bad-position",
+            "GROUP BY counts positions in a select list with a star",
+            "Spark does not count what a star stands for in GROUP BY",
+            "name the columns",
+        )
+    elif not stars:
+        yield from _out_of_range(keys, len(select.expressions), "GROUP BY", text)
+    if order is not None and output is not None:
+        yield from _out_of_range([item.this for item in order.expressions], len(output), "ORDER BY", text)
+
+
+def _out_of_range(items: list[exp.Expr], columns: int, clause: str, text: Text) -> Iterator[SqlProblem]:
+    for item in items:
+        place = _position(item)
+        if place is not None and not 1 <= place <= columns:
+            yield SqlProblem(
+                text.where(item).offset,
+                "bad-position",
+                f"{clause} {place} is no position in the select list",
+                f"a number in {clause} means a column of the select list, which has {counted(columns, 'column')}",
+                "name the column",
+            )
+
+
+def _position(item: exp.Expr) -> int | None:
+    """The number that an item of GROUP BY or ORDER BY is."""
+    sign, inner = (-1, item.this) if isinstance(item, exp.Neg) else (1, item)
+    is_number = isinstance(inner, exp.Literal) and not inner.is_string and inner.name.isdecimal()
+    return sign * int(inner.name) if is_number else None
 
 
 def _keys_of(clause: exp.Expr, select: exp.Select, expressions: Expressions) -> Iterator[exp.Expr]:
@@ -109,15 +178,22 @@ def _parts(item: exp.Expr) -> Iterator[exp.Expr]:
         yield item
 
 
-def _key(item: exp.Expr, select: exp.Select, scope: Scope, expressions: Expressions, *, in_every_set: bool) -> Key:
-    meant = _meant(item, select, scope).unalias()
-    expressions.check(meant, scope)
+def _key(item: exp.Expr, meant: exp.Expr, scope: Scope, expressions: Expressions, always: frozenset[str] | None) -> Key:
+    check_expression(expressions, meant, scope, _place(item, meant))
     column = expressions.column(meant, scope)
+    if holds_variant(column.type):
+        expressions.problems.append(variant_key_problem(expressions.text.written(meant), expressions.text.where(item)))
     found = scope.resolve(parts_of(meant)) if parts_of(meant) else None
     is_column = isinstance(found, Resolved) and not found.fields
     window = function_name(meant, expressions.text) in TIME_WINDOWS
+    in_every_set = always is None or expressions.text.written(item) in always
     where = expressions.text.where(item)
     return Key(expressions.text.written(meant), column, is_column or window, where, in_every_set)
+
+
+def _place(item: exp.Expr, meant: exp.Expr) -> Place:
+    """Where a key is read: a generator may be grouped by as a position of the select list, and not else."""
+    return Place.POSITION if item is not meant and not parts_of(item) else Place.GROUP_BY
 
 
 def _meant(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sqlstream.compiler.flow.nodes import Where
 from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved
 from sqlstream.compiler.flow.spark_functions import ALL
 from sqlstream.compiler.problem import SqlProblem
@@ -102,4 +103,15 @@ def version_problem(offset: int) -> SqlProblem:
         "this relation cannot be read as of a version or a time",
         "sources, seeds, models and CTEs are views to Spark, and a view has no versions",
         "give the version to the source's reader, in its options: where the format has versions, it has an option",
+    )
+
+
+def variant_key_problem(written: str, where: Where) -> SqlProblem:
+    """Returns the problem of a key of GROUP BY that holds a VARIANT."""
+    return SqlProblem(
+        where.offset,
+        "type-mismatch",
+        f"{quoted(written)} holds a VARIANT, by which rows cannot be grouped",
+        "values of VARIANT have no equality",
+        f"group by a part of it, for example {written}:name::string, or by to_json({written})",
     )

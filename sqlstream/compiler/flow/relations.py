@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from sqlstream.compiler.flow.checks import check_expression
 from sqlstream.compiler.flow.conditions import Sides, bounded_sides, has_equality, has_time_key
 from sqlstream.compiler.flow.constant_relations import constant_problems
 from sqlstream.compiler.flow.expressions import Expressions, function_name
@@ -26,6 +27,7 @@ from sqlstream.compiler.flow.nodes import (
     renamed,
 )
 from sqlstream.compiler.flow.pivots import Pivots
+from sqlstream.compiler.flow.places import Place, lateral_view_problem
 from sqlstream.compiler.flow.problems import name_problem, version_problem
 from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved, Scope, Visible
 from sqlstream.compiler.flow.spark_functions import GENERATORS
@@ -158,7 +160,8 @@ class FromReader:
         scope = _joined(left.scope, right.scope, kind, using)
         condition = join.args.get("on")
         if condition is not None:
-            self.expressions.check(condition, left.scope.with_relations(*right.scope.relations))
+            both = left.scope.with_relations(*right.scope.relations)
+            check_expression(self.expressions, condition, both, Place.ON)
             self.expressions.problems.extend(random_problems(condition, self.expressions))
         sides = Sides(left.scope, right.scope)
         node = Join(
@@ -209,7 +212,9 @@ class FromReader:
             queries = (inner,)
             columns = _renamed(inner, alias).columns
         else:
-            self.expressions.check(function, left.scope)
+            check_expression(self.expressions, function, left.scope, Place.LATERAL_VIEW)
+            problem = lateral_view_problem(function, self.expressions.text) if lateral.args.get("view") else None
+            self.expressions.problems.extend([problem] if problem else [])
             columns = self.expressions.generated(function, left.scope, _column_names(alias))
         scope = left.scope.with_relations(Visible(name, columns))
         where = self.expressions.text.where(lateral)

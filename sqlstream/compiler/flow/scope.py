@@ -7,7 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from sqlstream.compiler.flow.nodes import Column
 
-ANYWHERE = frozenset({"user", "current_user", "session_user"})
+ANYWHERE = frozenset(
+    {
+        *("user", "current_user", "session_user", "current_date", "current_timestamp", "current_time"),
+        *("localtime", "current_path", "grouping__id"),
+    }
+)
 """Names that mean something where no relation has them: functions without `()`."""
 
 

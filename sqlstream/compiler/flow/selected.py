@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from sqlstream.compiler.flow.checks import check_expression
 from sqlstream.compiler.flow.expressions import Expressions, function_name, parts_of, type_of_field
 from sqlstream.compiler.flow.nodes import Column
+from sqlstream.compiler.flow.places import Place, alias_problems
 from sqlstream.compiler.flow.scope import Resolved, Scope, Visible
 from sqlstream.compiler.flow.spark_functions import GENERATORS
 from sqlstream.project.types import Struct
@@ -36,51 +38,59 @@ class Selected:
 
     def _item(self, item: exp.Expr, scope: Scope) -> tuple[Column, ...] | None:
         if isinstance(item, exp.Star):
-            return self._star(item, scope.relations, None)
+            return self._star(item, scope.relations)
         if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
             return self._qualified_star(item, scope)
-        self.expressions.check(item, scope)
-        inner = item.unalias()
-        inner = inner.this if isinstance(inner, exp.Aliases) else inner
+        check_expression(self.expressions, item, scope, Place.SELECT)
+        inner = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
         if function_name(inner, self.expressions.text) in GENERATORS:
-            return self.expressions.generated(inner, scope, list(_alias_names(item)))
+            return self._generated(item, inner, scope)
+        self.expressions.problems.extend(alias_problems(item, None, self.expressions.text))
         return (self.expressions.column(item, scope),)
 
-    def _star(self, star: exp.Expr, relations: tuple[Visible, ...], fields: Struct | None) -> tuple[Column, ...] | None:
-        if fields is not None:
-            relations = (Visible(None, tuple(Column(field.name, field.type) for field in fields.fields)),)
-        dropped, changed = self._excluded(star, Scope(relations))
-        found: list[Column] = []
+    def _generated(self, item: exp.Expr, generator: exp.Expr, scope: Scope) -> tuple[Column, ...] | None:
+        made = self.expressions.generated(generator, scope, ())
+        count = None if made is None else len(made)
+        if isinstance(item, exp.Alias | exp.Aliases):
+            self.expressions.problems.extend(alias_problems(item, count, self.expressions.text))
+        return self.expressions.generated(generator, scope, list(_alias_names(item)))
+
+    def _star(self, star: exp.Expr, relations: tuple[Visible, ...]) -> tuple[Column, ...] | None:
+        listed: list[Column] = []
         for relation in relations:
             if relation.columns is None:
                 return None
-            found += [c for c in relation.columns if c.name.lower() not in relation.merged | dropped]
-        return tuple(replace(c, type=None) if c.name.lower() in changed else c for c in found)
+            listed += [c for c in relation.columns if c.name.lower() not in relation.merged]
+        return self._but(star, Scope(relations), listed)
 
-    def _excluded(self, star: exp.Expr, scope: Scope) -> tuple[set[str], set[str]]:
-        """The columns that EXCEPT leaves out, and those of which it leaves out a field, in lower case."""
-        dropped: set[str] = set()
-        changed: set[str] = set()
+    def _but(self, star: exp.Expr, scope: Scope, columns: list[Column]) -> tuple[Column, ...]:
+        """The columns of a star without those of its EXCEPT, which may leave out a field of a struct as well."""
         for part in star.args.get("except_") or ():
-            self.expressions.check(part, scope)
             found = scope.resolve(parts_of(part))
-            if isinstance(found, Resolved):
-                (changed if found.fields else dropped).add(found.column.name.lower())
-        return dropped, changed
+            if isinstance(found, Resolved) and found.fields:
+                columns = [replace(c, type=None) if c is found.column else c for c in columns]
+            elif isinstance(found, Resolved):
+                columns = [c for c in columns if c is not found.column and c.name.lower() != found.column.name.lower()]
+            else:
+                self.expressions.check(part, scope)
+        return tuple(columns)
 
     def _qualified_star(self, item: exp.Column, scope: Scope) -> tuple[Column, ...] | None:
         """`t.*` and `struct.*`."""
         parts = tuple(part.name for part in item.parts[:-1])
         named = tuple(r for r in scope.relations if r.name is not None and (r.name.lower(),) == (parts[-1].lower(),))
         if named and len(parts) == 1:
-            return self._star(item.this, tuple(replace(r, merged=frozenset()) for r in named), None)
+            return self._star(item.this, tuple(replace(r, merged=frozenset()) for r in named))
         found = scope.resolve(parts)
         if not isinstance(found, Resolved):
             return None
         kind = type_of_field(found)
-        columns = self._star(item.this, (), kind) if isinstance(kind, Struct) else None
-        if columns is None:
+        if not isinstance(kind, Struct):
             return None
+        fields = [Column(field.name, field.type) for field in kind.fields]
+        columns = self._but(item.this, Scope((Visible(None, tuple(fields)),)), fields)
         source = found.column
         return tuple(
             replace(item, origins=source.origins, holds_time=source.holds_time, may_carry=source.holds_time)

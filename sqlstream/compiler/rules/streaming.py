@@ -52,7 +52,7 @@ def streaming_rules(
     target = digest(declared(compiled.project.target))
     found: list[Finding] = []
     for unique_id, analysis in analyses.items():
-        if not analysis.is_read:
+        if not analysis.is_read and not analysis.problems:
             found.append(_not_followed(compiled.models[unique_id]))
         found += [problem.at(compiled.locate(unique_id, problem.offset)) for problem in analysis.problems]
     for model in compiled.models.values():

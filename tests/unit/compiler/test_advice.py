@@ -192,6 +192,6 @@ def test_a_rule_for_what_cannot_be_lowered_is_an_error(tmp_path: Path, code: str
 
 def test_an_unread_form_is_noted(tmp_path: Path) -> None:
     """Nothing is refused where the rules cannot follow."""
-    sql = f"from {ORDERS} select transform(id) using 'cat' as (a) where )"
+    sql = f"from {ORDERS} map id, amount using 'cat' as id, amount"
 
     assert advice(tmp_path, {"models/asked.sql": SINK % "append" + sql}) == ["info not-followed models/asked.sql:1:1"]

@@ -39,7 +39,7 @@ def project(folder: Path, **models: str) -> ProjectRequest:
         (f"select value from {SOURCE}", f" union all select value from {SOURCE}"),
         (f"select value from {SOURCE} where value = 1", " or value = 1"),
         (f"select value from {SOURCE} where 1", " + 1"),
-        ("select value" + "::int", "::int"),
+        ("select value[0].a" + "::int", "::int"),
         ("select value", "[0]"),
         ("select value", ".a"),
         ("select value", " || 'a'"),

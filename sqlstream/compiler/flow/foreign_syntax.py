@@ -1,0 +1,83 @@
+"""What sqlglot reads as SQL and Spark does not: parameters, operators and forms of other dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from sqlstream.compiler.clauses import at
+from sqlstream.compiler.flow.expressions import Text
+from sqlstream.compiler.problem import SqlProblem
+from sqlstream.compiler.tokens import Kind, Token
+from sqlstream.project.wording import quoted
+
+CLAUSES = {"where": "WHERE", "group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT"}
+"""The clauses of a SELECT that follow its FROM, in Spark's order."""
+
+BEFORE_OPERAND = frozenset({"WHERE", "AND", "OR", "WHEN", "THEN", "ELSE", "BETWEEN", "LIKE", "LIMIT"})
+
+
+def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:
+    """Gives a problem for each form in `tree` that Spark's grammar does not have, or that needs values from outside."""
+    for node in tree.walk():
+        if isinstance(node, exp.Placeholder):
+            yield from _parameter(node, text)
+        elif isinstance(node, exp.AtTimeZone) and "start" not in node.meta:  # from_utc_timestamp() has a place
+            yield _problem(
+                node,
+                text,
+                "AT TIME ZONE is not Spark's",
+                "Spark's timestamps have no zone of their own",
+                f"write from_utc_timestamp({text.written(node.this)}, {text.written(node.args['zone'])})",
+            )
+        elif isinstance(node, exp.Select):
+            yield from _order_of_clauses(node, text)
+        elif isinstance(node, exp.SetOperation) and node.args.get("by_name"):
+            why, fix = "Spark puts columns together by their places", "name the columns in one order in both queries"
+            yield _problem(node.expression, text, "UNION BY NAME is not Spark's SQL", why, fix)
+        elif isinstance(node, exp.Array) and any(isinstance(item, exp.Select) for item in node.expressions):
+            why = "array() takes values, and a query in an expression stands in parentheses and gives one"
+            fix = "write (select collect_list(column) from ...)"
+            yield _problem(node, text, "ARRAY of a query is not Spark's", why, fix)
+
+
+def _order_of_clauses(select: exp.Select, text: Text) -> Iterator[SqlProblem]:
+    """A clause that stands behind one that it must stand before."""
+    before: exp.Expr | None = None
+    for name in CLAUSES:
+        clause = select.args.get(name)
+        if clause is None or not any("start" in part.meta for part in clause.walk()):
+            continue
+        if before is not None and text.where(clause).offset < text.where(before).offset:
+            yield _problem(
+                before,
+                text,
+                f"{CLAUSES[before.key]} stands behind {CLAUSES[name]}",
+                f"the order of a query's clauses is {', '.join(CLAUSES.values())}",
+                f"move {CLAUSES[before.key]} in front of {CLAUSES[name]}",
+            )
+        before = clause
+
+
+def _parameter(node: exp.Placeholder, text: Text) -> Iterator[SqlProblem]:
+    """The problem of `?` and `:name`; what stands behind an operand, as in `body:name`, is a path into it."""
+    for index, token in enumerate(text.tokens):
+        before, following = at(text.tokens, index - 1), at(text.tokens, index + 1)
+        named = token.key == ":" and following.name == node.this and _ends_no_operand(before)
+        if named if node.this else token.key == "?":
+            yield SqlProblem(
+                token.start,
+                "sql-syntax",
+                f"{quoted(f':{node.this}' if node.this else '?')} is a parameter, and nobody gives it a value",
+                "Spark fills parameters in when a program runs SQL, and not in a model",
+                "write {{ var('name') }}, and set it in project.yml",
+            )
+
+
+def _ends_no_operand(token: Token) -> bool:
+    return token.key in BEFORE_OPERAND or (token.kind is Kind.SYMBOL and token.key not in (")", "]"))
+
+
+def _problem(node: exp.Expr, text: Text, message: str, why: str, fix: str) -> SqlProblem:
+    return SqlProblem(text.where(node).offset, "sql-syntax", message, why, fix)

@@ -1,0 +1,46 @@
+"""What Spark takes as the number of a LIMIT or OFFSET: a constant INT that is not negative."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow.expressions import Expressions, function_name, parts_of
+from sqlstream.compiler.flow.scope import Scope
+from sqlstream.compiler.flow.type_values import INT, kind
+from sqlstream.compiler.problem import SqlProblem
+from sqlstream.project.wording import quoted
+
+NEVER_CONSTANT = frozenset({"rand", "randn", "random", "uuid", "shuffle", "input_file_name", "spark_partition_id"})
+
+
+def limit_problems(query: exp.Expr, expressions: Expressions) -> Iterator[SqlProblem]:
+    """Gives what is wrong with the LIMIT and the OFFSET of `query` (`CheckAnalysis.checkLimitLikeClause`)."""
+    for name in ("limit", "offset"):
+        clause = query.args.get(name)
+        if clause is None or clause.expression.name.upper() == "ALL":
+            continue
+        value = clause.expression
+        why = _reason(value, expressions)
+        if why is not None:
+            yield SqlProblem(
+                expressions.text.where(value).offset,
+                "bad-limit",
+                f"{name.upper()} cannot be {quoted(expressions.text.written(value))}",
+                why,
+                "write a whole number; the same one for every row and batch",
+            )
+
+
+def _reason(value: exp.Expr, expressions: Expressions) -> str | None:
+    for part in value.walk():
+        called = function_name(part, expressions.text) in NEVER_CONSTANT
+        if parts_of(part) or called or isinstance(part, exp.Query):
+            return "Spark wants a constant, which it knows before it reads a row"
+    type_ = expressions.type_of(value, Scope())
+    if kind(type_) and type_ != INT:
+        return f"it is of the type {type_}, and Spark wants an INT"
+    if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal) and value.this.name.strip("0"):
+        return "it is negative"
+    return None

@@ -1,0 +1,54 @@
+"""All that is looked at in one SELECT as a whole: what it groups by, its time windows, and the positions it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow.checks import check_expression
+from sqlstream.compiler.flow.expressions import Expressions
+from sqlstream.compiler.flow.grouping import Grouping, position_problems, ungrouped
+from sqlstream.compiler.flow.nodes import Column
+from sqlstream.compiler.flow.places import Place, misplaced_functions
+from sqlstream.compiler.flow.scope import Scope
+from sqlstream.compiler.flow.time_windows import TimeWindows
+from sqlstream.compiler.problem import SqlProblem
+
+
+@dataclass(frozen=True)
+class SelectChecks:
+    """Looks at `select`, whose FROM gives `scope` and whose columns are `output`, None where they are not known."""
+
+    select: exp.Select
+    scope: Scope
+    grouping: Grouping | None
+    output: tuple[Column, ...] | None
+    expressions: Expressions
+
+    def run(self, *, is_aggregated: bool) -> None:
+        """Notes what is wrong."""
+        found = list(position_problems(self.select, self.output, self.expressions.text))
+        if is_aggregated and not found:
+            found += ungrouped(self.select, self.grouping, self.scope, self.output, self.expressions)
+        found += self._time_windows()
+        order = self.select.args.get("order")
+        if order is not None:
+            found += misplaced_functions(order, Place.ORDER_BY, self.expressions.text, correlated=False)
+        self.expressions.problems.extend(found)
+        having = self.select.args.get("having")
+        if having is not None and self.output is not None:
+            given = {column.name.lower(): column for column in self.output}
+            scope = self.scope if self.grouping is None else self.grouping.scope
+            aliases = {**given, **scope.aliases}
+            check_expression(self.expressions, having.this, replace(scope, aliases=aliases), Place.HAVING)
+
+    def _time_windows(self) -> Iterator[SqlProblem]:
+        """The select list and the keys are of one operator, WHERE is of another below it."""
+        scope = self.scope if self.grouping is None else self.grouping.scope
+        keys = () if self.grouping is None else self.grouping.items
+        yield from TimeWindows(self.expressions, scope).problems([*keys, *self.select.expressions])
+        where = self.select.args.get("where")
+        if where is not None:
+            yield from TimeWindows(self.expressions, self.scope).problems([where.this])

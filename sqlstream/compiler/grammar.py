@@ -1,0 +1,178 @@
+"""What a text's tokens tell for certain of Spark's grammar: the mistakes that no query can hold.
+
+Most words are names as well as keywords to Spark, so little is certain. What is not, Spark's own parser decides
+(`SqlBaseParser.g4` of Spark 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import pairwise
+
+from sqlstream.compiler.clauses import at, skip_watermark
+from sqlstream.compiler.problem import SqlProblem
+from sqlstream.compiler.relations import Relation, find_relations
+from sqlstream.compiler.sql_shape import is_from_clause, is_select
+from sqlstream.compiler.statement import COMMANDS
+from sqlstream.compiler.tokens import Kind, Token, Tokens
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.wording import quoted
+
+CLOSING = {"(": ")", "[": "]"}
+BEGINNINGS = ("FROM", "MAP", "REDUCE", "SELECT", "TABLE", "VALUES", "WITH")
+"""The words that a query begins with, beside `(` and hints."""
+
+
+def grammar_problems(tokens: Tokens, views: Collection[str] = ()) -> list[SqlProblem]:
+    """Returns what is wrong in the text of these tokens, which reads `views`, in the order of its places.
+
+    `views` are in lower case.
+    """
+    found = [*_parentheses(tokens), *_commas(tokens), *_statements(tokens), *_names(tokens), *_clauses(tokens)]
+    ends = {token.end: index for index, token in enumerate(tokens)}
+    for relation in find_relations(tokens):
+        found += _after_alias(tokens, ends[relation.alias_at] + 1, relation)
+        if relation.name is not None and relation.name.lower() in views:
+            found += _of_pipelines(tokens, ends[relation.name_end], relation)
+    return sorted(found, key=lambda problem: problem.offset)
+
+
+def _problem(token: Token, message: str, why: str, fix: str) -> SqlProblem:
+    return SqlProblem(token.start, "sql-syntax", message, why, fix)
+
+
+def _parentheses(tokens: Tokens) -> Iterator[SqlProblem]:
+    """The first bracket that is not closed, or closes nothing."""
+    opened: list[Token] = []
+    for token in tokens:
+        if token.key in CLOSING:
+            opened.append(token)
+        elif token.key in CLOSING.values() and (not opened or CLOSING[opened.pop().key] != token.key):
+            yield _problem(
+                token, f"{quoted(token.key)} closes nothing", "no bracket of its kind is open here", "delete it"
+            )
+            return
+    if opened:
+        yield _problem(
+            opened[-1],
+            f"{quoted(opened[-1].key)} is not closed",
+            f"the text ends, and no {quoted(CLOSING[opened[-1].key])} stands for it",
+            f"add {quoted(CLOSING[opened[-1].key])} where its contents end",
+        )
+
+
+def _commas(tokens: Tokens) -> Iterator[SqlProblem]:
+    """A comma with nothing behind it."""
+    for index, token in enumerate(tokens):
+        following = at(tokens, index + 1)
+        if token.key == "," and (following.key in (")", "]", ",", ";", "") and following.kind is Kind.SYMBOL):
+            yield _problem(token, "nothing follows this comma", "Spark takes no comma after the last item", "delete it")
+        elif token.key == "," and _ends_select_list(tokens, index):
+            yield _problem(token, "nothing stands between this comma and FROM", "it ends the select list", "delete it")
+
+
+def _ends_select_list(tokens: Tokens, index: int) -> bool:
+    """Whether the FROM after the comma at `index` is its SELECT's only one, and so no column of that name."""
+    if not is_from_clause(tokens, index + 1):
+        return False
+    start = _edge(tokens, index, -1)
+    words = [token for token in _level(tokens, start) if token.key == "FROM"]
+    return len(words) == 1 and any(is_select(tokens, place) for place in range(start, index))
+
+
+def _edge(tokens: Tokens, index: int, step: int) -> int:
+    """The index after the bracket that encloses the token at `index`, from where its level begins."""
+    depth = 0
+    while index > 0:
+        index += step
+        key = tokens[index].key
+        depth += 1 if key in CLOSING.values() else -1 if key in CLOSING else 0
+        if depth < 0:
+            return index + 1
+    return 0
+
+
+def _level(tokens: Tokens, start: int) -> Iterator[Token]:
+    """The tokens from `start` to the end of its level, those in brackets left out."""
+    depth = 0
+    for token in tokens[start:]:
+        depth += 1 if token.key in CLOSING else -1 if token.key in CLOSING.values() else 0
+        if depth < 0:
+            return
+        if depth == 0:
+            yield token
+
+
+def _statements(tokens: Tokens) -> Iterator[SqlProblem]:
+    """A text is one statement, and begins with a word that statements begin with."""
+    words = [token for token in tokens if token.kind is not Kind.HINT]
+    while words and words[0].key == ";":
+        words.pop(0)
+    second = next((after for token, after in pairwise(words) if token.key == ";" != after.key), None)
+    if second is not None:
+        why, fix = "a model is one query", "put it into a model of its own, or delete it"
+        yield _problem(second, "a second statement begins here", why, fix)
+    first = next((token for token in words if token.key != "("), None)
+    if first is not None and first.kind is Kind.WORD and first.key not in COMMANDS | set(BEGINNINGS):
+        why = "a query begins with SELECT, WITH, FROM or VALUES"
+        fix = did_you_mean(first.key, BEGINNINGS)
+        yield _problem(first, f"{quoted(first.text)} begins no query", why, fix)
+
+
+def _names(tokens: Tokens) -> Iterator[SqlProblem]:
+    """A name with other letters than a to z, which only backquotes let Spark read."""
+    for token in tokens:
+        if token.kind is Kind.WORD and not token.text.isascii() and "://" not in token.text:
+            yield _problem(
+                token,
+                f"{quoted(token.text)} stands without backquotes",
+                "Spark reads only the letters a to z, digits and underscores as a name without them",
+                f"write it in backquotes: `{token.text}`",
+            )
+
+
+def _clauses(tokens: Tokens) -> Iterator[SqlProblem]:
+    """What goes with a relation in another form than Spark's."""
+    for index, token in enumerate(tokens):
+        follows = [at(tokens, index + step) for step in (1, 2)]
+        if token.key == "DELAY" and follows[0].key == "OF" and follows[1].kind in (Kind.STRING, Kind.NUMBER):
+            yield _problem(
+                follows[1],
+                "the delay of a watermark is no interval",
+                "Spark's clause takes an interval, which begins with the word INTERVAL",
+                "write delay of interval 10 minutes, or the hint /*+ WATERMARK(column, '10 minutes') */",
+            )
+        if token.key == "GROUP" and [item.key for item in follows] == ["BY", "("] and at(tokens, index + 3).key == ")":
+            why, fix = "Spark takes the empty set only within GROUPING SETS", "delete GROUP BY for one row of all"
+            yield _problem(token, "GROUP BY () is not Spark's", why, fix)
+
+
+def _after_alias(tokens: Tokens, index: int, relation: Relation) -> Iterator[SqlProblem]:
+    if relation.alias is None or skip_watermark(tokens, index) == index:
+        return
+    yield _problem(
+        tokens[index],
+        f"the watermark stands behind the name {quoted(relation.alias)}",
+        "Spark's clause belongs to the relation, and its name comes last",
+        f"move {quoted(relation.alias)} behind the clause",
+    )
+
+
+def _of_pipelines(tokens: Tokens, index: int, relation: Relation) -> Iterator[SqlProblem]:
+    """STREAM and IDENTIFIED BY, with which declarative pipelines read tables; the relation's name is at `index`."""
+    before = at(tokens, index - 1)
+    before = at(tokens, index - 2) if before.key == "(" else before
+    if before.key == "STREAM" and before.start != relation.name_start:
+        yield _problem(
+            before,
+            f"STREAM stands before {quoted(relation.name)}",
+            "a source of the project is a stream already; the word is of Spark's declarative pipelines, which name it",
+            "delete STREAM",
+        )
+    elif at(tokens, index + 1).key == "IDENTIFIED" and at(tokens, index + 2).key == "BY":
+        yield _problem(
+            tokens[index + 1],
+            f"IDENTIFIED BY stands behind {quoted(relation.name)}",
+            "it names a source that is read with STREAM, as Spark's declarative pipelines do",
+            "delete it; sqlstream names the sources of a query itself",
+        )

@@ -1,0 +1,3 @@
+{{ config(sink='nowhere') }}
+select order_id, customer,
+from {{ source('shop', 'orders') }}
