@@ -35,6 +35,7 @@ counted as (
 ranked as (
 
     select
+        window_time(window) as event_time,
         *,
         window_time(window) as event_time,
         if(mean > 100, 'above', 'below') as side,

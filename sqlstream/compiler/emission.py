@@ -20,6 +20,7 @@ from sqlstream.compiler.flow.nodes import (
     Aggregate,
     Join,
     Key,
+    LateralJoin,
     Limit,
     Node,
     Opaque,
@@ -108,6 +109,7 @@ class Emission:
 
 
 POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+NOT_FOLLOWED = "what it waits for is not followed here"
 IDLE_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
@@ -153,7 +155,9 @@ def _steps(node: Node, mode: str, delays: tuple[Delay, ...]) -> Iterator[Step]:
     elif isinstance(node, Join) and all(child.streaming for child in node.children):
         yield from _join(node)
     elif isinstance(node, SetOperation) and node.kind != "union":
-        yield Step(Release.UNKNOWN, node.kind.upper(), node.where, unknown="what it waits for is not followed here")
+        yield Step(Release.UNKNOWN, node.kind.upper(), node.where, unknown=NOT_FOLLOWED)
+    elif isinstance(node, LateralJoin) and node.domain != ():
+        yield Step(Release.UNKNOWN, "LATERAL", node.where, unknown=NOT_FOLLOWED)
     elif isinstance(node, Limit) and mode == "append":
         yield Step(Release.FIRST, "LIMIT", node.where)
     elif isinstance(node, Opaque):
@@ -171,7 +175,7 @@ def _join(node: Join) -> Iterator[Step]:
 def _aggregation(node: Aggregate, mode: str, delays: tuple[Delay, ...]) -> Step:
     written = ", ".join(key.text for key in node.keys)
     operator = f"GROUP BY {written}" if written else "an aggregate of all rows"
-    operator = "SELECT DISTINCT" if node.kind == "distinct" else operator
+    operator = {"distinct": "SELECT DISTINCT", "pivot": "PIVOT"}.get(node.kind, operator)
     if mode != "append":
         return Step(Release.CHANGE if mode == "update" else Release.WHOLE, operator, node.where)
     times = [key for key in node.keys if key.is_column and key.column.event_time]
@@ -206,8 +210,6 @@ def _obstacle(node: Aggregate, key: Key, call: WindowCall | None, delays: tuple[
         return "the delay of a watermark is not of a form that is known here"
     if any(isinstance(item, Join) and all(c.streaming for c in item.children) for item in _executed(node)):
         return "the join below it holds the watermark back, by a time that is not computed here"
-    if not all(item.in_every_set for item in node.keys):
-        return "what grouping sets give is not followed here"
     if call is None and key.column.window:
         return "the length of its windows is not known here"
     if call is not None and call.length is None:

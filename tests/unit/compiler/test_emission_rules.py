@@ -107,6 +107,11 @@ def test_an_end_between_two_milliseconds_waits_for_the_later_one(tmp_path: Path)
         (LEFT_JOIN, "append", ["match", "unmatched"]),
         (CHAIN, "append", ["window", "window"]),
         (f"select kind, count(*) as n from {ORDERS} group by kind order by n limit 2", "complete", ["whole"]),
+        (
+            f"select * from (select ts, kind, id from {PAYMENTS}) pivot (count(id) for kind in ('a', 'b'))",
+            "append",
+            ["time", "time"],
+        ),
         (f"with unread as (select {HINT} ts from {ORDERS} group by ts) select id from {ORDERS}", "append", ["row"]),
     ],
 )
