@@ -37,7 +37,6 @@ ranked as (
     select
         window_time(window) as event_time,
         *,
-        window_time(window) as event_time,
         if(mean > 100, 'above', 'below') as side,
         named_struct('most', most, 'mean', mean) as facts
     from counted
