@@ -30,10 +30,11 @@ class Listing:
 
 @dataclass(frozen=True)
 class ProjectFiles:
-    """The files of the project at `root`; every path is posix and relative to it."""
+    """The files of the project at `root`; every path is posix and relative to it. A folder is walked once."""
 
     root: Path
     _real_folders: dict[Path, PurePath] = field(default_factory=dict, repr=False, compare=False)
+    _listings: dict[str, Listing] = field(default_factory=dict, repr=False, compare=False)
 
     def exists(self, relative: str) -> bool:
         """Returns whether there is a file at `relative`, wherever it may lead."""
@@ -70,10 +71,13 @@ class ProjectFiles:
         Hidden files and folders are left out. A link to a place inside the project is followed, once; a link out of it
         is a finding.
         """
-        walk = _Walk(self.root)
-        walk.run(self.root / folder)
-        relatives = (path.relative_to(self.root).as_posix() for path in walk.files if path.name.endswith(suffixes))
-        return Listing(tuple(sorted(relatives)), tuple(walk.findings))
+        if folder not in self._listings:
+            walk = _Walk(self.root)
+            walk.run(self.root / folder)
+            relatives = sorted(path.relative_to(self.root).as_posix() for path in walk.files)
+            self._listings[folder] = Listing(tuple(relatives), tuple(walk.findings))
+        whole = self._listings[folder]
+        return Listing(tuple(path for path in whole.paths if path.endswith(suffixes)), whole.findings)
 
 
 def find_project_root(start: Path) -> Path:
@@ -128,14 +132,14 @@ class _Walk:
 
     def _enter(self, folder: Path) -> None:
         try:
-            entries = sorted(folder.iterdir(), reverse=True)
+            names = sorted(os.listdir(folder), reverse=True)  # noqa: PTH208 - a path for each name is made below
         except OSError as error:
             relative = folder.relative_to(self.root).as_posix()
             self.findings.append(_unreadable(relative, str(error.strerror).lower(), Location(relative)))
             return
-        for entry in entries:
-            if not entry.name.startswith("."):
-                self._add(entry)
+        for name in names:
+            if not name.startswith("."):
+                self._add(folder / name)
 
     def _add(self, entry: Path) -> None:
         linked = entry.is_symlink()
