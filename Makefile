@@ -3,7 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 BIN41 := .venv41/bin
 
-.PHONY: run test check corpus bench-check bench-compile lint types layers unit spark smoke41 lock clean-venv
+FIRST ?= 0
+COUNT ?= 10000
+
+.PHONY: run test check corpus fuzz bench-check bench-compile lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -24,6 +27,10 @@ bench-check: .venv/ready
 # Seconds and memory of `sqlstream compile` beside `dbt parse`, on 1,000 and 5,000 generated models; takes half an hour.
 bench-compile: .venv/ready .venv-dbt/ready
 	$(BIN)/python benchmarks/bench_compile.py $(BENCH)
+
+# Compiles COUNT mutated projects from the seed FIRST on; a project that breaks the compiler is saved below target/fuzz/.
+fuzz: .venv/ready
+	PYTHONPATH=tests/corpus $(BIN)/python tests/fuzz/run_fuzz.py --first $(FIRST) --count $(COUNT)
 
 lint: .venv/ready
 	$(BIN)/ruff check .

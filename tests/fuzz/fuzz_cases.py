@@ -1,0 +1,95 @@
+"""One fuzzed project for each seed: always the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from fuzz_bases import pick_base
+from fuzz_files import BYTE_MUTATIONS, FILE_MUTATIONS, SEED_MUTATIONS
+from fuzz_jinja import JINJA_MUTATIONS
+from fuzz_sql import SQL_MUTATIONS
+from fuzz_yaml import YAML_MUTATIONS
+
+KINDS = ("yaml", "sql", "jinja", "sql", "yaml", "jinja", "sql", "bytes", "yaml", "seed")
+"""Which kind of mutation the seeds get in turn."""
+
+ENDINGS = {
+    "yaml": (".yml",),
+    "jinja": (".sql", ".sql", ".sql", ".yml"),
+    "sql": (".sql", ".sql", ".sql", ".sql", ".ddl"),
+    "seed": (".csv",),
+}
+"""The files that a kind changes."""
+
+TEXT_MUTATIONS: dict[str, Sequence[Callable[[Random, str], str]]] = {
+    "yaml": YAML_MUTATIONS,
+    "jinja": JINJA_MUTATIONS,
+    "sql": SQL_MUTATIONS,
+    "seed": SEED_MUTATIONS,
+}
+
+LARGEST = 3_000_000
+"""Bytes of a mutated file, most of which the compiler still reads."""
+
+
+@dataclass(frozen=True)
+class FuzzCase:
+    """A mutated project: `mutations` say what was done to which file, `files` is what came of it."""
+
+    seed: int
+    kind: str
+    base: str
+    mutations: tuple[str, ...]
+    files: dict[str, bytes]
+
+    def write(self, folder: Path) -> None:
+        """Writes the files below `folder`; a name that this system cannot write is left out."""
+        for path, data in self.files.items():
+            target = folder / path
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
+            except OSError:
+                continue
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}: {self.base}: {', '.join(self.mutations)}"
+
+
+def make_case(seed: int) -> FuzzCase:
+    """Returns the project of `seed`, which one to three mutations have changed."""
+    rng = Random(seed)
+    kind = KINDS[seed % len(KINDS)]
+    base = pick_base(rng)
+    files = dict(base.files)
+    done = [_mutate(rng, kind, files) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+    return FuzzCase(seed, kind, base.name, tuple(filter(None, done)), files)
+
+
+def _mutate(rng: Random, kind: str, files: dict[str, bytes]) -> str:
+    """Changes `files`, and returns what was done."""
+    if kind == "bytes":
+        return _mutate_bytes(rng, files)
+    ending = rng.choice(ENDINGS[kind])
+    paths = [path for path in sorted(files) if path.endswith(ending)] or sorted(files)
+    path = rng.choice(paths)
+    mutation = rng.choice(TEXT_MUTATIONS[kind])
+    text = mutation(rng, files[path].decode("utf-8", "surrogateescape"))
+    files[path] = text.encode("utf-8", "surrogateescape")[:LARGEST]
+    return f"{mutation.__name__} of {path}"
+
+
+def _mutate_bytes(rng: Random, files: dict[str, bytes]) -> str:
+    if not files:
+        return ""
+    path = rng.choice(sorted(files))
+    if rng.random() < 0.3:
+        change = rng.choice(FILE_MUTATIONS)
+        change(rng, files, path)
+        return f"{change.__name__} {path}"
+    mutation = rng.choice(BYTE_MUTATIONS)
+    files[path] = mutation(rng, files[path])[:LARGEST]
+    return f"{mutation.__name__} of {path}"

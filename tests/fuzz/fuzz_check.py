@@ -1,0 +1,121 @@
+"""What becomes of one fuzzed project: `compile`, `ls` and `lineage`, and what must hold of every finding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from sqlstream.app.compile import Compiled, compile_models
+from sqlstream.app.lineage import trace
+from sqlstream.app.ls import list_nodes
+from sqlstream.app.request import ProjectRequest
+from sqlstream.errors import CODES, Finding, FindingsError, UsageError
+from sqlstream.location import Location
+from sqlstream.report.compiled import compiled_json, compiled_text
+from sqlstream.report.findings import findings_text, refusal_json
+from sqlstream.report.lineage import lineage_json, lineage_text
+
+SECRET = "canary-4711"
+ENVIRONMENT = {"HOME": "/home/ana", "SQLSTREAM_SECRET_X": SECRET}
+
+LONGEST_LINE = 2_000
+"""Characters of a finding's line: a longer one hides what it says."""
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`result` is `compiled`, `refused` or `usage`; `codes` are those of the findings; `faults` are what broke."""
+
+    result: str
+    codes: frozenset[str]
+    faults: tuple[str, ...]
+
+
+def check_project(folder: Path) -> Outcome:
+    """Returns what the commands make of the project in `folder`. Raises: what they raise, beyond what they may."""
+    request = ProjectRequest(folder, env=ENVIRONMENT)
+    try:
+        compiled = compile_models(request)
+    except FindingsError as error:
+        texts = (findings_text(error.findings), refusal_json(error.findings))
+        return _outcome("refused", error.findings, folder, texts)
+    except UsageError as error:
+        return Outcome("usage", frozenset(), _text_faults(str(error), "the error"))
+    return _outcome("compiled", compiled.warnings, folder, _printed(request, compiled))
+
+
+def _printed(request: ProjectRequest, compiled: Compiled) -> tuple[str, ...]:
+    """All that the commands print of a project that compiles."""
+    whole, models = compiled.loaded.compiled, compiled.models
+    texts = [compiled_text(whole, models), compiled_json(whole, models, compiled.warnings)]
+    texts += list_nodes(request).names
+    for model in models[-1:]:
+        try:
+            found = trace(request, model.name)
+        except UsageError as error:
+            texts.append(str(error))
+            continue
+        texts += [lineage_text(found.columns), lineage_json(found.model, found.columns)]
+    return (*texts, findings_text(compiled.warnings))
+
+
+def _outcome(result: str, findings: Iterable[Finding], folder: Path, texts: Iterable[str]) -> Outcome:
+    found = tuple(findings)
+    faults = [fault for finding in found for fault in finding_faults(finding, folder)]
+    if result == "refused" and not any(finding.is_error for finding in found):
+        faults.append("refused without an error")
+    for text in texts:
+        if SECRET in text:
+            faults.append("a secret was printed")
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            faults.append("a text cannot be printed")
+    return Outcome(result, frozenset(finding.code for finding in found), tuple(dict.fromkeys(faults)))
+
+
+def finding_faults(finding: Finding, folder: Path) -> list[str]:
+    """Returns what is wrong with the form of a finding of the project in `folder`."""
+    faults = [] if finding.code in CODES else [f"the code {finding.code} is unknown"]
+    if not finding.head.isprintable():
+        faults.append(f"the first line of {finding.code} is more than one line")
+    for name in ("message", "why", "fix"):
+        faults += _text_faults(getattr(finding, name), f"the {name} of {finding.code}")
+    if finding.message.endswith("."):
+        faults.append(f"the message of {finding.code} ends with a full stop")
+    for location in filter(None, (finding.location, *finding.calls)):
+        if not _is_inside(location, folder):
+            faults.append(f"{finding.code} lies at {location}, where its file has nothing")
+    return faults
+
+
+def _is_inside(location: Location, folder: Path) -> bool:
+    """Whether a place exists, the one after the last character of a line among them; a missing file has one only."""
+    if not location.line >= 1 or not location.column >= 1:
+        return False
+    lines = _lines(folder / location.path)
+    return location.line <= len(lines) and location.column <= len(lines[location.line - 1]) + 1
+
+
+@lru_cache(maxsize=8)
+def _lines(path: Path) -> list[str]:
+    if not path.is_file():
+        return [""]
+    return _LINE_END.split(path.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff"))
+
+
+def _text_faults(text: str, what: str) -> tuple[str, ...]:
+    faults = []
+    if not text.strip():
+        faults.append(f"{what} is empty")
+    if not text.isprintable():
+        odd = next(letter for letter in text if not letter.isprintable())
+        faults.append(f"{what} holds {odd!r}")
+    if len(text) > LONGEST_LINE:
+        faults.append(f"{what} is longer than a line")
+    return tuple(faults)

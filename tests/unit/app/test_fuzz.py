@@ -1,0 +1,70 @@
+"""A short form of `make fuzz`: mutated projects give findings, never a traceback, a hang or gigabytes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from fuzz_cases import KINDS, make_case
+from fuzz_check import check_project, finding_faults
+from fuzz_watch import fuzz, watch
+from run_fuzz import figures
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+
+PROJECTS = 200
+
+WORKER = """
+import sys, time
+from fuzz_worker import Done, work
+BYTES = []
+def check(seed):
+    {body}
+    return Done(seed, "sql", "", "refused", (), (), 0.1, 100.0)
+work([7, 8], check, seconds=0.5)
+"""
+"""A worker whose seed 8 does something else than to give findings."""
+
+
+def test_mutated_projects_give_findings() -> None:
+    """Each project is compiled or refused, in bounded time and memory, with findings at places that exist."""
+    outcomes = list(fuzz(0, PROJECTS, workers=1))
+    assert [done.case + ": " + "; ".join(done.faults) for done in outcomes if done.faults] == []
+    assert sorted(done.seed for done in outcomes) == list(range(PROJECTS))
+    assert {done.kind for done in outcomes} == set(KINDS)
+    assert {"compiled", "refused"} == {done.result for done in outcomes}
+
+
+def test_a_seed_always_gives_the_same_project() -> None:
+    """What broke once can be looked at again."""
+    assert [make_case(seed) for seed in range(50)] == [make_case(seed) for seed in range(50)]
+    assert len({str(make_case(seed).files) for seed in range(50)}) == 50
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("while seed == 8: pass", "more than 5 s of processor time"),
+        ("seed == 8 and __import__('ctypes').string_at(0)", "a crash of the process"),
+        ("seed == 8 and sys.exit(3)", "exit code 3"),
+    ],
+)
+def test_a_worker_that_ends_is_an_outcome(body: str, expected: str) -> None:
+    """A hang and a crash, in Python or in a library's own code, are told of the project that caused them."""
+    seven, eight = watch([sys.executable, "-c", WORKER.format(body=body)])
+    assert (seven.seed, list(seven.faults)) == (7, [])
+    assert (eight.seed, eight.result) == (8, "broke")
+    assert eight.faults[0].startswith(expected)
+    assert "1 broke" in figures([seven, eight])
+
+
+def test_every_fault_of_a_finding_is_seen(tmp_path: Path) -> None:
+    """A code that does not exist, an empty line, and a place that the file does not have."""
+    (tmp_path / "a.sql").write_text("select 1\n")
+    sound = Finding("sql-syntax", "a", "b", "c", Location("a.sql", 1, 9))
+    wrong = Finding("nope", "a.", " ", "c", Location("a.sql", 1, 10), calls=(Location("a.sql", 3, 1),))
+    assert finding_faults(sound, tmp_path) == []
+    assert len(finding_faults(wrong, tmp_path)) == 5
+    assert check_project(tmp_path).codes == {"project-not-found"}
