@@ -16,6 +16,7 @@ from sqlglot.dialects.spark import Spark
 
 from sqlstream.compiler.clauses import at, skip_parentheses
 from sqlstream.compiler.parse_limits import is_bounded
+from sqlstream.compiler.pipe_stages import Stage, cut, parse_stages
 from sqlstream.compiler.relations import Relation
 from sqlstream.compiler.sql_text import SqlText, read_sql
 from sqlstream.compiler.tokens import SqlTokenError
@@ -44,7 +45,7 @@ class WatermarkClause:
 
 @dataclass(frozen=True)
 class ParsedSql:
-    """A query as a tree, None where sqlglot cannot read it, and its watermark clauses.
+    """A query as a tree, None where sqlglot cannot read it, its watermark clauses, and its stages in pipe syntax.
 
     A clause's key is the offset of its relation's alias, else of the table's name, else the rows of the TABLESAMPLE
     that stands for it.
@@ -52,6 +53,7 @@ class ParsedSql:
 
     tree: exp.Query | None
     watermarks: Mapping[int, WatermarkClause] = field(default_factory=dict)
+    stages: tuple[Stage, ...] = ()
 
 
 def parse_sql(sql: str) -> ParsedSql:
@@ -65,24 +67,34 @@ def parse_sql(sql: str) -> ParsedSql:
 def parse_text(text: SqlText) -> ParsedSql:
     """Returns the text as a tree, as `parse_sql` does.
 
-    Pipe syntax is not read: sqlglot makes CTEs of it, whose names and places the text does not have.
+    Of a query in pipe syntax the tree is that of what stands before the first `|>`. Pipe syntax within parentheses is
+    not read.
     """
-    if any(token.key == "|>" for token in text.tokens) or not is_bounded(text.tokens):
+    cuts = cut(text.tokens)
+    if cuts is None or not is_bounded(text.tokens):
         return ParsedSql(None)
     overwriting = _Overwriting(text)
     overwriting.run()
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
-    try:
-        trees = Spark().parse(overwriting.text)
-    except Exception:  # whatever goes wrong in a parser is no fault of the user's SQL
+    tree = _parsed(overwriting.text[: text.tokens[cuts[0]].start] if cuts else overwriting.text)
+    if tree is None:
         return ParsedSql(None)
+    return ParsedSql(tree, overwriting.watermarks, parse_stages(text.tokens, cuts, overwriting.text, _parsed))
+
+
+def _parsed(text: str) -> exp.Query | None:
+    """The tree of a query in which Spark's own syntax is written over; None where sqlglot cannot read it."""
+    try:
+        trees = Spark().parse(text)
+    except Exception:  # whatever goes wrong in a parser is no fault of the user's SQL
+        return None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Query):
-        return ParsedSql(None)
+        return None
     for node in tree.find_all(exp.Identifier, exp.Anonymous):
         if isinstance(node.this, str) and node.this.lower() == WINDOW:
             node.set("this", "window")
-    return ParsedSql(tree, overwriting.watermarks)
+    return tree
 
 
 class _Overwriting:

@@ -46,13 +46,13 @@ def check_project(folder: Path) -> Outcome:
         return _outcome("refused", error.findings, folder, texts)
     except UsageError as error:
         return Outcome("usage", frozenset(), _text_faults(str(error), "the error"))
-    return _outcome("compiled", compiled.warnings, folder, _printed(request, compiled))
+    return _outcome("compiled", compiled.findings, folder, _printed(request, compiled))
 
 
 def _printed(request: ProjectRequest, compiled: Compiled) -> tuple[str, ...]:
     """All that the commands print of a project that compiles."""
     whole, models = compiled.loaded.compiled, compiled.models
-    texts = [compiled_text(whole, models), compiled_json(whole, models, compiled.warnings)]
+    texts = [compiled_text(whole, models), compiled_json(whole, models, compiled.findings)]
     texts += list_nodes(request).names
     for model in models[-1:]:
         try:
@@ -61,7 +61,7 @@ def _printed(request: ProjectRequest, compiled: Compiled) -> tuple[str, ...]:
             texts.append(str(error))
             continue
         texts += [lineage_text(found.columns), lineage_json(found.model, found.columns)]
-    return (*texts, findings_text(compiled.warnings))
+    return (*texts, findings_text(compiled.findings))
 
 
 def _outcome(result: str, findings: Iterable[Finding], folder: Path, texts: Iterable[str]) -> Outcome:

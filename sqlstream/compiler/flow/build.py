@@ -35,6 +35,7 @@ from sqlstream.compiler.flow.nodes import (
     With,
     renamed,
 )
+from sqlstream.compiler.flow.pipes import Pipes
 from sqlstream.compiler.flow.places import Place
 from sqlstream.compiler.flow.relations import From, FromReader
 from sqlstream.compiler.flow.scope import Missing, Scope, Visible
@@ -75,14 +76,32 @@ class Builder:
         """Returns the tree of a query within `scope.outer`."""
         clause = query.args.get("with_")
         if clause is None:
-            return self._body(query, scope, views)
+            return self._piped(query, self._body(query, scope, views), views)
         inner = dict(views)
         for cte in clause.expressions:
             defined = self._definition(cte, clause, inner)
             inner[cte.alias.lower()] = CteReference(where=defined.where, columns=defined.columns, children=(defined,))
-        body = self._body(query, scope, inner)
+        body = self._piped(query, self._body(query, scope, inner), inner)
         own = (inner[cte.alias.lower()].children[0] for cte in clause.expressions)
         return With(where=body.where, columns=body.columns, children=(body, *own))
+
+    def _piped(self, query: exp.Query, node: Node, views: Views) -> Node:
+        """The rows of the text's own query after its stages in pipe syntax."""
+        if query is not self.parsed.tree or not self.parsed.stages:
+            return node
+
+        def select(tree: exp.Select, found: From) -> tuple[Node, From]:
+            onto = self._reader(self._expressions(views)).read_onto(found, tree, views)
+            return self._over(tree, onto, views), onto
+
+        def unite(tree: exp.SetOperation, left: Node) -> Node:
+            return self._set_operation(tree, left, Scope(), views)
+
+        pipes = Pipes(self._expressions(views), select, unite)
+        found = pipes.start(query, node, self.scopes.get(id(query)))
+        for stage in self.parsed.stages:
+            found = pipes.add(found, stage)
+        return found.node
 
     def _definition(self, cte: exp.CTE, clause: exp.With, views: Views) -> Node:
         names = [column.name for column in cte.args["alias"].args.get("columns") or ()]
@@ -106,7 +125,7 @@ class Builder:
         if isinstance(query, exp.Select):
             return self._select(query, scope, views)
         if isinstance(query, exp.SetOperation):
-            node: Node = self._set_operation(query, scope, views)
+            node: Node = self._set_operation(query, self.query(query.this, scope, views), scope, views)
         elif isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
             node = self.query(query.this, scope, views)
         else:
@@ -122,10 +141,17 @@ class Builder:
         )
 
     def _select(self, select: exp.Select, scope: Scope, views: Views) -> Node:
-        expressions = self._expressions(views)
-        found = FromReader(self.parsed, expressions, self.query, self._scope_of).read(select, scope.outer, views)
+        found = self._reader(self._expressions(views)).read(select, scope.outer, views)
         if found is None:
             found = From(Project(where=self.text.where(select), columns=()), Scope(outer=scope.outer))
+        return self._over(select, found, views)
+
+    def _reader(self, expressions: Expressions) -> FromReader:
+        return FromReader(self.parsed, expressions, self.query, self._scope_of)
+
+    def _over(self, select: exp.Select, found: From, views: Views) -> Node:
+        """The tree of a SELECT over what its FROM gives."""
+        expressions = self._expressions(views)
         self.scopes[id(select)] = found.scope
         node = self._filtered(found, select.args.get("where"), expressions)
         grouping = grouping_of(select, found.scope, expressions)
@@ -220,8 +246,7 @@ class Builder:
             descends=bool(order and order[0].args.get("desc")),
         )
 
-    def _set_operation(self, query: exp.SetOperation, scope: Scope, views: Views) -> Node:
-        left = self.query(query.this, scope, views)
+    def _set_operation(self, query: exp.SetOperation, left: Node, scope: Scope, views: Views) -> Node:
         right = self.query(query.expression, scope, views)
         kind = type(query).__name__.lower()
         by_name = bool(query.args.get("by_name"))

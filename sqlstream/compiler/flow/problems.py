@@ -95,6 +95,18 @@ def grouping_problem(written: str, keys: Sequence[str], offset: int) -> SqlProbl
     )
 
 
+def stage_problem(keyword: str, offset: int) -> SqlProblem:
+    """Returns the problem of a stage of pipe syntax that Spark does not have."""
+    return SqlProblem(
+        offset,
+        "sql-syntax",
+        f"pipe syntax has no {keyword}",
+        "the stages of Spark's pipe syntax are SELECT, EXTEND, SET, DROP, AS, WHERE, AGGREGATE, JOIN, ORDER BY, LIMIT, "
+        "OFFSET, UNION, PIVOT, UNPIVOT and TABLESAMPLE",
+        "use |> EXTEND explode(...) AS name, or |> JOIN LATERAL explode(...) AS t(name)",
+    )
+
+
 def version_problem(offset: int) -> SqlProblem:
     """Returns the problem of a relation that is read as of a time or a version and is a view."""
     return SqlProblem(

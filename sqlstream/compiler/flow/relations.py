@@ -65,12 +65,32 @@ class FromReader:
         if clause is None:
             return None
         found = self._relation(clause.this, Scope(outer=outer), views)
+        return self._joined(found, select, views)
+
+    def read_onto(self, found: From, select: exp.Select, views: Mapping[str, Node]) -> From:
+        """Returns what the FROM of `select` gives where its first table stands for what is in `found` already."""
+        clause = select.args.get("from_")
+        if clause is not None and clause.this.args.get("pivots"):
+            rows, name = self._pivoted(found.node, clause.this, None)
+            found = From(rows, Scope((Visible(name, rows.columns, qualifiers_known=name is not None),)))
+        elif clause is not None:
+            found = From(self._sampled(found.node, clause.this), found.scope)
+        return self._joined(found, select, views)
+
+    def _joined(self, found: From, select: exp.Select, views: Mapping[str, Node]) -> From:
         filtered = select.args.get("where") is not None
         for join in select.args.get("joins") or ():
             found = self._join(found, join, views, filtered=filtered)
         for lateral in select.args.get("laterals") or ():
             found = self._lateral(found, lateral, views)
         return found
+
+    def _pivoted(self, rows: Node, node: exp.Expr, name: str | None) -> tuple[Node, str | None]:
+        """The rows of a relation behind its PIVOT or UNPIVOT, and the name by which they go."""
+        for pivot in node.args.get("pivots") or ():
+            rows = Pivots(self.expressions, Scope((Visible(name, rows.columns),))).over(rows, pivot)
+            name = pivot.alias or name
+        return rows, name
 
     def _relation(self, node: exp.Expr, scope: Scope, views: Mapping[str, Node]) -> From:
         """One relation with its own joins, alias, sample and watermark."""
@@ -81,9 +101,7 @@ class FromReader:
         alias = node.args.get("alias")
         name = alias.name if isinstance(alias, exp.TableAlias) and alias.this else node.name or None
         rows = _renamed(found.node, alias)
-        for pivot in node.args.get("pivots") or ():
-            rows = Pivots(self.expressions, Scope((Visible(name, rows.columns),))).over(rows, pivot)
-            name = pivot.alias or name
+        rows, name = self._pivoted(rows, node, name)
         rows = self._sampled(rows, node)
         clause = self._clause(node, alias)
         if clause is not None:
@@ -157,7 +175,7 @@ class FromReader:
         using = [column.name.lower() for column in join.args.get("using") or ()]
         if (join.args.get("method") or "").upper() == "NATURAL":
             using = _common(left.node.columns, right.node.columns)
-        scope = _joined(left.scope, right.scope, kind, using)
+        scope = _merged(left.scope, right.scope, kind, using)
         condition = join.args.get("on")
         if condition is not None:
             both = left.scope.with_relations(*right.scope.relations)
@@ -256,7 +274,7 @@ def _common(left: tuple[Column, ...] | None, right: tuple[Column, ...] | None) -
     return [column.name.lower() for column in left or () if column.name.lower() in names]
 
 
-def _joined(left: Scope, right: Scope, kind: str, using: list[str]) -> Scope:
+def _merged(left: Scope, right: Scope, kind: str, using: list[str]) -> Scope:
     if kind in ("left semi", "left anti"):
         return left
     merged = frozenset(using)

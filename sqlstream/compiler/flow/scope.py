@@ -20,11 +20,13 @@ ANYWHERE = frozenset(
 class Visible:
     """A relation in FROM: the name that qualifies its columns, None where it has none, and its columns, None where they
     are not known. `merged` are those that USING or NATURAL has made one with another relation's, in lower case.
+    `qualifiers_known` is False where columns may go by the names of relations that are not known.
     """
 
     name: str | None
     columns: tuple[Column, ...] | None
     merged: frozenset[str] = frozenset()
+    qualifiers_known: bool = True
 
     def named(self, name: str, *, qualified: bool) -> list[Column]:
         """Returns the columns of that name; an unqualified one does not mean a merged column."""
@@ -92,6 +94,8 @@ class Scope:
             if matches:
                 return Resolved(matches[0][1], names[used:])
         if any(relation.columns is None for relation in self.relations):
+            return None
+        if len(names) > 1 and not all(relation.qualifiers_known for relation in self.relations):
             return None
         if names[0] in self.aliases:
             return Resolved(self.aliases[names[0]], names[1:])

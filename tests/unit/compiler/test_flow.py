@@ -57,6 +57,10 @@ def columns_of(folder: Path, sql: str, **models: str) -> tuple[Column, ...]:
     [
         (f"select * from {PAYMENTS}", "id int, paid double"),
         (f"select * except (paid) from {PAYMENTS}", "id int"),
+        (f"select * from {PAYMENTS} pivot (sum(paid) for id in (1, 2 as two))", "1 double, two double"),
+        (f"select * from {PAYMENTS} unpivot (v for k in (id, paid as p))", "k string, v double"),
+        (f"from {PAYMENTS} |> extend id + 1 as i |> drop paid |> set id = 'x'", "id string, i int"),
+        (f"from {PAYMENTS} p |> aggregate max(paid) as m group by id |> select p.id, m", "id int, m double"),
         (f"select p.*, 1 as one from {PAYMENTS} p", "id int, paid double, one int"),
         (f"select a.b, a.c.d, a.* from {ORDERS}", "b int, d string, b int, c struct<d:string>"),
         (f"select o.a.c.d as x from {ORDERS} o", "x string"),
@@ -171,8 +175,7 @@ def test_origins_reach_to_the_sources(tmp_path: Path) -> None:
         "select * from {{ source('shop', 'raw') }}",
         "select value, nothing from {{ source('shop', 'raw') }}",
         f"select x.a, y from some_catalog.t x join {PAYMENTS} p on p.id = x.id",
-        f"select * from {PAYMENTS} pivot (sum(paid) for id in (1, 2))",
-        f"from {PAYMENTS} |> where id > 1 |> select id",
+        f"from {PAYMENTS} |> where id > 1 |> match_recognize (x) |> select y",
     ],
 )
 def test_what_is_not_known_is_no_problem(tmp_path: Path, sql: str) -> None:

@@ -58,8 +58,38 @@ def test_a_watermark_clause_is_found_at_its_relation(sql: str, key: int) -> None
 
 
 @pytest.mark.parametrize(
-    "sql", ["selekt a from t", "select a from", "from t |> where a > 1", "select 1; select 2", "select 'a", ""]
+    "sql",
+    [
+        "selekt a from t",
+        "select a from",
+        "select * from (from t |> where a > 1)",
+        "select 1; select 2",
+        "select 'a",
+        "",
+    ],
 )
 def test_what_cannot_be_read_is_no_error(sql: str) -> None:
     """Spark may read it, or says itself what is wrong."""
     assert parse_sql(sql).tree is None
+
+
+def test_the_stages_of_pipe_syntax_are_trees_with_their_places() -> None:
+    """Each stage is read by itself, and its names have their offsets in the whole text."""
+    sql = "from t |> where a > 1 |> aggregate count(*) as n group by window(b, '1 day') as w |> as c"
+
+    parsed = parse_sql(sql)
+
+    assert [stage.keyword for stage in parsed.stages] == ["WHERE", "AGGREGATE", "AS"]
+    where, aggregate, alias = parsed.stages
+    assert where.tree is not None
+    assert [sql[column.this.meta["start"]] for column in where.tree.find_all(exp.Column)] == ["a"]
+    assert aggregate.keys is not None
+    assert [sql[column.this.meta["start"]] for key in aggregate.keys for column in key.find_all(exp.Column)] == ["b"]
+    assert alias.name == "c"
+
+
+def test_a_stage_that_cannot_be_read_leaves_the_others() -> None:
+    """Its tree is missing, and those before and behind it are there."""
+    stages = parse_sql("from t |> where a > |> limit 3").stages
+
+    assert [stage.tree is None for stage in stages] == [True, False]
