@@ -8,8 +8,9 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from sqlstream.compiler.flow.held_times import UNKNOWN_HELD, Within, generated, taken, within
 from sqlstream.compiler.flow.nested_types import field_type
-from sqlstream.compiler.flow.nodes import Call, Column, Lost, Node, Where
+from sqlstream.compiler.flow.nodes import NOTHING_HELD, Call, Column, Lost, Node, Where
 from sqlstream.compiler.flow.problems import field_problem, function_problem, name_problem
 from sqlstream.compiler.flow.scope import Missing, Resolved, Scope
 from sqlstream.compiler.flow.spark_functions import AGGREGATES, ALL
@@ -90,15 +91,13 @@ class Expressions:
         if isinstance(found, Resolved) and not found.fields:
             return replace(found.column, name=named)
         used = [item for item in self._used(inner, scope) if isinstance(item, Resolved)]
-        carried = self._carried(inner, scope)
-        lost = None if carried else self._lost(inner, used)
+        window = function_name(inner, self.text) in TIME_WINDOWS
+        value = self._timed(inner, scope) if window else self._within(inner, found, used, scope)
+        unclear = not value.held.is_known and (window or isinstance(inner, exp.Column | exp.Dot | exp.Bracket))
+        lost = self._lost(inner, used) if value == Within() else None
         origins = frozenset(origin for item in used for origin in item.column.origins)
         kind = self.type_of(inner, scope)
-        time = carried.event_time if carried else None
-        window = function_name(inner, self.text) in TIME_WINDOWS
-        holds = self._holds_time(inner, used)
-        may_carry = holds and (window or isinstance(inner, exp.Column | exp.Dot | exp.Bracket))
-        return Column(named, kind, time, None if holds else lost, origins, window, holds, may_carry)
+        return Column(named, kind, value.time, lost, origins, window, value.held, unclear)
 
     def check(self, node: exp.Expr, scope: Scope) -> None:
         """Notes what is wrong with the names in `node`, those of functions too."""
@@ -140,11 +139,22 @@ class Expressions:
         """Returns the columns of the generator `node`, under `names` where they are as many; None if not known."""
         made = generator_columns(node, lambda part: self.type_of_name(part, scope), self.text.sql)
         made_from = self.column(node, scope, "generated")
-        source = replace(made_from, type=None, lost=None, may_carry=made_from.holds_time)
+        source = replace(made_from, type=None)
         if made is None or (names and len(names) != len(made)):
-            return tuple(replace(source, name=name) for name in names) or None
-        shown = names or [name for name, _ in made]
-        return tuple(replace(source, name=name, type=kind) for name, (_, kind) in zip(shown, made, strict=True))
+            return tuple(replace(source, name=name, may_carry=not source.held.is_known) for name in names) or None
+        values = generated(node, [name for name, _ in made], Parts(self, scope))
+        return tuple(
+            Column(
+                shown,
+                kind,
+                value.time,
+                source.lost if value == Within() else None,
+                source.origins,
+                held=value.held,
+                may_carry=not value.held.is_known,
+            )
+            for shown, (_, kind), value in zip(names or [name for name, _ in made], made, values, strict=True)
+        )
 
     def calls(self, node: exp.Expr, names: frozenset[str]) -> tuple[Call, ...]:
         """Returns the calls of functions with one of `names` in `node`, those with OVER aside."""
@@ -174,28 +184,56 @@ class Expressions:
         for part in names_in(node, self.text):
             yield scope.resolve(parts_of(part))
 
-    def _carried(self, node: exp.Expr, scope: Scope) -> Column | None:
-        """The column whose watermark a time window carries on."""
-        if function_name(node, self.text) not in TIME_WINDOWS:
-            return None
+    def _timed(self, node: exp.Expr, scope: Scope) -> Within:
+        """The watermark that a time window carries on: that of a column as it is, not of a field."""
         first = next(node.iter_expressions(), None)
-        found = self._resolved(first, scope) if first is not None else None
-        if isinstance(found, Resolved) and not found.fields and found.column.event_time:
-            return found.column
-        return self._carried(first, scope) if first is not None else None
+        if first is None:
+            return Within()
+        found = self._resolved(first, scope)
+        if isinstance(found, Resolved) and not found.fields:
+            return Within(found.column.event_time, UNKNOWN_HELD if found.column.may_carry else NOTHING_HELD)
+        return self._timed(first, scope) if function_name(first, self.text) in TIME_WINDOWS else Within()
 
-    def _holds_time(self, node: exp.Expr, used: list[Resolved]) -> bool:
-        """Whether a part of what `node` gives may carry a watermark: that of a column in a struct, or of its field."""
-        if any(item.column.holds_time for item in used):
-            return True
-        builds = any(function_name(part, self.text) in HOLDERS for part in walk_expression(node))
-        return builds and any(item.column.event_time for item in used)
+    def _within(self, node: exp.Expr, found: object, used: list[Resolved], scope: Scope) -> Within:
+        """The watermark that a field brings along, and those that the value of any expression holds."""
+        if isinstance(found, Resolved):
+            value = Within(found.column.event_time, found.column.held)
+            for name in found.fields:
+                value = taken(value.held, name)
+            return value
+        times = any(item.column.event_time for item in used) or node.find(exp.Star)
+        builds = times and any(function_name(part, self.text) in HOLDERS for part in walk_expression(node))
+        if not builds and all(item.column.held == NOTHING_HELD for item in used):
+            return Within()
+        return within(node, Parts(self, scope))
 
     def _lost(self, node: exp.Expr, used: list[Resolved]) -> Lost | None:
         for item in used:
             if item.column.event_time is not None:
                 return Lost(self.text.where(node), self.text.written(node), item.column.name)
         return next((item.column.lost for item in used if item.column.lost is not None), None)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What is known of the parts of an expression in `scope`."""
+
+    expressions: Expressions
+    scope: Scope
+
+    def name(self, node: exp.Expr) -> str:
+        """Returns the function that `node` calls, in lower case; empty where it is no call."""
+        return function_name(node, self.expressions.text)
+
+    def column(self, node: exp.Expr) -> Column:
+        """Returns the column that `node` would give."""
+        return self.expressions.column(node, self.scope)
+
+    def star(self, node: exp.Expr) -> tuple[Column, ...] | None:
+        """Returns the columns that `*` stands for, None where they are not known."""
+        if not isinstance(node, exp.Star) or any(item.columns is None for item in self.scope.relations):
+            return None
+        return tuple(column for item in self.scope.relations for column in item.columns or ())
 
 
 def type_of_field(found: Resolved) -> DataType | None:

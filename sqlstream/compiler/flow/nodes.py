@@ -38,14 +38,30 @@ class Lost:
 
 
 @dataclass(frozen=True)
+class Held:
+    """The watermarks within a value: of a struct by `fields`, as (name in lower case, its watermark, what it holds
+    itself); of an array by what each of its `elements` holds, of a map by its `values`.
+
+    `is_known` is False where it may hold some that are not known.
+    """
+
+    fields: tuple[tuple[str, EventTime | None, Held], ...] = ()
+    elements: Held | None = None
+    values: Held | None = None
+    is_known: bool = True
+
+
+NOTHING_HELD = Held()
+
+
+@dataclass(frozen=True)
 class Column:
     """One column of an operator's output.
 
     `type` is None where it is not known. `event_time` is the watermark that it carries. `lost` says why it carries
     none although it is made from a column that does. `origins` are the columns of sources, seeds or static tables it
-    is made from, as (node id, column). `window` says that it is a time window's struct. `holds_time` says that a part
-    of it may carry a watermark: Spark keeps it on a field of a struct. `may_carry` says that it may itself carry one
-    that is not known: it was such a part.
+    is made from, as (node id, column). `window` says that it is a time window's struct. `held` are the watermarks
+    within it, on fields of structs. `may_carry` says that it may itself carry one that is not known.
     """
 
     name: str
@@ -54,7 +70,7 @@ class Column:
     lost: Lost | None = None
     origins: frozenset[tuple[str, str]] = frozenset()
     window: bool = False
-    holds_time: bool = False
+    held: Held = NOTHING_HELD
     may_carry: bool = False
 
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.checks import check_expression
 from sqlstream.compiler.flow.expressions import Expressions, function_name, parts_of, type_of_field
+from sqlstream.compiler.flow.held_times import taken
 from sqlstream.compiler.flow.nodes import Column
 from sqlstream.compiler.flow.places import Place, alias_problems
 from sqlstream.compiler.flow.scope import Resolved, Scope, Visible
@@ -92,9 +93,18 @@ class Selected:
         fields = [Column(field.name, field.type) for field in kind.fields]
         columns = self._but(item.this, Scope((Visible(None, tuple(fields)),)), fields)
         source = found.column
+        held = source.held
+        for name in found.fields:
+            held = taken(held, name).held
         return tuple(
-            replace(item, origins=source.origins, holds_time=source.holds_time, may_carry=source.holds_time)
-            for item in columns
+            replace(
+                item,
+                event_time=value.time,
+                origins=source.origins,
+                held=value.held,
+                may_carry=not value.held.is_known,
+            )
+            for item, value in ((item, taken(held, item.name)) for item in columns)
         )
 
 

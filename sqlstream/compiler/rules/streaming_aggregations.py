@@ -19,7 +19,9 @@ def unfinished_groups(query: Query) -> Iterator[QueryProblem]:
     if query.mode != "append":
         return
     for node in {node.where: node for node in query.all(Aggregate)}.values():
-        known = node.children[0].columns is not None and not any(key.column.may_carry for key in node.keys)
+        known = node.children[0].columns is not None and not any(
+            key.is_column and key.column.may_carry for key in node.keys
+        )
         if not node.streaming or not known or any(key.is_column and key.column.event_time for key in node.keys):
             continue
         if node.kind == "distinct" and node.columns is None:

@@ -125,12 +125,31 @@ def test_a_watermark_stays_on_a_column_and_on_windows_over_it(tmp_path: Path, sq
 
 
 def test_a_field_with_a_watermark_is_remembered_under_another_name(tmp_path: Path) -> None:
-    """Spark keeps the watermark of a struct's field, whatever the struct is called; what is taken out may carry it."""
+    """Spark keeps the watermark of a struct's field, whatever the struct is called, and what is taken out carries it."""
     inner = f"select s as r from (select struct(ts) as s from {WATERMARKED})"
 
     (column,) = columns_of(tmp_path, f"select r.ts as t from ({inner})")
 
-    assert (column.event_time, column.lost, column.may_carry) == (None, None, True)
+    assert (column.event_time is not None, column.lost, column.may_carry) == (True, None, False)
+
+
+@pytest.mark.parametrize(
+    ("sql", "carries"),
+    [
+        (f"select inline(array(struct(ts))) from {WATERMARKED}", True),
+        (f"select struct(*).ts from {WATERMARKED}", True),
+        (f"select map('k', struct(ts))['k'].ts from {WATERMARKED}", True),
+        (f"select m.ts from (select max(struct(ts)) as m from {WATERMARKED})", True),
+        (f"select explode(array(ts)) as ts from {WATERMARKED}", False),
+        (f"select struct(ts + interval 1 hour as ts).ts from {WATERMARKED}", False),
+        (f"select from_json(to_json(struct(ts)), 'ts timestamp').ts from {WATERMARKED}", False),
+    ],
+)
+def test_a_field_of_a_struct_carries_what_it_is_made_from(tmp_path: Path, sql: str, carries: bool) -> None:
+    """An array's element and a map's value carry nothing, but the structs in them do."""
+    (column,) = columns_of(tmp_path, sql)
+
+    assert (column.event_time is not None, column.may_carry) == (carries, False)
 
 
 def test_a_watermark_on_an_unknown_column_is_a_problem(tmp_path: Path) -> None:
