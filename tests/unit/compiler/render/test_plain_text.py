@@ -45,7 +45,7 @@ def without_jinja(text: str) -> str:
     return text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @example("a\n")
 @example("\n\n")
 @example("a }} %} #} { { b")
@@ -56,7 +56,7 @@ def test_text_without_jinja_is_not_changed(text: str) -> None:
     assert render(text).sql == text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(TEXT)
 def test_text_without_jinja_maps_to_itself(text: str) -> None:
     """The place of each character is its line and column in the file, whichever line ends the file has."""
@@ -68,7 +68,7 @@ def test_text_without_jinja_maps_to_itself(text: str) -> None:
         assert source_map.locate(offset).location == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     TEXT,
     TEXT,

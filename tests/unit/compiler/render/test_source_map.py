@@ -179,7 +179,7 @@ def assert_exact(sql: str, source_map: SourceMap, sources: dict[str, TemplateSou
         assert rest[0] == letter or (letter.isdigit() and rest[0] in "714'v")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(text=bodies(3, ("macro_of_the_project()",)), macro=bodies(2, ()))
 def test_generated_templates(text: str, macro: str) -> None:
     """Marks do not change the text, and every character of template text maps to that very character."""
