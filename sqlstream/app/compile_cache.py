@@ -61,7 +61,7 @@ class CompileCache:
         changed = {at: entry for at, entry in memory.new.items() if self._entries.get(at) != entry}
         if not changed and not gone and not self._is_damaged:
             return
-        with suppress(OSError, sqlite3.Error):
+        with suppress(OSError, sqlite3.Error, UnicodeError):  # the last for names of files that are no text
             try:
                 self._make_room(anew=self._is_damaged)
                 self._write(changed if self._path.exists() else {**self._entries, **memory.new}, gone)
@@ -86,7 +86,7 @@ class CompileCache:
                 return []
             with closing(self._connect("ro")) as connection:
                 return connection.execute(query, values).fetchall() if _is_ours(connection) else []
-        except (OSError, sqlite3.Error):
+        except (OSError, sqlite3.Error, UnicodeError):
             return []
 
     def _whole(self, rows: Sequence[_Row]) -> Iterator[tuple[str, str, str, str]]:

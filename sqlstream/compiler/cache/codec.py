@@ -12,9 +12,9 @@ cannot run anything.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from types import ModuleType
+from types import ModuleType, NoneType
 from typing import Any
 
 from sqlstream.compiler import compiled, edits, problem, rewriting
@@ -68,6 +68,9 @@ _CLASSES: Mapping[str, type] = {
     },
 }
 _FIELDS = {name: tuple(field.name for field in fields(kind)) for name, kind in _CLASSES.items()}
+_PLAIN = frozenset({str, bool, float, NoneType})
+"""The types of values that stand for themselves in a row."""
+
 _COLLECTIONS: Mapping[str, Callable[[list[Any]], object]] = {
     "tuple": tuple,
     "list": list,
@@ -85,7 +88,7 @@ def encode(value: object, elsewhere: Mapping[int, str] | None = None) -> str:
     writer = _Writer(elsewhere or {})
     try:
         last = writer.part(value)
-        return json.dumps([*writer.rows, ["last", last]], separators=(",", ":"), ensure_ascii=False)
+        return json.dumps([*writer.rows, ["last", last]], separators=(",", ":"))
     except (RecursionError, ValueError) as error:
         raise CodecError(str(error)) from error
 
@@ -108,7 +111,7 @@ def decode(text: str, find: Callable[[str], object] | None = None) -> Any:
             else:
                 done.append(_COLLECTIONS[kind](parts))
         return done[-1]
-    except (LookupError, TypeError, ValueError, RecursionError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise CodecError(str(error)) from error
 
 
@@ -131,7 +134,7 @@ class _Writer:
     def part(self, value: Any) -> Any:
         """Returns what stands for `value` in a row, after writing rows for it where it needs them."""
         kind = type(value)
-        if value is None or kind is str or kind is bool or kind is float:
+        if kind in _PLAIN:
             return value
         if kind is int:
             return [value]
@@ -148,11 +151,14 @@ class _Writer:
         if id(value) in self._elsewhere:
             return [ELSEWHERE, self._elsewhere[id(value)]]
         if _CLASSES.get(name) is kind:
-            return [name, *[self.part(getattr(value, field)) for field in _FIELDS[name]]]
+            return self._with_parts(name, map(value.__dict__.__getitem__, _FIELDS[name]))
         if kind in (tuple, list, frozenset):
-            return [name, *[self.part(item) for item in value]]
+            return self._with_parts(name, value)
         if kind is dict:
-            return [name, *[self.part(item) for pair in value.items() for item in pair]]
+            return self._with_parts(name, (item for pair in value.items() for item in pair))
         if kind is Severity:
             return ["severity", str(value)]
         raise CodecError(f"a value of type {name} cannot be kept")
+
+    def _with_parts(self, name: str, values: Iterable[Any]) -> list[Any]:
+        return [name, *[value if type(value) in _PLAIN else self.part(value) for value in values]]

@@ -1,0 +1,110 @@
+"""Values as text and back, for the cache."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sqlstream.compiler.cache.codec import CodecError, decode, encode
+from sqlstream.compiler.cache.digest import digest
+from sqlstream.compiler.flow.nodes import Column, CteReference, Node, Scan, Where, With
+from sqlstream.errors import Finding, Severity
+from sqlstream.location import Location
+from sqlstream.project.types import Array, Decimal, Field, Struct
+from sqlstream.project.values import Located, SecretName, SecretText
+
+HERE = Where("model.p.a", 7)
+COLUMNS = (Column("a", Struct((Field("b", Array(Decimal(10, 2))),)), origins=frozenset({("source.p.s.t", "a")})),)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        0,
+        -5,
+        10**40,
+        1.5,
+        "",
+        "text with \ud800 and \x00 and ß",
+        (),
+        [],
+        {},
+        {1: [1, 1.0, True, "1"], "1": {"deep": (None,)}},
+        frozenset({("a", "b")}),
+        Finding("code", "message", "why", "fix", Location("a.sql", 2, 3), Severity.WARNING, (Location("b.sql"),)),
+        Located({"a": [1]}, Location("a.yml")),
+        SecretText(("x", SecretName("SQLSTREAM_SECRET_A"))),
+        COLUMNS,
+    ],
+)
+def test_what_is_written_is_read_again(value: object) -> None:
+    """Equal, and of the same types all the way down."""
+    found = decode(encode(value))
+    assert found == value
+    assert repr(found) == repr(value)
+
+
+def test_one_object_stays_one_object() -> None:
+    """What a tree reads twice is one node again, and two equal nodes stay two."""
+    shared = CteReference(where=HERE, columns=COLUMNS)
+    equal = CteReference(where=HERE, columns=COLUMNS)
+    tree = With(where=HERE, columns=COLUMNS, children=(shared, shared, equal))
+    first, second, third = decode(encode(tree)).children
+    assert first is second
+    assert first is not third
+    assert first == third
+
+
+def test_what_is_kept_elsewhere_is_asked_for() -> None:
+    """By the name that it has there, and put in as the very object."""
+    leaf: Node = Scan(where=HERE, columns=None, node_id="source.p.s.t", stream=True)
+    text = encode((leaf, "rest"), {id(leaf): "the leaf"})
+    assert "Scan" not in text
+    assert decode(text, {"the leaf": leaf}.__getitem__)[0] is leaf
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", Location, print])
+def test_other_values_are_refused(value: object) -> None:
+    """What would come back as something else, or not at all, is not written."""
+    with pytest.raises(CodecError):
+        encode((value,))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "7",
+        "nonsense",
+        '[["os.system","true"],["last",0]]',
+        '[["Popen","true"],["last",0]]',
+        '[["Location","a"],["last",0]]',
+        '[["Location","a",[1],[1],[1]],["last",0]]',
+        '[["tuple",5],["last",0]]',
+        '[["@","name"],["last",0]]',
+        '[["dict","key"],["last",0]]',
+        '[["severity","odd"],["last",0]]',
+        "[" * 100_000,
+    ],
+)
+def test_no_other_text_is_read(text: str) -> None:
+    """Whatever stands there, nothing is made but values of the known classes."""
+    with pytest.raises(CodecError):
+        decode(text)
+
+
+def test_rows_are_plain_json() -> None:
+    """A row begins with the name of what it makes."""
+    assert json.loads(encode(Location("a.sql", 2, 3))) == [["Location", "a.sql", [2], [3]], ["last", 0]]
+
+
+def test_digests_tell_types_and_order_apart() -> None:
+    """Templates see both."""
+    values = [1, "1", 1.0, True, None, (), [1], ["1"], {"a": 1, "b": 2}, {"b": 2, "a": 1}]
+    assert len({digest(value) for value in values}) == len(values)
+    assert digest("a", "b") != digest("ab")
