@@ -200,6 +200,8 @@ CODES: dict[str, str] = {
     "outer-join-without-bound": "An outer join of two streams has no watermark and bound in time.",
     "unbounded-state": "The state of an aggregation or a join of streams grows for ever.",
     "not-followed": "The rules on streams cannot follow a model.",
+    "continuous-trigger": "A query under a continuous trigger has what Spark takes in batches only.",
+    "real-time-trigger": "A query under a real-time trigger has what Spark does not allow there.",
     # Spark
     "java-missing": "No working Java was found.",
     "java-too-old": "The Java found is older than Spark needs.",

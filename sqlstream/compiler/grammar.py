@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import pairwise
 
-from sqlstream.compiler.clauses import at, skip_watermark
+from sqlstream.compiler.clauses import at, skip_alias, skip_watermark
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.compiler.relations import Relation, find_relations
 from sqlstream.compiler.sql_shape import is_from_clause, is_select
@@ -31,7 +31,7 @@ def grammar_problems(tokens: Tokens, views: Collection[str] = ()) -> list[SqlPro
     found = [*_parentheses(tokens), *_commas(tokens), *_statements(tokens), *_names(tokens), *_clauses(tokens)]
     ends = {token.end: index for index, token in enumerate(tokens)}
     for relation in find_relations(tokens):
-        found += _after_alias(tokens, ends[relation.alias_at] + 1, relation)
+        found += _after_alias(tokens, ends[relation.alias_at] + 1)
         if relation.name is not None and relation.name.lower() in views:
             found += _of_pipelines(tokens, ends[relation.name_end], relation)
     return sorted(found, key=lambda problem: problem.offset)
@@ -147,14 +147,15 @@ def _clauses(tokens: Tokens) -> Iterator[SqlProblem]:
             yield _problem(token, "GROUP BY () is not Spark's", why, fix)
 
 
-def _after_alias(tokens: Tokens, index: int, relation: Relation) -> Iterator[SqlProblem]:
-    if relation.alias is None or skip_watermark(tokens, index) == index:
+def _after_alias(tokens: Tokens, index: int) -> Iterator[SqlProblem]:
+    index, alias = skip_alias(tokens, index)
+    if alias is None or skip_watermark(tokens, index) == index:
         return
     yield _problem(
         tokens[index],
-        f"the watermark stands behind the name {quoted(relation.alias)}",
+        f"the watermark stands behind the name {quoted(alias)}",
         "Spark's clause belongs to the relation, and its name comes last",
-        f"move {quoted(relation.alias)} behind the clause",
+        f"move {quoted(alias)} behind the clause",
     )
 
 

@@ -102,6 +102,11 @@ class Span:
     months: int
     microseconds: int
 
+    @property
+    def is_negative(self) -> bool:
+        """Whether it is less than no time; a watermark counts 31 days for a month."""
+        return self.months * 31 * _MICROSECONDS["DAY"] + self.microseconds < 0
+
 
 def read_span(text: str) -> Span | None:
     """Returns the length that `text` says, each unit with a sign of its own; None where Spark cannot read it.

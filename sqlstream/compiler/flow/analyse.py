@@ -52,8 +52,11 @@ class Analysis:
 CHANGES_SPARK = (
     "spark.sql.ansi.",
     "spark.sql.caseSensitive",
+    "spark.sql.groupBy",
     "spark.sql.legacy.",
+    "spark.sql.orderByOrdinal",
     "spark.sql.parser.",
+    "spark.sql.streaming.realTimeMode.",
     "spark.sql.streaming.statefulOperator.",
     "spark.sql.streaming.unsupportedOperationCheck",
     "spark.sql.timeType.",

@@ -13,7 +13,7 @@ from sqlstream.compiler.flow.nested_types import field_type
 from sqlstream.compiler.flow.nodes import NOTHING_HELD, Call, Column, Lost, Node, Where
 from sqlstream.compiler.flow.problems import field_problem, function_problem, name_problem
 from sqlstream.compiler.flow.scope import Missing, Resolved, Scope
-from sqlstream.compiler.flow.spark_functions import AGGREGATES, ALL
+from sqlstream.compiler.flow.spark_functions import AGGREGATES, ALL, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.types_of import generator_columns, type_of
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.compiler.tokens import Tokens, tokenize
@@ -128,7 +128,7 @@ class Expressions:
     def _check_functions(self, node: exp.Expr) -> None:
         for part in walk_expression(node):
             plain = isinstance(part, exp.Anonymous) and isinstance(part.this, str)
-            if plain and part.this.lower() not in ALL and not isinstance(part.parent, exp.Dot):
+            if plain and part.this.lower() not in ALL | TABLE_FUNCTIONS and not isinstance(part.parent, exp.Dot):
                 self.problems.append(function_problem(part.this, self.text.where(part).offset))
 
     def subqueries(self, node: exp.Expr, scope: Scope) -> tuple[Node, ...]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.expressions import Text, function_name, is_windowed, walk_expression
+from sqlstream.compiler.flow.expressions import Text, function_name, is_windowed, names_in, walk_expression
 from sqlstream.compiler.flow.spark_functions import AGGREGATES, ALL, GENERATORS, WINDOW_FUNCTIONS
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.project.wording import counted, quoted
@@ -165,6 +165,19 @@ def lateral_view_problem(node: exp.Expr, text: Text) -> SqlProblem | None:
         "LATERAL VIEW adds the rows that a generator such as explode or inline gives",
         f"put {quoted(name)} into the select list",
     )
+
+
+def range_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
+    """Gives the problem of a table function `range` over columns: NON_FOLDABLE_ARGUMENT."""
+    name = next(names_in(node, text), None) if function_name(node, text) == "range" else None
+    if name is not None:
+        yield _problem(
+            node,
+            text,
+            f"`range` over {quoted(text.written(name))} stands in FROM",
+            "the table function range takes constants only",
+            f"write lateral view explode(sequence(0, {text.written(name)} - 1)) t as id",
+        )
 
 
 def _problem(part: exp.Expr, text: Text, message: str, why: str, fix: str) -> SqlProblem:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlstream.compiler.flow.nodes import Where
 from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved
 from sqlstream.compiler.flow.spark_functions import ALL
+from sqlstream.compiler.intervals import NEGATIVE, NO_DELAY
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.project.nearest import did_you_mean, nearest
 from sqlstream.project.types import Array, Struct
@@ -127,3 +128,8 @@ def variant_key_problem(written: str, where: Where) -> SqlProblem:
         "values of VARIANT have no equality",
         f"group by a part of it, for example {written}:name::string, or by to_json({written})",
     )
+
+
+def negative_delay(delay: str, offset: int) -> SqlProblem:
+    """Returns the problem of a watermark clause whose delay is negative."""
+    return SqlProblem(offset, "misplaced-watermark", f"the delay {quoted(delay)} is negative", NEGATIVE, NO_DELAY)

@@ -27,11 +27,12 @@ from sqlstream.compiler.flow.nodes import (
     renamed,
 )
 from sqlstream.compiler.flow.pivots import Pivots
-from sqlstream.compiler.flow.places import Place, lateral_view_problem
-from sqlstream.compiler.flow.problems import name_problem, version_problem
+from sqlstream.compiler.flow.places import Place, lateral_view_problem, range_problems
+from sqlstream.compiler.flow.problems import name_problem, negative_delay, version_problem
 from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved, Scope, Visible
 from sqlstream.compiler.flow.spark_functions import GENERATORS
 from sqlstream.compiler.flow.unstable_functions import clock_in, random_problems
+from sqlstream.compiler.intervals import read_span
 from sqlstream.compiler.parse import FIRST_SAMPLE, ParsedSql, WatermarkClause
 from sqlstream.compiler.tokens import tokenize
 from sqlstream.project.types import Primitive
@@ -124,6 +125,7 @@ class FromReader:
                 self.expressions.problems.append(version_problem(where.offset))
             return known or Scan(where=where, columns=None, node_id=None, stream=False)
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "range":
+            self.expressions.problems.extend(range_problems(node.this, self.expressions.text))
             return Scan(where=where, columns=(Column("id", Primitive("bigint")),), node_id=None, stream=False)
         columns = None
         if function_name(node.this, self.expressions.text) in GENERATORS:
@@ -153,6 +155,9 @@ class FromReader:
         """The rows with the watermark of `clause`, which takes the place of any other."""
         where = Where(self.expressions.text.model, clause.start)
         time = EventTime(clause.delay, where)
+        span = read_span(clause.delay.replace("'", " ").replace('"', " "))
+        if span is not None and span.is_negative:
+            self.expressions.problems.append(negative_delay(clause.delay, clause.start))
         parts = tuple(part.strip().strip("`") for part in clause.expression.split("."))
         found = Scope((Visible(name, rows.columns),)).resolve(parts) if clause.name is None else None
         if isinstance(found, Missing | Ambiguous):
@@ -230,6 +235,7 @@ class FromReader:
             queries = (inner,)
             columns = _renamed(inner, alias).columns
         else:
+            self.expressions.problems.extend(range_problems(function, self.expressions.text))
             check_expression(self.expressions, function, left.scope, Place.LATERAL_VIEW)
             problem = lateral_view_problem(function, self.expressions.text) if lateral.args.get("view") else None
             self.expressions.problems.extend([problem] if problem else [])

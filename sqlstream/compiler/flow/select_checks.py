@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sqlstream.compiler.flow.checks import check_expression
-from sqlstream.compiler.flow.expressions import Expressions
+from sqlstream.compiler.flow.expressions import Expressions, parts_of
 from sqlstream.compiler.flow.grouping import Grouping, position_problems, ungrouped
 from sqlstream.compiler.flow.nodes import Column
 from sqlstream.compiler.flow.places import Place, misplaced_functions
@@ -38,11 +38,15 @@ class SelectChecks:
             found += misplaced_functions(order, Place.ORDER_BY, self.expressions.text, correlated=False)
         self.expressions.problems.extend(found)
         having = self.select.args.get("having")
-        if having is not None and self.output is not None:
+        if having is not None and self.output is not None and self._is_named():
             given = {column.name.lower(): column for column in self.output}
             scope = self.scope if self.grouping is None else self.grouping.scope
             aliases = {**given, **scope.aliases}
             check_expression(self.expressions, having.this, replace(scope, aliases=aliases), Place.HAVING)
+
+    def _is_named(self) -> bool:
+        """Whether each column has a name that is surely Spark's: HAVING may use those that Spark makes up."""
+        return all(isinstance(item, exp.Alias | exp.Aliases) or parts_of(item) for item in self.select.expressions)
 
     def _time_windows(self) -> Iterator[SqlProblem]:
         """The select list and the keys are of one operator, WHERE is of another below it."""

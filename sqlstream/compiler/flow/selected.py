@@ -59,24 +59,35 @@ class Selected:
         return self.expressions.generated(generator, scope, list(_alias_names(item)))
 
     def _star(self, star: exp.Expr, relations: tuple[Visible, ...]) -> tuple[Column, ...] | None:
-        listed: list[Column] = []
+        listed: list[tuple[str | None, Column]] = []
         for relation in relations:
             if relation.columns is None:
                 return None
-            listed += [c for c in relation.columns if c.name.lower() not in relation.merged]
+            listed += [(relation.name, c) for c in relation.columns if c.name.lower() not in relation.merged]
         return self._but(star, Scope(relations), listed)
 
-    def _but(self, star: exp.Expr, scope: Scope, columns: list[Column]) -> tuple[Column, ...]:
-        """The columns of a star without those of its EXCEPT, which may leave out a field of a struct as well."""
+    def _but(self, star: exp.Expr, scope: Scope, listed: list[tuple[str | None, Column]]) -> tuple[Column, ...]:
+        """The columns of a star, each with its relation's name, without those of its EXCEPT.
+
+        EXCEPT may leave out a field of a struct as well: the type of what is left is not told.
+        """
         for part in star.args.get("except_") or ():
-            found = scope.resolve(parts_of(part))
-            if isinstance(found, Resolved) and found.fields:
-                columns = [replace(c, type=None) if c is found.column else c for c in columns]
-            elif isinstance(found, Resolved):
-                columns = [c for c in columns if c is not found.column and c.name.lower() != found.column.name.lower()]
-            else:
+            names = parts_of(part)
+            found = scope.resolve(names)
+            if not isinstance(found, Resolved):
                 self.expressions.check(part, scope)
-        return tuple(columns)
+                continue
+            qualifiers = {(name or "").lower() for name, column in listed if column is found.column}
+            qualified = names[0].lower() in qualifiers and len(names) - len(found.fields) > 1
+            meant = {names[0].lower()} if qualified else qualifiers
+            left: list[tuple[str | None, Column]] = []
+            for name, column in listed:
+                if column is not found.column or (name or "").lower() not in meant:
+                    left.append((name, column))
+                elif found.fields:
+                    left.append((name, replace(column, type=None)))
+            listed = left
+        return tuple(column for _, column in listed)
 
     def _qualified_star(self, item: exp.Column, scope: Scope) -> tuple[Column, ...] | None:
         """`t.*` and `struct.*`."""
@@ -91,7 +102,7 @@ class Selected:
         if not isinstance(kind, Struct):
             return None
         fields = [Column(field.name, field.type) for field in kind.fields]
-        columns = self._but(item.this, Scope((Visible(None, tuple(fields)),)), fields)
+        columns = self._but(item.this, Scope((Visible(None, tuple(fields)),)), [(None, field) for field in fields])
         source = found.column
         held = source.held
         for name in found.fields:

@@ -7,7 +7,7 @@ from sqlglot import exp
 from sqlstream.compiler.flow.common_type import common_type_of
 from sqlstream.compiler.flow.type_values import BINARY, STRING, is_plain, kind
 from sqlstream.compiler.flow.typer import Handler, Typer, arguments
-from sqlstream.project.types import Array, DataType
+from sqlstream.project.types import Array, DataType, Primitive
 
 _NAMES = (
     "btrim concat_ws format_number format_string initcap lcase lower ltrim make_valid_utf8 mask parse_url printf quote "
@@ -49,9 +49,17 @@ def _joined(types: list[DataType | None]) -> DataType | None:
     return STRING if all(map(is_plain, types)) else None
 
 
+def _collated(typer: Typer, node: exp.Expr) -> DataType | None:
+    """`x collate utf8_lcase`; the spelling of a language's collation is not told here."""
+    name = node.args["expression"].name.upper()
+    known = name.startswith(("UTF8_", "UNICODE")) and kind(typer.of(node.this)) == "string"
+    return Primitive("string", (), name) if known and name != "UTF8_BINARY" else None
+
+
 BY_CLASS: dict[type[exp.Expr], Handler] = {
     exp.Concat: _concat,
     exp.DPipe: _pipe,
+    exp.Collate: _collated,
     exp.Trim: _text,
     exp.Initcap: _text,
     exp.Decode: _text,

@@ -6,6 +6,7 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.formats import misspelt_formats
 from sqlstream.compiler.rules.outputs import (
     batch_outputs,
+    missing_row_tags,
     missing_sink_paths,
     output_modes,
     path_options,
@@ -25,6 +26,7 @@ RULES: tuple[Rule[CompiledProject, Finding], ...] = (
     unsupported_triggers,
     path_options,
     missing_sink_paths,
+    missing_row_tags,
     output_modes,
     batch_outputs,
     shared_outputs,

@@ -53,6 +53,22 @@ def missing_sink_paths(compiled: CompiledProject) -> list[Finding]:
     ]
 
 
+@rule("missing-key")
+def missing_row_tags(compiled: CompiledProject) -> list[Finding]:
+    """Spark writes XML only with the name of the element that a row becomes."""
+    return [
+        Finding(
+            "missing-key",
+            f"sink `{output.sink}` has no option rowTag",
+            f"`{model.name}` writes XML into it, and Spark needs the name of the element that a row becomes",
+            "add options: {rowTag: row} to the sink",
+            output.location,
+        )
+        for model, output in terminal_models(compiled)
+        if output.format == "xml" and not any(name.lower() == "rowtag" for name in output.options)
+    ]
+
+
 def _is_path_among(options: Iterable[str]) -> bool:
     return any(name.lower() == "path" for name in options)
 

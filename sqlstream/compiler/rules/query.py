@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sqlstream.compiler.flow.nodes import Aggregate, Join, Node, Where, With
+from sqlstream.compiler.tokens import Tokens
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 
@@ -14,13 +15,33 @@ N = TypeVar("N", bound=Node)
 
 
 @dataclass(frozen=True)
+class QueryText:
+    """The compiled SQL of one model that a query is made of: its unique id, and its tokens."""
+
+    model: str
+    tokens: Tokens
+
+    def at(self, offset: int) -> Where:
+        """Returns a place in the text."""
+        return Where(self.model, offset)
+
+
+@dataclass(frozen=True)
 class Query:
-    """The query of terminal model `model`: its tree and its output mode. `names` are those of all models by id."""
+    """The query of terminal model `model`: its tree and its output mode. `names` are those of all models by id.
+
+    `trigger` is the kind of its trigger, `sink` the format of its sink, `formats` are those of the sources by node id,
+    and `texts` those of the models that it is made of, which only a continuous trigger has looked at.
+    """
 
     model: str
     node: Node
     mode: str
     names: Mapping[str, str]
+    trigger: str = "default"
+    sink: str = ""
+    formats: Mapping[str, str] = field(default_factory=dict)
+    texts: tuple[QueryText, ...] = ()
 
     def all(self, *kinds: type[N]) -> Iterator[N]:
         """Gives each operator of one of `kinds`."""

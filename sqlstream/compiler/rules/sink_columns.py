@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.nodes import Column
+from sqlstream.compiler.rules.kafka_sinks import kafka_findings
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.rules.sink_types import unfit_partition, unwritten_reason
 from sqlstream.errors import Finding
 from sqlstream.project.types import Array, DataType, Map, Primitive, Struct
-
-UNFIT_FOR_CSV = (Primitive("variant"), Primitive("void"), Primitive("interval"))
-"""Types, beside those with parts, that Spark does not write as CSV (CSVFileFormat.supportDataType of Spark 4.3)."""
+from sqlstream.project.wording import counted
 
 
 @rule("partition-column", "sink-schema")
@@ -23,7 +23,10 @@ def sink_columns(compiled: CompiledProject) -> list[Finding]:
         columns = compiled.columns.get(unique_id)
         if model.output is not None and columns is not None:
             found += column_findings(model, model.output, [column.name for column in columns])
-            found += _unfit_types(model, model.output, columns)
+            found += [*_unfit_types(model, model.output, columns), *_unfit_partitions(model, model.output, columns)]
+            found += _unfit_counts(model, model.output, columns)
+            if model.output.format == "kafka":
+                found += kafka_findings(model, model.output, columns)
     return found
 
 
@@ -86,18 +89,56 @@ def _repeated(model: CompiledModel, output: Output, names: Sequence[str], *, exa
 
 def _unfit_types(model: CompiledModel, output: Output, columns: Sequence[Column]) -> list[Finding]:
     partitions = {name.lower() for name in output.partition_by}
+    found: list[Finding] = []
+    for column in columns:
+        written = None if column.name.lower() in partitions else column.type
+        why = None if written is None else unwritten_reason(output.format, written)
+        if why is not None:
+            found.append(
+                Finding(
+                    "sink-schema",
+                    f"sink `{output.sink}` cannot take the column `{column.name}` of `{model.name}`",
+                    why,
+                    _rewrite(column.name, column.type),
+                    model.place_of("sink"),
+                )
+            )
+    return found
+
+
+def _rewrite(name: str, type_: DataType | None) -> str:
+    if isinstance(type_, Array | Map | Struct) or type_ == Primitive("variant"):
+        return f"write to_json({name}) as {name}, or use another format"
+    return f"write cast({name} as string) as {name}, or use another format"
+
+
+def _unfit_partitions(model: CompiledModel, output: Output, columns: Sequence[Column]) -> list[Finding]:
+    partitions = {name.lower() for name in output.partition_by}
     return [
         Finding(
-            "sink-schema",
-            f"sink `{output.sink}` cannot take the column `{column.name}` of `{model.name}`",
-            f"it is {column.type}, which Spark does not write as {output.format}",
-            f"write to_json({column.name}) as {column.name}, or use another format",
-            model.place_of("sink"),
+            "partition-column",
+            f"sink `{output.sink}` partitions by `{column.name}` of `{model.name}`, which is {column.type}",
+            "the values of such a column stand in the names of folders, so they must be single and plain",
+            "partition by a part of it, or by cast(... as string)",
+            model.place_of("partition_by"),
         )
         for column in columns
-        if column.name.lower() not in partitions and column.type is not None and _is_unfit(output.format, column.type)
+        if column.name.lower() in partitions and column.type is not None and unfit_partition(column.type)
     ]
 
 
-def _is_unfit(format_name: str, kind: DataType) -> bool:
-    return format_name == "csv" and (isinstance(kind, Array | Map | Struct) or kind in UNFIT_FOR_CSV)
+def _unfit_counts(model: CompiledModel, output: Output, columns: Sequence[Column]) -> list[Finding]:
+    """Parquet files have at least one column, text files exactly one."""
+    partitions = {name.lower() for name in output.partition_by}
+    written = [column for column in columns if column.name.lower() not in partitions]
+    if output.format == "text" and len(written) != 1:
+        why = (
+            f"it gives {counted(len(written), 'column')} to write, and a text file has one, whose values are its lines"
+        )
+        fix = "select one string, for example concat_ws(',', *) as value or to_json(struct(*)) as value"
+    elif output.format == "parquet" and not columns:
+        why, fix = "it gives no columns, and Parquet has no files without one", "select at least one column"
+    else:
+        return []
+    message = f"sink `{output.sink}` cannot take the columns of `{model.name}`"
+    return [Finding("sink-schema", message, why, fix, model.place_of("sink"))]

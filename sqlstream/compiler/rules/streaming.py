@@ -6,6 +6,7 @@ Each rule is a function of one query. Where a tree holds what is not known, a ru
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from sqlstream.compiler.cache.digest import declared, digest
@@ -15,15 +16,19 @@ from sqlstream.compiler.flow.analyse import Analysis
 from sqlstream.compiler.flow.nodes import Where
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules import (
+    continuous,
+    real_time,
     streaming_aggregations,
     streaming_joins,
+    streaming_keys,
     streaming_laterals,
     streaming_operators,
     streaming_state,
     streaming_watermarks,
 )
-from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.compiler.rules.query import Query, QueryProblem, QueryText
 from sqlstream.compiler.rules.rule import Rule
+from sqlstream.compiler.tokens import tokenize
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 
@@ -33,6 +38,9 @@ QUERY_RULES: tuple[Rule[Query, QueryProblem], ...] = (
     *streaming_joins.RULES,
     *streaming_laterals.RULES,
     *streaming_aggregations.RULES,
+    *streaming_keys.RULES,
+    *continuous.RULES,
+    *real_time.RULES,
 )
 """The rules on a query that Spark would refuse or run wrongly, in the order of their findings."""
 
@@ -48,8 +56,12 @@ def streaming_rules(
     `analyses` are those of all models by unique id.
     """
     memory = memory or Memory()
-    names = {unique_id: model.name for unique_id, model in compiled.models.items()}
-    target = digest(declared(compiled.project.target))
+    project = compiled.project
+    target = digest(declared(project.target))
+    known = _Known(
+        {unique_id: model.name for unique_id, model in compiled.models.items()},
+        {source_id(project.name, table): table.format for table in project.sources},
+    )
     found: list[Finding] = []
     for unique_id, analysis in analyses.items():
         if not analysis.is_read and not analysis.problems:
@@ -59,7 +71,8 @@ def streaming_rules(
         if model.output is not None and model.streaming:
             analysis = analyses[model.unique_id]
             key = digest(analysis.key, target, model.config.plain(), declared(model.output))
-            problems = memory.remember("query", model.file.path, key, partial(_query_problems, model, analysis, names))
+            make = partial(_query_problems, compiled, model, analysis, known)
+            problems = memory.remember("query", model.file.path, key, make)
             found += [problem.at(place_in(compiled, problem.where, problem.key)) for problem in problems]
     return list(dict.fromkeys(found))
 
@@ -75,10 +88,36 @@ def _not_followed(model: CompiledModel) -> Finding:
     )
 
 
-def _query_problems(model: CompiledModel, analysis: Analysis, names: Mapping[str, str]) -> tuple[QueryProblem, ...]:
-    query = Query(model.name, analysis.node, model.config.output_mode, names)
+@dataclass(frozen=True)
+class _Known:
+    """What every query is told: the names of all models and the formats of all sources, by unique id."""
+
+    names: Mapping[str, str]
+    formats: Mapping[str, str]
+
+
+def _query_problems(
+    compiled: CompiledProject, model: CompiledModel, analysis: Analysis, known: _Known
+) -> tuple[QueryProblem, ...]:
+    query = _query(compiled, model, analysis, known)
     problems = tuple(problem for rule in QUERY_RULES for problem in rule(query))
     return problems or tuple(problem for rule in STATE_RULES for problem in rule(query))
+
+
+def _query(compiled: CompiledProject, model: CompiledModel, analysis: Analysis, known: _Known) -> Query:
+    node = analysis.node
+    made_of = [name for name in dict.fromkeys(item.where.model for item in node.walk()) if name in compiled.models]
+    texts = (QueryText(name, tokenize(compiled.models[name].sql)) for name in made_of)
+    return Query(
+        model.name,
+        node,
+        model.config.output_mode,
+        known.names,
+        model.config.trigger.kind,
+        model.output.format if model.output else "",
+        known.formats,
+        tuple(texts) if model.config.trigger.kind == "continuous" else (),
+    )
 
 
 def place_in(compiled: CompiledProject, where: Where, key: str) -> Place:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.compiler.intervals import IntervalError, parse_interval
+from sqlstream.compiler.intervals import IntervalError, Span, parse_interval, read_span
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,21 @@ def test_other_text_is_refused(text: str) -> None:
         parse_interval(text)
     assert caught.value.why
     assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("10 minutes", Span(0, 600_000_000)),
+        (" interval - 10 MINUTES", Span(0, -600_000_000)),
+        ("1 day -1 hour", Span(0, 82_800_000_000)),
+        ("1 year -1 month .5 seconds", Span(11, 500_000)),
+        ("10minutes", None),
+        ("1.5 minutes", None),
+        ("10", None),
+        ("", None),
+    ],
+)
+def test_read_span(text: str, span: Span | None) -> None:
+    """Each unit has a sign of its own, and what Spark cannot read has no length."""
+    assert read_span(text) == span

@@ -1,0 +1,28 @@
+"""Queries with Spark's verdict on their names, functions and types, as two suites read them.
+
+A line of `judged/*.txt` begins with `+` where Spark's analyser takes the query, with `-` where it refuses it and
+the compiler says so, and with `?` where it refuses it and the compiler is silent.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+JUDGED = Path(__file__).parent / "judged"
+THEMES = sorted(path.stem for path in JUDGED.glob("*.txt"))
+
+STREAM = (
+    "order_id bigint, customer_id int, product string, amount double, quantity int, ordered_at timestamp, "
+    "tags array<string>, address struct<city: string, zip: string, geo: struct<lat: double, lon: double>>, "
+    "attributes map<string, string>, items array<struct<sku: string, price: double, units: int>>, body string"
+)
+"""The columns of the stream `o`."""
+
+TABLE = "customer_id int, name string, country string, since timestamp, vip boolean"
+"""The columns of the static table `c`."""
+
+
+def judged(theme: str) -> list[tuple[str, str]]:
+    """Returns the queries of one file, each with its verdict before it."""
+    lines = (JUDGED / f"{theme}.txt").read_text(encoding="utf-8").splitlines()
+    return [(line[0], line[2:]) for line in lines]

@@ -1,0 +1,61 @@
+"""The lists of Spark's functions, and what is said of their arguments, next to the installed Spark."""
+
+from __future__ import annotations
+
+import pytest
+from every_type import COLUMNS, analyser, create_view
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from sqlstream.compiler.flow.spark_argument_types import FIRST_ARGUMENTS
+from sqlstream.compiler.flow.spark_arities import COUNTS, LEAST, PAIRS
+from sqlstream.compiler.flow.spark_functions import ALL, TABLE_FUNCTIONS
+from sqlstream.compiler.flow.type_families import family
+
+OF_THE_GRAMMAR = {"convert", "identifier", "timestampadd", "timestampdiff", "try_cast"}
+"""Names that only Spark's parser knows."""
+
+
+def test_the_names_are_those_of_spark(spark: SparkSession) -> None:
+    """No function of Spark's is missing from the lists, and none of them is another's."""
+    words = {row[0] for row in spark.sql("show system functions").collect()}
+    names = {word for word in words if word.isidentifier()} - {"case"}
+
+    assert sorted(names - ALL - TABLE_FUNCTIONS) == []
+    assert sorted(ALL - names - OF_THE_GRAMMAR) == []
+
+
+def _refuses_the_number(spark: SparkSession, name: str, count: int) -> bool:
+    try:
+        spark.sql(f"select {name}({', '.join(['null'] * count)})")
+    except PySparkException as error:
+        return "WRONG_NUM_ARGS" in str(error)
+    return False
+
+
+@pytest.mark.parametrize("side", ["fewer", "more"])
+def test_functions_refuse_other_numbers_of_arguments(spark: SparkSession, side: str) -> None:
+    """One argument fewer than the least, and one more than the most, is refused for its number."""
+    numbers = {name: counts[0] - 1 if side == "fewer" else counts[-1] + 1 for name, counts in COUNTS.items()}
+    if side == "fewer":
+        numbers |= {name: least - 1 for name, least in LEAST.items()} | dict.fromkeys(PAIRS, 1)
+
+    taken = [name for name, count in numbers.items() if count >= 0 and not _refuses_the_number(spark, name, count)]
+
+    assert taken == []
+
+
+def test_first_arguments_of_other_families_are_refused(spark: SparkSession) -> None:
+    """No column of a family that is not named is taken where a function has one argument."""
+    create_view(spark)
+    resolves = analyser(spark)
+    single = {name: families for name, (count, families) in FIRST_ARGUMENTS.items() if count == 1}
+
+    taken = [
+        (name, column)
+        for name, families in single.items()
+        for column, type_ in COLUMNS.items()
+        if family(type_) not in families | {"", "void"} and resolves(f"select {name}({column}) from t")
+    ]
+
+    assert taken == []

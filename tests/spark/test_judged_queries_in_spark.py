@@ -1,0 +1,31 @@
+"""Spark's analyser says of single queries what is written beside them, with which the compiler is compared."""
+
+from __future__ import annotations
+
+import pytest
+from judged_queries import STREAM, TABLE, THEMES, judged
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def views(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    """The session with the stream `o` and the static table `c`."""
+    folder = str(tmp_path_factory.mktemp("orders"))
+    spark.readStream.schema(STREAM.replace(": ", ":")).json(folder).createOrReplaceTempView("o")
+    spark.createDataFrame([], TABLE).createOrReplaceTempView("c")
+    return spark
+
+
+def _takes(spark: SparkSession, sql: str) -> bool:
+    try:
+        _ = spark.sql(sql).schema
+    except PySparkException:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_verdicts_are_those_of_spark(views: SparkSession, theme: str) -> None:
+    """Each query is taken or refused as its line says."""
+    assert [sql for verdict, sql in judged(theme) if _takes(views, sql) != (verdict == "+")] == []

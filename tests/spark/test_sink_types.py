@@ -1,0 +1,71 @@
+"""Which types of columns the file sinks write in a streaming query, next to what the compiler says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from sqlstream.compiler.rules.sink_types import unfit_partition, unwritten_reason
+from sqlstream.project.type_parser import parse_schema
+from sqlstream.project.types import DataType, Struct
+
+FORMATS = ("parquet", "orc", "json", "csv", "xml", "text")
+SCHEMA = parse_schema("""
+    i8 bigint, f8 double, d decimal(10,2), b boolean, s string, bin binary, n void, v variant, dt date, ts timestamp,
+    ntz timestamp_ntz, cal interval, ym interval year to month, ds interval day, ai array<int>, av array<variant>,
+    acal array<interval>, m map<string,int>, st struct<a:int,b:string>, sn struct<a:void>
+""")
+TYPES: dict[str, DataType] = {field.name: field.type for field in SCHEMA.fields} if isinstance(SCHEMA, Struct) else {}
+VALUES = {"n": "null", "cal": "make_interval(1)", "acal": "array(make_interval(1))", "sn": "struct(null as a)"}
+
+
+def value_of(name: str) -> str:
+    """Returns an expression of the column's type."""
+    return VALUES.get(name, f"cast(null as {TYPES[name]})") + f" as {name}"
+
+
+def writes(spark: SparkSession, folder: Path, format_name: str, columns: str, *partitions: str) -> bool:
+    """Whether a streaming query writes these columns into files."""
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    writer = rows.selectExpr(*columns.split(" | ")).writeStream.format(format_name).option("rowTag", "row")
+    if partitions:
+        writer = writer.partitionBy(*partitions)
+    try:
+        query = (
+            writer.trigger(availableNow=True).option("checkpointLocation", str(folder / "c")).start(str(folder / "o"))
+        )
+        query.awaitTermination()
+    except PySparkException:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_types_that_are_written_are_written(spark: SparkSession, tmp_path: Path, format_name: str) -> None:
+    """All columns of which nothing is said go into one file together, but for text, which has one column."""
+    taken = [name for name, type_ in TYPES.items() if unwritten_reason(format_name, type_) is None]
+
+    assert writes(
+        spark, tmp_path, format_name, " | ".join(map(value_of, taken[:1] if format_name == "text" else taken))
+    )
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_types_that_are_not_written_are_refused(spark: SparkSession, tmp_path: Path, format_name: str) -> None:
+    """Each column that the compiler refuses makes the query fail."""
+    refused = [name for name, type_ in TYPES.items() if unwritten_reason(format_name, type_) is not None]
+    assert refused
+
+    assert [name for name in refused if writes(spark, tmp_path / name, format_name, value_of(name))] == []
+
+
+def test_partitions_of_refused_types_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Each type that cannot stand in a folder's name makes the query fail, and all others together do not."""
+    refused = [name for name, type_ in TYPES.items() if unfit_partition(type_)]
+    taken = [name for name in TYPES if name not in refused]
+
+    assert writes(spark, tmp_path / "taken", "json", " | ".join(["value", *map(value_of, taken)]), *taken)
+    assert [name for name in refused if writes(spark, tmp_path / name, "json", f"value | {value_of(name)}", name)] == []

@@ -1,0 +1,55 @@
+"""Which types can be compared, chosen between and cast, next to what Spark's analyser says of every pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+from every_type import COLUMNS, analyser, create_view
+from pyspark.sql import SparkSession
+
+from sqlstream.compiler.flow.type_families import can_be_cast, can_be_compared, go_together
+from sqlstream.project.types import DataType
+
+
+@pytest.fixture(scope="module")
+def resolves(spark: SparkSession) -> Callable[[str], bool]:
+    """Whether a query over the view `t` resolves."""
+    create_view(spark)
+    return analyser(spark)
+
+
+@pytest.mark.parametrize(
+    ("form", "rule"),
+    [
+        ("{0} = {1}", can_be_compared),
+        ("{0} < {1}", can_be_compared),
+        ("{0} in ({1})", can_be_compared),
+        ("{0} between {1} and {1}", can_be_compared),
+        ("coalesce({0}, {1})", go_together),
+        ("case when b then {0} else {1} end", go_together),
+    ],
+)
+def test_what_is_said_not_to_go_together_does_not(
+    resolves: Callable[[str], bool], form: str, rule: Callable[[DataType, DataType], bool]
+) -> None:
+    """No pair that Spark takes is said to be refused, and of the pairs of different families all are known."""
+    wrong = [
+        (one, other)
+        for one, other in product(COLUMNS, COLUMNS)
+        if not rule(COLUMNS[one], COLUMNS[other]) and resolves(f"select {form.format(one, other)} from t")
+    ]
+
+    assert wrong == []
+
+
+def test_casts_that_are_refused_are_refused(resolves: Callable[[str], bool]) -> None:
+    """No cast that Spark makes is said to be impossible."""
+    wrong = [
+        (one, str(type_))
+        for one, (other, type_) in product(COLUMNS, COLUMNS.items())
+        if other != "n" and not can_be_cast(COLUMNS[one], type_) and resolves(f"select cast({one} as {type_}) from t")
+    ]
+
+    assert wrong == []

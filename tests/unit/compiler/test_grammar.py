@@ -1,0 +1,49 @@
+"""What the tokens of a text tell for certain of Spark's grammar, and where."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlstream.compiler.grammar import grammar_problems
+from sqlstream.compiler.tokens import tokenize
+
+
+@pytest.mark.parametrize(
+    ("sql", "offset"),
+    [
+        ("select upper(a from o", 12),
+        ("select a) from o", 8),
+        ("select a, from o", 8),
+        ("select f(a,) from o", 10),
+        ("select 1; select 2", 10),
+        ("selekt a from o", 0),
+        ("select a as größe from o", 12),
+        ("select a from o watermark ts delay of '1 minute'", 38),
+        ("select a from o x watermark ts delay of interval 1 minute", 18),
+        ("select a from stream o", 14),
+        ("select a from o identified by x", 16),
+        ("select count(*) from o group by ()", 23),
+    ],
+)
+def test_what_no_query_can_hold_is_found_at_its_place(sql: str, offset: int) -> None:
+    """One problem, where the mistake stands."""
+    assert [problem.offset for problem in grammar_problems(tokenize(sql), {"o"})] == [offset]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select a, from p from o",
+        "select a as `größe` from o;",
+        "select stream.a from o stream",
+        "from o select a",
+        "(select a from o) union all values (1)",
+        "with t(a, b) as (select 1, 2) select a from t",
+        "select a from o watermark ts delay of interval 1 minute x",
+        "select a from stream elsewhere identified by x",
+        "select '(', \"]\", `,` from o -- (",
+    ],
+)
+def test_what_may_be_a_query_is_not_judged(sql: str) -> None:
+    """Names like keywords, brackets in text, and relations that are no views of the model are left alone."""
+    assert grammar_problems(tokenize(sql), {"o"}) == []
