@@ -263,8 +263,18 @@ def names_in(node: exp.Expr, text: Text) -> Iterator[exp.Expr]:
         if function_name(part, text) in UNIT_FIRST:
             units |= {id(child) for child in part.iter_expressions()}
         dotted = isinstance(part.parent, exp.Dot | exp.Paren) and part.parent.this is part and parts_of(part.parent)
-        if parts_of(part) and not dotted and id(part) not in units:
+        if parts_of(part) and not dotted and id(part) not in units and not _is_variable(part):
             yield part
+
+
+def _is_variable(node: exp.Expr) -> bool:
+    """Whether a name is that of a variable of a lambda around it, which sqlglot sees in the same letter case only."""
+    name, around = parts_of(node)[0].lower(), node.find_ancestor(exp.Lambda)
+    while around is not None:
+        if any(variable.name.lower() == name for variable in around.expressions):
+            return True
+        around = around.find_ancestor(exp.Lambda)
+    return False
 
 
 def queries_in(node: exp.Expr) -> Iterator[exp.Query]:

@@ -38,11 +38,17 @@ class SelectChecks:
             found += misplaced_functions(order, Place.ORDER_BY, self.expressions.text, correlated=False)
         self.expressions.problems.extend(found)
         having = self.select.args.get("having")
-        if having is not None and self.output is not None and self._is_named():
-            given = {column.name.lower(): column for column in self.output}
-            scope = self.scope if self.grouping is None else self.grouping.scope
-            aliases = {**given, **scope.aliases}
-            check_expression(self.expressions, having.this, replace(scope, aliases=aliases), Place.HAVING)
+        if having is not None:
+            self._check_having(having.this)
+
+    def _check_having(self, condition: exp.Expr) -> None:
+        if self.output is None or not self._is_named():
+            text = self.expressions.text
+            self.expressions.problems.extend(misplaced_functions(condition, Place.HAVING, text, correlated=False))
+            return
+        scope = self.scope if self.grouping is None else self.grouping.scope
+        given = {column.name.lower(): column for column in self.output}
+        check_expression(self.expressions, condition, replace(scope, aliases={**given, **scope.aliases}), Place.HAVING)
 
     def _is_named(self) -> bool:
         """Whether each column has a name that is surely Spark's: HAVING may use those that Spark makes up."""

@@ -46,11 +46,22 @@ class TimeWindows:
         calls = [part for item in parts for part in walk_expression(item) if self._name(part)]
         for call in calls:
             yield from self._of_call(call)
-        yield from self._several([call for call in calls if self._name(call) in TIME_WINDOWS])
+        yield from self._several(
+            [call for call in calls if self._name(call) in TIME_WINDOWS and not self._is_within(call)]
+        )
 
     def _name(self, part: exp.Expr) -> str:
         name = function_name(part, self.expressions.text)
         return name if name in TIME_WINDOWS or name == "window_time" else ""
+
+    def _is_within(self, call: exp.Expr) -> bool:
+        """Whether a window is what another one is cut from."""
+        parent = call.parent
+        while parent is not None and not isinstance(parent, exp.Query):
+            if self._name(parent):
+                return True
+            parent = parent.parent
+        return False
 
     def _of_call(self, call: exp.Expr) -> Iterator[SqlProblem]:
         name, arguments = self._name(call), call.expressions

@@ -4,6 +4,8 @@ asks Spark about the same ones.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from judged_queries import STREAM, TABLE, THEMES, judged
 
@@ -23,11 +25,27 @@ def _scan(name: str, schema: str, *, stream: bool) -> Scan:
     return Scan(where=Where(name, 0), columns=columns, node_id=name, stream=stream)
 
 
-VIEWS = {"o": _scan("o", STREAM, stream=True), "c": _scan("c", TABLE, stream=False)}
+EXPRESSIONS = Path(__file__).parents[2] / "spark" / "fixtures" / "expressions"
+EVERY_TYPE = """
+    i1 tinyint, i2 smallint, i4 int, i8 bigint, f4 float, f8 double, d decimal(10,2), dd decimal(38,10),
+    d5 decimal(5,0), b boolean, s string, S2 string, sc string collate UTF8_LCASE, bin binary, n void, v variant,
+    dt date, ts timestamp, ntz timestamp_ntz, cal interval, ym interval year to month, iy interval year,
+    ds interval day to second, iday interval day, ihm interval hour to minute,
+    ai array<int>, as_ array<string>, ad array<decimal(5,2)>, af8 array<double>, ai8 array<bigint>,
+    aai array<array<int>>, adt array<date>, m map<string,int>, mi map<int,string>,
+    st struct<a:int,b:string,c:struct<d:double>>, ast array<struct<k:string,w:bigint>>
+"""
+"""The columns over which the expressions are written (`tests/spark/test_expression_types.py`)."""
+
+VIEWS = {
+    "o": _scan("o", STREAM, stream=True),
+    "c": _scan("c", TABLE, stream=False),
+    "t": _scan("t", EVERY_TYPE, stream=False),
+}
 
 
 def errors_in(sql: str) -> list[str]:
-    """Returns the errors that are found in one query over `o` and `c`."""
+    """Returns the errors that are found in one query over `VIEWS`."""
     builder = Builder(Text("model.shop.asked", sql), parse_sql(sql), knows_functions=True)
     builder.build(VIEWS)
     problems = [*grammar_problems(builder.text.tokens, VIEWS), *builder.problems]
@@ -50,3 +68,13 @@ def test_what_spark_refuses_is_found(theme: str) -> None:
 def test_silence_is_listed(theme: str) -> None:
     """What is found by now does not stay listed as unknown."""
     assert [sql for verdict, sql in judged(theme) if verdict == "?" and errors_in(sql)] == []
+
+
+@pytest.mark.parametrize("kind", ["plain", "aggregate", "window"])
+def test_expressions_that_spark_types_are_not_refused(kind: str) -> None:
+    """More than a thousand expressions, all of which Spark's analyser takes, have no error."""
+    expressions = (EXPRESSIONS / f"{kind}.txt").read_text(encoding="utf-8").splitlines()
+
+    assert {
+        item: errors_in(f"select {item} from t") for item in expressions if errors_in(f"select {item} from t")
+    } == {}
