@@ -210,12 +210,14 @@ class Builder:
             return None
         functions: tuple[Call, ...] = tuple(call for part in parts for call in expressions.calls(part, AGGREGATES))
         clause = select.args.get("group")
+        # a query in HAVING may use the names that the select list gives
+        named = replace(scope, aliases={column.name.lower(): column for column in output or ()})
         first = next((part for part in parts if is_aggregate(part, self.text)), select)
         aggregate = Aggregate(
             where=self.text.where(clause if clause is not None and clause.expressions else first),
             columns=output,
             children=(node,),
-            subqueries=tuple(query for part in parts for query in expressions.subqueries(part, scope)),
+            subqueries=tuple(query for part in parts for query in expressions.subqueries(part, named)),
             keys=grouping.keys if grouping else (),
             functions=functions,
             session=grouping.session if grouping else False,

@@ -44,7 +44,8 @@ def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> G
     clause = select.args.get("group")
     if clause is None:
         return None
-    written = [*_keys_of(clause, select, expressions)]
+    # a key that stands in several grouping sets is one key
+    written = list({expressions.text.written(item): item for item in _keys_of(clause, select, expressions)}.values())
     items = tuple(_meant(item, select, scope).unalias() for item in written)
     called = {function_name(item, expressions.text) for item in items}
     windows = [expressions.column(item, scope) for item in items if function_name(item, expressions.text) in WINDOWS]

@@ -11,6 +11,7 @@ from sqlstream.compiler.flow.checks import check_expression
 from sqlstream.compiler.flow.conditions import Sides, bounded_sides, has_equality, has_time_key
 from sqlstream.compiler.flow.constant_relations import constant_problems
 from sqlstream.compiler.flow.expressions import Expressions, function_name
+from sqlstream.compiler.flow.join_conditions import condition_problems
 from sqlstream.compiler.flow.laterals import Laterals
 from sqlstream.compiler.flow.nodes import (
     Column,
@@ -31,7 +32,7 @@ from sqlstream.compiler.flow.places import Place, lateral_view_problem, range_pr
 from sqlstream.compiler.flow.problems import name_problem, negative_delay, version_problem
 from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved, Scope, Visible
 from sqlstream.compiler.flow.spark_functions import GENERATORS
-from sqlstream.compiler.flow.unstable_functions import clock_in, random_problems
+from sqlstream.compiler.flow.unstable_functions import clock_in
 from sqlstream.compiler.intervals import read_span
 from sqlstream.compiler.parse import FIRST_SAMPLE, ParsedSql, WatermarkClause
 from sqlstream.compiler.tokens import tokenize
@@ -185,7 +186,7 @@ class FromReader:
         if condition is not None:
             both = left.scope.with_relations(*right.scope.relations)
             check_expression(self.expressions, condition, both, Place.ON)
-            self.expressions.problems.extend(random_problems(condition, self.expressions))
+            self.expressions.problems.extend(condition_problems(condition, both, self.expressions))
         sides = Sides(left.scope, right.scope)
         node = Join(
             where=self.expressions.text.where(join),

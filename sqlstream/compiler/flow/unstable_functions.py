@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from sqlglot import exp
-
-from sqlstream.compiler.flow.expressions import Expressions
-from sqlstream.compiler.problem import SqlProblem
 
 ROW_IDS = frozenset({"monotonically_increasing_id"})
 """Functions that Spark refuses in a streaming query, in its static parts as well."""
@@ -29,18 +24,6 @@ _CLOCKS = {
 
 A streaming query replaces them by an expression that is not deterministic to Spark; `now()` it does not.
 """
-
-
-def random_problems(condition: exp.Expr, expressions: Expressions) -> Iterator[SqlProblem]:
-    """Gives a problem for each random function in the condition of a join."""
-    for call in expressions.calls(condition, RANDOM):
-        yield SqlProblem(
-            call.where.offset,
-            "join-condition",
-            f"`{call.name}` cannot stand in the condition of a join",
-            "Spark takes only conditions there that say the same each time they are asked",
-            "compute it in a subquery before the join, or in WHERE",
-        )
 
 
 def clock_in(condition: exp.Expr | None) -> str:

@@ -123,11 +123,11 @@ def equalities(query: Query) -> Iterator[QueryProblem]:
 def clocks(query: Query) -> Iterator[QueryProblem]:
     """The current time in a join's condition is refused in the first batch."""
     for node in query.all(Join):
-        if node.clock and node.streaming:
+        if node.clock:
             yield QueryProblem(
                 node.where,
                 "join-condition",
-                f"`{node.clock}` cannot stand in the condition of a join with a stream",
+                f"`{node.clock}` cannot stand in the condition of a join in a streaming query",
                 "a streaming query gives each batch a time of its own, and Spark takes only conditions that always say "
                 "the same",
                 "move that part of the condition into WHERE",
