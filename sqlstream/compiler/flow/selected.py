@@ -73,9 +73,9 @@ class Selected:
         """
         for part in star.args.get("except_") or ():
             names = parts_of(part)
+            self.expressions.check(part, scope)
             found = scope.resolve(names)
             if not isinstance(found, Resolved):
-                self.expressions.check(part, scope)
                 continue
             qualifiers = {(name or "").lower() for name, column in listed if column is found.column}
             qualified = names[0].lower() in qualifiers and len(names) - len(found.fields) > 1
