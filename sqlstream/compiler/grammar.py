@@ -11,8 +11,9 @@ from itertools import pairwise
 
 from sqlstream.compiler.clauses import at, skip_alias, skip_watermark
 from sqlstream.compiler.problem import SqlProblem
-from sqlstream.compiler.relations import Relation, find_relations
+from sqlstream.compiler.relations import Relation
 from sqlstream.compiler.sql_shape import is_from_clause, is_select
+from sqlstream.compiler.sql_text import SqlText
 from sqlstream.compiler.statement import COMMANDS
 from sqlstream.compiler.tokens import Kind, Token, Tokens
 from sqlstream.project.nearest import did_you_mean
@@ -23,14 +24,15 @@ BEGINNINGS = ("FROM", "MAP", "REDUCE", "SELECT", "TABLE", "VALUES", "WITH")
 """The words that a query begins with, beside `(` and hints."""
 
 
-def grammar_problems(tokens: Tokens, views: Collection[str] = ()) -> list[SqlProblem]:
-    """Returns what is wrong in the text of these tokens, which reads `views`, in the order of its places.
+def grammar_problems(text: SqlText, views: Collection[str] = ()) -> list[SqlProblem]:
+    """Returns what is wrong in a text that reads `views`, in the order of its places.
 
     `views` are in lower case.
     """
+    tokens = text.tokens
     found = [*_parentheses(tokens), *_commas(tokens), *_statements(tokens), *_names(tokens), *_clauses(tokens)]
     ends = {token.end: index for index, token in enumerate(tokens)}
-    for relation in find_relations(tokens):
+    for relation in text.relations:
         found += _after_alias(tokens, ends[relation.alias_at] + 1)
         if relation.name is not None and relation.name.lower() in views:
             found += _of_pipelines(tokens, ends[relation.name_end], relation)

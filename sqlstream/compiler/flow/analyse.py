@@ -148,16 +148,16 @@ class _Forest:
         read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in self.keys}
         from sqlstream.compiler.flow.build import Builder  # sqlglot is loaded only where there is something to parse
         from sqlstream.compiler.flow.expressions import Text
-        from sqlstream.compiler.parse import ParsedSql, parse_sql
+        from sqlstream.compiler.parse import ParsedSql, parse_text
 
         text = Text(model.unique_id, model.sql)
-        builder = Builder(text, parse_sql(model.sql), self._knows_functions)
+        builder = Builder(text, parse_text(text.read), self._knows_functions)
         try:
             tree = builder.build(read)
         except RecursionError:  # hundreds of queries put together by UNION are too deep to follow, and no fault
             builder = replace(builder, parsed=ParsedSql(None), problems=[])
             tree = builder.build(read)
-        problems = dict.fromkeys([*grammar_problems(text.tokens, set(read)), *builder.problems])
+        problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems])
         found = Found(tree.columns, tuple(problems), builder.parsed.tree is not None)
         self._views[unique_id] = _view(tree)
         self._memory.note("flow", model.file.path, key, found)

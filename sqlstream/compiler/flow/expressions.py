@@ -16,7 +16,8 @@ from sqlstream.compiler.flow.scope import Missing, Resolved, Scope
 from sqlstream.compiler.flow.spark_functions import AGGREGATES, ALL, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.types_of import generator_columns, type_of
 from sqlstream.compiler.problem import SqlProblem
-from sqlstream.compiler.tokens import Tokens, tokenize
+from sqlstream.compiler.sql_text import SqlText, read_sql
+from sqlstream.compiler.tokens import Tokens
 from sqlstream.project.types import DataType
 
 TIME_WINDOWS = frozenset({"window", "session_window", "window_time"})
@@ -46,9 +47,14 @@ class Text:
     sql: str
 
     @cached_property
+    def read(self) -> SqlText:
+        """The text, which can be read, with its tokens and relations."""
+        return read_sql(self.sql)
+
+    @property
     def tokens(self) -> Tokens:
-        """The tokens of the text, which can be read."""
-        return tokenize(self.sql)
+        """The tokens of the text."""
+        return self.read.tokens
 
     @cached_property
     def _places(self) -> dict[int, int]:
