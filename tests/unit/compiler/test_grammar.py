@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqlstream.compiler.grammar import grammar_problems
-from sqlstream.compiler.tokens import tokenize
+from sqlstream.compiler.sql_text import read_sql
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from sqlstream.compiler.tokens import tokenize
 )
 def test_what_no_query_can_hold_is_found_at_its_place(sql: str, offset: int) -> None:
     """One problem, where the mistake stands."""
-    assert [problem.offset for problem in grammar_problems(tokenize(sql), {"o"})] == [offset]
+    assert [problem.offset for problem in grammar_problems(read_sql(sql), {"o"})] == [offset]
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_what_no_query_can_hold_is_found_at_its_place(sql: str, offset: int) -> 
 )
 def test_what_may_be_a_query_is_not_judged(sql: str) -> None:
     """Names like keywords, brackets in text, and relations that are no views of the model are left alone."""
-    assert grammar_problems(tokenize(sql), {"o"}) == []
+    assert grammar_problems(read_sql(sql), {"o"}) == []

@@ -14,6 +14,7 @@ from sqlstream.compiler.flow.expressions import Text
 from sqlstream.compiler.flow.nodes import Column, Scan, Where
 from sqlstream.compiler.grammar import grammar_problems
 from sqlstream.compiler.parse import parse_sql
+from sqlstream.compiler.sql_text import read_sql
 from sqlstream.project.type_parser import parse_schema
 from sqlstream.project.types import Struct
 
@@ -48,7 +49,7 @@ def errors_in(sql: str) -> list[str]:
     """Returns the errors that are found in one query over `VIEWS`."""
     builder = Builder(Text("model.shop.asked", sql), parse_sql(sql), knows_functions=True)
     builder.build(VIEWS)
-    problems = [*grammar_problems(builder.text.tokens, VIEWS), *builder.problems]
+    problems = [*grammar_problems(read_sql(sql), VIEWS), *builder.problems]
     return [f"{problem.code}: {problem.message}" for problem in problems if problem.severity == "error"]
 
 
