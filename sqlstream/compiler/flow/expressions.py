@@ -149,12 +149,13 @@ class Expressions:
         if made is None or (names and len(names) != len(made)):
             return tuple(replace(source, name=name, may_carry=not source.held.is_known) for name in names) or None
         values = generated(node, [name for name, _ in made], Parts(self, scope))
+        lost = self._lost(node, [item for item in self._used(node, scope) if isinstance(item, Resolved)])
         return tuple(
             Column(
                 shown,
                 kind,
                 value.time,
-                source.lost if value == Within() else None,
+                lost if value == Within() else None,
                 source.origins,
                 held=value.held,
                 may_carry=not value.held.is_known,
@@ -203,10 +204,7 @@ class Expressions:
     def _within(self, node: exp.Expr, found: object, used: list[Resolved], scope: Scope) -> Within:
         """The watermark that a field brings along, and those that the value of any expression holds."""
         if isinstance(found, Resolved):
-            value = Within(found.column.event_time, found.column.held)
-            for name in found.fields:
-                value = taken(value.held, name)
-            return value
+            return _taken(found)
         times = any(item.column.event_time for item in used) or node.find(exp.Star)
         builds = times and any(function_name(part, self.text) in HOLDERS for part in walk_expression(node))
         if not builds and all(item.column.held == NOTHING_HELD for item in used):
@@ -215,8 +213,11 @@ class Expressions:
 
     def _lost(self, node: exp.Expr, used: list[Resolved]) -> Lost | None:
         for item in used:
-            if item.column.event_time is not None:
-                return Lost(self.text.where(node), self.text.written(node), item.column.name)
+            time, name = item.column.event_time, item.column.name
+            if item.fields:
+                time, name = _taken(item).time, ".".join((name, *item.fields))
+            if time is not None:
+                return Lost(self.text.where(node), self.text.written(node), name)
         return next((item.column.lost for item in used if item.column.lost is not None), None)
 
 
@@ -240,6 +241,14 @@ class Parts:
         if not isinstance(node, exp.Star) or any(item.columns is None for item in self.scope.relations):
             return None
         return tuple(column for item in self.scope.relations for column in item.columns or ())
+
+
+def _taken(found: Resolved) -> Within:
+    """The watermark of what a name means, and those that it holds."""
+    value = Within(found.column.event_time, found.column.held)
+    for name in found.fields:
+        value = taken(value.held, name)
+    return value
 
 
 def type_of_field(found: Resolved) -> DataType | None:

@@ -50,7 +50,8 @@ class Laterals:
             return self._of_select(body)
         if isinstance(body, exp.SetOperation):
             return _together(self.domain(side, is_plain=False) for side in (body.this, body.expression))
-        return None if isinstance(body, exp.Query) else self._outer(body, Scope())
+        is_generator = function_name(body, self.expressions.text) in GENERATORS
+        return self._outer(body, Scope()) if is_generator else None
 
     def _is_one_row(self, body: exp.Expr) -> bool:
         """Whether the subquery is a select list, or a generator, over no rows but the one before LATERAL."""

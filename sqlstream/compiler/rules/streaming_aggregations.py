@@ -47,6 +47,10 @@ def _reason(node: Aggregate, query: Query) -> tuple[str, str]:
         )
         fix = f"let `{model}` keep `{lost.column}` as it is under a name of its own, and group by a window over that"
         return why, fix
+    field = next((key.text for key in node.keys if key.column.event_time and not key.is_column), None)
+    if field is not None:
+        why = f"`{field}` carries a watermark, but it is a field of a struct, and Spark looks for it on columns only"
+        return why, f"select {field} under a name of its own in a subquery or a model below, and group by that"
     times = [column.name for column in node.children[0].columns or () if column.event_time]
     rule = "a group comes out when the watermark has passed its event time, so one of the keys must be the event time"
     if times:
