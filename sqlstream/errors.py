@@ -146,7 +146,7 @@ CODES: dict[str, str] = {
     "unknown-selector": "A selector uses a method or a value that does not exist, or names a selector that does not.",
     "no-terminal-model": "The selection holds views only, so there is no query to start.",
     # watermarks
-    "misplaced-watermark": "A WATERMARK hint that cannot be placed on a relation.",
+    "misplaced-watermark": "A watermark that cannot be placed on a relation, or whose delay is negative.",
     "unknown-hint": "A hint that Spark would ignore in silence.",
     # rules
     "missing-schema": "A stream of files has no declared schema.",
@@ -176,7 +176,6 @@ CODES: dict[str, str] = {
     "second-watermark": "A watermark over rows that already have one.",
     "latest-first": "A query with a watermark reads a backlog newest first.",
     "watermark-type": "A watermark on a column that is no timestamp.",
-    "watermark-delay": "A watermark's delay is negative.",
     "append-without-watermark": "An aggregation in append mode has no watermark on what it groups by.",
     "complete-without-aggregation": "A query in complete mode aggregates no stream.",
     "distinct-aggregate": "DISTINCT in an aggregate function over a stream.",
