@@ -52,6 +52,21 @@ def skip_parentheses(tokens: Tokens, index: int) -> int:
     return index
 
 
+def after_parentheses(tokens: Tokens) -> dict[int, int]:
+    """Returns, for the index of each `(`, the index after its `)`; the number of tokens where there is none.
+
+    This is what `skip_parentheses` answers, for all of a text at once.
+    """
+    after: dict[int, int] = {}
+    open_ones: list[int] = []
+    for index, token in enumerate(tokens):
+        if token.key == "(":
+            open_ones.append(index)
+        elif token.key == ")" and open_ones:
+            after[open_ones.pop()] = index + 1
+    return {**dict.fromkeys(open_ones, len(tokens)), **after}
+
+
 def starts_clause(tokens: Tokens, index: int) -> bool:
     """Whether the word at `index`, after a relation, starts a clause or join and so is not the relation's alias."""
     key, following = at(tokens, index).key, at(tokens, index + 1)

@@ -64,45 +64,34 @@ def _parentheses(tokens: Tokens) -> Iterator[SqlProblem]:
 
 
 def _commas(tokens: Tokens) -> Iterator[SqlProblem]:
-    """A comma with nothing behind it."""
+    """A comma with nothing behind it, or before a FROM that is its SELECT's only one, and so no column of that name."""
+    froms = _only_froms(tokens)
     for index, token in enumerate(tokens):
         following = at(tokens, index + 1)
         if token.key == "," and (following.key in (")", "]", ",", ";", "") and following.kind is Kind.SYMBOL):
             yield _problem(token, "nothing follows this comma", "Spark takes no comma after the last item", "delete it")
-        elif token.key == "," and _ends_select_list(tokens, index):
+        elif token.key == "," and index + 1 in froms and _ends_select_list(tokens, froms[index + 1], index):
             yield _problem(token, "nothing stands between this comma and FROM", "it ends the select list", "delete it")
 
 
-def _ends_select_list(tokens: Tokens, index: int) -> bool:
-    """Whether the FROM after the comma at `index` is its SELECT's only one, and so no column of that name."""
-    if not is_from_clause(tokens, index + 1):
-        return False
-    start = _edge(tokens, index, -1)
-    words = [token for token in _level(tokens, start) if token.key == "FROM"]
-    return len(words) == 1 and any(is_select(tokens, place) for place in range(start, index))
+def _ends_select_list(tokens: Tokens, start: int, index: int) -> bool:
+    """Whether the comma at `index` of the level that begins at `start` stands between a select list and its FROM."""
+    return is_from_clause(tokens, index + 1) and any(is_select(tokens, place) for place in range(start, index))
 
 
-def _edge(tokens: Tokens, index: int, step: int) -> int:
-    """The index after the bracket that encloses the token at `index`, from where its level begins."""
-    depth = 0
-    while index > 0:
-        index += step
-        key = tokens[index].key
-        depth += 1 if key in CLOSING.values() else -1 if key in CLOSING else 0
-        if depth < 0:
-            return index + 1
-    return 0
-
-
-def _level(tokens: Tokens, start: int) -> Iterator[Token]:
-    """The tokens from `start` to the end of its level, those in brackets left out."""
-    depth = 0
-    for token in tokens[start:]:
-        depth += 1 if token.key in CLOSING else -1 if token.key in CLOSING.values() else 0
-        if depth < 0:
-            return
-        if depth == 0:
-            yield token
+def _only_froms(tokens: Tokens) -> dict[int, int]:
+    """The words FROM that are the only ones on their level, each with the index at which its level begins."""
+    found: dict[int, int] = {}
+    levels: list[tuple[int, list[int]]] = [(0, [])]
+    for index, token in enumerate(tokens):
+        if token.key in CLOSING:
+            levels.append((index + 1, []))
+        elif token.key in CLOSING.values() and len(levels) > 1:
+            start, froms = levels.pop()
+            found |= {froms[0]: start} if len(froms) == 1 else {}
+        elif token.key == "FROM":
+            levels[-1][1].append(index)
+    return found | {froms[0]: start for start, froms in levels if len(froms) == 1}
 
 
 def _statements(tokens: Tokens) -> Iterator[SqlProblem]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sqlstream.compiler.clauses import (
+    after_parentheses,
     at,
     skip_alias,
     skip_primary_clauses,
@@ -81,24 +82,12 @@ def find_relations(tokens: Tokens) -> tuple[Relation, ...]:
     return tuple(sorted(finder.found, key=lambda relation: (relation.name_start, -relation.primary_end)))
 
 
-def _closings(tokens: Tokens) -> dict[int, int]:
-    """Returns, for the index of each `(`, the index after its `)`; the number of tokens where there is none."""
-    closings: dict[int, int] = {}
-    open_ones: list[int] = []
-    for index, token in enumerate(tokens):
-        if token.key == "(":
-            open_ones.append(index)
-        elif token.key == ")" and open_ones:
-            closings[open_ones.pop()] = index + 1
-    return {**dict.fromkeys(open_ones, len(tokens)), **closings}
-
-
 class _Finder:
     """Walks the tokens once by recursive descent; `found` grows as it goes."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
-        self.after = _closings(tokens)
+        self.after = after_parentheses(tokens)
         self.found: list[Relation] = []
 
     def query(self, start: int, end: int, scope: _Scope) -> None:

@@ -1,20 +1,24 @@
-"""What becomes of one fuzzed project: `compile`, `ls` and `lineage`, and what must hold of every finding."""
+"""What becomes of one fuzzed project: `compile`, `ls`, `lineage` and `compile --explain`, and what must hold of every
+finding.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from sqlstream.app.compile import Compiled, compile_models
+from sqlstream.app.explain_model import explain_model
 from sqlstream.app.lineage import trace
 from sqlstream.app.ls import list_nodes
 from sqlstream.app.request import ProjectRequest
 from sqlstream.errors import CODES, Finding, FindingsError, UsageError
 from sqlstream.location import Location
 from sqlstream.report.compiled import compiled_json, compiled_text
+from sqlstream.report.emission import emission_json, emission_text, refused_text
 from sqlstream.report.findings import findings_text, refusal_json
 from sqlstream.report.lineage import lineage_json, lineage_text
 
@@ -46,22 +50,37 @@ def check_project(folder: Path) -> Outcome:
         return _outcome("refused", error.findings, folder, texts)
     except UsageError as error:
         return Outcome("usage", frozenset(), _text_faults(str(error), "the error"))
-    return _outcome("compiled", compiled.findings, folder, _printed(request, compiled))
+    outcome = _outcome("compiled", compiled.findings, folder, _printed(request, compiled))
+    again = compile_models(request)
+    same = (again.models, again.findings) == (compiled.models, compiled.findings)
+    return outcome if same else replace(outcome, faults=(*outcome.faults, "the cache changes what compile gives"))
 
 
 def _printed(request: ProjectRequest, compiled: Compiled) -> tuple[str, ...]:
-    """All that the commands print of a project that compiles."""
-    whole, models = compiled.loaded.compiled, compiled.models
-    texts = [compiled_text(whole, models), compiled_json(whole, models, compiled.findings)]
+    """All that the commands print of a project that compiles, the last of its models for those that take one."""
+    whole, models, findings = compiled.loaded.compiled, compiled.models, compiled.findings
+    texts = [compiled_text(whole, models), compiled_json(whole, models, findings), findings_text(findings)]
     texts += list_nodes(request).names
-    for model in models[-1:]:
-        try:
-            found = trace(request, model.name)
-        except UsageError as error:
-            texts.append(str(error))
-            continue
-        texts += [lineage_text(found.columns), lineage_json(found.model, found.columns)]
-    return (*texts, findings_text(compiled.findings))
+    for name in [model.name for model in models[-1:]]:
+        for printed in (_lineage, _explanation):
+            try:
+                texts += printed(request, name)
+            except UsageError as error:
+                texts.append(str(error))
+    return tuple(texts)
+
+
+def _lineage(request: ProjectRequest, name: str) -> tuple[str, ...]:
+    found = trace(request, name)
+    return lineage_text(found.columns), lineage_json(found.model, found.columns)
+
+
+def _explanation(request: ProjectRequest, name: str) -> tuple[str, ...]:
+    found = explain_model(request, name)
+    if found.emission is None:
+        return (refused_text(found.model), findings_text(found.errors))
+    shown = (emission_text, emission_json)
+    return tuple(show(found.model, found.emission, found.locate, is_foreseen=found.is_foreseen) for show in shown)
 
 
 def _outcome(result: str, findings: Iterable[Finding], folder: Path, texts: Iterable[str]) -> Outcome:

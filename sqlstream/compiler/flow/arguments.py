@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from sqlstream.compiler.clauses import at, skip_parentheses
+from sqlstream.compiler.clauses import at
 from sqlstream.compiler.flow.expressions import Expressions, Text, names_in, walk_expression
 from sqlstream.compiler.flow.scope import Scope
 from sqlstream.compiler.flow.spark_argument_types import FIRST_ARGUMENTS
 from sqlstream.compiler.flow.spark_arities import COUNTS, LEAST, PAIRS
 from sqlstream.compiler.flow.type_families import family
 from sqlstream.compiler.problem import SqlProblem
-from sqlstream.compiler.tokens import Token, Tokens
+from sqlstream.compiler.tokens import Tokens
 from sqlstream.project.wording import alternatives, counted, quoted
 
 WITHOUT_PLACE: dict[type[exp.Expr], frozenset[str]] = {
@@ -48,7 +48,7 @@ def argument_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     """Gives a problem for each function in `node` that gets another number of arguments than Spark's takes."""
     for part in walk_expression(node):
         if isinstance(part, exp.Func) and "start" in part.meta:
-            yield from _call_problem(text.tokens, text.token_at(part.meta["start"]))
+            yield from _call_problem(text, text.token_at(part.meta["start"]))
         elif type(part) in WITHOUT_PLACE:
             yield from _unplaced(part, text)
 
@@ -60,7 +60,7 @@ def type_problems(node: exp.Expr, scope: Scope, expressions: Expressions) -> Ite
         index = text.token_at(part.meta["start"]) if isinstance(part, exp.Func) and "start" in part.meta else None
         name = "" if index is None else text.tokens[index].name.lower()
         count, families = FIRST_ARGUMENTS.get(name, (0, frozenset()))
-        if index is None or count == 0 or _count(text.tokens, index + 1) != count:
+        if index is None or count == 0 or _count(text, index + 1) != count:
             continue
         first = _first_argument(part, text)
         type_ = None if first is None else expressions.type_of(first, scope)
@@ -88,29 +88,25 @@ def unread_argument_problems(text: Text) -> Iterator[SqlProblem]:
     for index, token in enumerate(text.tokens):
         is_call = at(text.tokens, index + 1).key == "(" and at(text.tokens, index - 1).key in BEFORE_CALLS
         if is_call and token.name.lower() not in TYPES:
-            after = skip_parentheses(text.tokens, index + 1)
+            after = text.after[index + 1]
             following = [at(text.tokens, after + step).key for step in (0, 1)]
             if following != ["AS", "("] and following[0] not in SCRIPT:
-                yield from _call_problem(text.tokens, index)
+                yield from _call_problem(text, index)
 
 
 def _unplaced(part: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     """The problem of a call that has no place, where it is the only one of its function in the text."""
-    names = WITHOUT_PLACE[type(part)]
-    places = [
-        index
-        for index, token in enumerate(text.tokens)
-        if token.key.lower() in names and at(text.tokens, index + 1).key == "("
-    ]
+    places = [index for name in WITHOUT_PLACE[type(part)] for index in text.calls.get(name, ())]
     if len(places) == 1:
-        yield from _call_problem(text.tokens, places[0])
+        yield from _call_problem(text, places[0])
 
 
-def _call_problem(tokens: Tokens, index: int | None) -> Iterator[SqlProblem]:
+def _call_problem(text: Text, index: int | None) -> Iterator[SqlProblem]:
+    tokens = text.tokens
     if index is None or at(tokens, index + 1).key != "(" or at(tokens, index - 1).key == ".":
         return
     name = tokens[index]
-    count = _count(tokens, index + 1)
+    count = _count(text, index + 1)
     taken = None if count is None else _taken(name.name.lower(), count)
     if taken is not None:
         yield SqlProblem(
@@ -122,31 +118,29 @@ def _call_problem(tokens: Tokens, index: int | None) -> Iterator[SqlProblem]:
         )
 
 
-def _count(tokens: Tokens, opening: int) -> int | None:
+def _count(text: Text, opening: int) -> int | None:
     """The number of arguments in the parentheses at `opening`; None where commas do not tell it."""
-    after = skip_parentheses(tokens, opening)
-    level = list(_level(tokens, opening + 1, after - 1))
-    if any(token.key in UNCOUNTABLE and not _is_operator(tokens, token) for token in level):
+    level = list(_level(text, opening + 1, text.after[opening] - 1))
+    if any(text.tokens[index].key in UNCOUNTABLE and not _is_operator(text.tokens, index) for index in level):
         return None
-    return 1 + sum(token.key == "," for token in level) if level else 0
+    return 1 + sum(text.tokens[index].key == "," for index in level) if level else 0
 
 
-def _level(tokens: Tokens, start: int, end: int) -> Iterator[Token]:
-    """The tokens between two places; of those in brackets only the opening one."""
-    index = start
+def _level(text: Text, start: int, end: int) -> Iterator[int]:
+    """The indexes of the tokens between two places; of those in brackets only the opening one."""
+    tokens, index = text.tokens, start
     while index < end:
-        yield tokens[index]
+        yield index
         depth = 1 if tokens[index].key == "[" else 0
-        index = skip_parentheses(tokens, index) if tokens[index].key == "(" else index + 1
+        index = text.after.get(index, index + 1)
         while depth and index < end:
             depth += {"[": 1, "]": -1}.get(tokens[index].key, 0)
             index += 1
 
 
-def _is_operator(tokens: Tokens, token: Token) -> bool:
+def _is_operator(tokens: Tokens, index: int) -> bool:
     """Whether a star stands between two operands."""
-    index = next(place for place, other in enumerate(tokens) if other is token)
-    return token.key == "*" and at(tokens, index - 1).key not in ("(", ",", ".", "DISTINCT")
+    return tokens[index].key == "*" and at(tokens, index - 1).key not in ("(", ",", ".", "DISTINCT")
 
 
 def _taken(name: str, count: int) -> str | None:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from sqlstream.compiler.clauses import after_parentheses
 from sqlstream.compiler.flow.held_times import UNKNOWN_HELD, Within, generated, taken, within
 from sqlstream.compiler.flow.nested_types import field_type
 from sqlstream.compiler.flow.nodes import NOTHING_HELD, Call, Column, Lost, Node, Where
@@ -59,6 +60,20 @@ class Text:
     @cached_property
     def _places(self) -> dict[int, int]:
         return {token.start: index for index, token in enumerate(self.tokens)}
+
+    @cached_property
+    def after(self) -> dict[int, int]:
+        """For the index of each `(`, the index after its `)`."""
+        return after_parentheses(self.tokens)
+
+    @cached_property
+    def calls(self) -> dict[str, list[int]]:
+        """The indexes of the words before a `(`, by the word in lower case."""
+        found: dict[str, list[int]] = {}
+        for opening in self.after:
+            if opening and self.tokens[opening - 1].key:
+                found.setdefault(self.tokens[opening - 1].key.lower(), []).append(opening - 1)
+        return found
 
     def token_at(self, offset: int) -> int | None:
         """Returns the index of the token that starts at `offset`."""

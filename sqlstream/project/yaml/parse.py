@@ -10,6 +10,7 @@ import yaml
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, location_at
+from sqlstream.project.yaml.marks import Marks
 from sqlstream.project.yaml.nodes import YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, plain
 from sqlstream.project.yaml.problems import (
     UNCLOSED,
@@ -64,16 +65,10 @@ def _events(text: str, path: str) -> Iterator[yaml.Event]:
 
 
 def _error_location(error: yaml.MarkedYAMLError, path: str, text: str) -> Location:
-    """Returns where the problem is: for a quote or bracket that is never closed, where it was opened.
-
-    libyaml ends each text with a line end, and finds what is missing there on the line after it.
-    """
+    """Returns where the problem is: for a quote or bracket that is never closed, where it was opened."""
     unclosed = UNCLOSED.search(error.problem or "") is not None
     mark = (error.context_mark if unclosed else None) or error.problem_mark or error.context_mark
-    if mark is None:
-        return Location(path)
-    end = location_at(path, text, len(text))
-    return min(Location(path, mark.line + 1, mark.column + 1), end)
+    return Marks(path, text).location(mark)
 
 
 def _refused(letter: str) -> bool:
@@ -121,16 +116,15 @@ class _Builder:
     def __init__(self, path: str, text: str) -> None:
         self.root: YamlNode | None = None
         self.findings: list[Finding] = []
-        self._path = path
         self._text = text
+        self._marks = Marks(path, text)
         self._stack: list[_Open] = []
         self._anchors: dict[str, _Built] = {}
         self._documents = 0
 
     def take(self, event: yaml.Event) -> None:
         """Adds one event. Raises: FindingsError where nothing after it could be understood."""
-        mark = event.start_mark
-        location = Location(self._path, mark.line + 1, mark.column + 1) if mark else Location(self._path)
+        location = self._marks.location(event.start_mark)
         if isinstance(event, yaml.ScalarEvent):
             self._take_scalar(event, location)
         elif isinstance(event, yaml.CollectionStartEvent):

@@ -115,6 +115,18 @@ def test_scalar_keeps_its_text_and_place() -> None:
     assert locate(parse_yaml("é: 1\nb: [ü, 010]\n", "f.yml"), ("b", 1)) == Location("f.yml", 2, 8)
 
 
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_lines_are_those_of_an_editor(line_end: str) -> None:
+    """Three characters that end a line for YAML end none in an editor, and do not move what stands behind them."""
+    text = line_end.join(("a: [x, \x85 y]", 'b: "\u2028 z"', "c: 1"))
+    root = parse_yaml(text, "f.yml")
+    assert [locate(root, path) for path in (("a", 1), ("b",), ("c",))] == [
+        Location("f.yml", 1, 10),
+        Location("f.yml", 2, 4),
+        Location("f.yml", 3, 4),
+    ]
+
+
 def test_keys_are_text() -> None:
     """Numbers and booleans as keys become their text."""
     assert plain(parse_yaml("1: a\non: b\n~: c\n", "f.yml")) == {"1": "a", "on": "b", "~": "c"}
