@@ -27,9 +27,11 @@ class Processes:
             running.extend(map(_start, jobs[1:]))
             yield jobs[0]()
             while running:
-                process, pipe = running.pop(0)
-                with open(pipe, "rb") as stream:  # noqa: PTH123 - a descriptor, no path
+                process, pipe = running[0]
+                with open(pipe, "rb", closefd=False) as stream:
                     content = stream.read()
+                os.close(pipe)
+                running.pop(0)
                 os.waitpid(process, 0)
                 yield from _read(content)
         finally:

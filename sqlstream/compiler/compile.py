@@ -112,7 +112,7 @@ def _ignore(message: str, info: bool) -> None:
 def _analyse_part(linked: _Linked, options: RenderOptions, nodes: Collection[str], memory: Memory) -> None:
     """Rewrites and analyses some models ahead, with all that they read."""
     project = linked.project
-    renderer = CachedRenderer(project, options, memory)
+    renderer = CachedRenderer(project, replace(options, log=_ignore), memory)
     needed = closure_of(linked.graph.parents, nodes)
     enabled = {name: model for name, model in linked.enabled.items() if model_id(project.name, name) in needed}
     compiled, problems = _finish_all(replace(linked, enabled=enabled), options, renderer, memory)

@@ -64,7 +64,7 @@ def test_findings_of_all_models_come_together_on_their_lines(orders: ProjectFold
         {
             "models/broken.sql": BROKEN,
             "models/child.sql": "{{ config(sink='lake') }}\nselect wrong, id from {{ ref('broken') }}",
-            "models/typed.sql": f"{{{{ config(sink='nowhere') }}}}\nselect\n  array(id, kind) + 1 as wrong\n{READS}",
+            "models/typed.sql": f"{{{{ config(sink='nowhere') }}}}\nselect\n  array_contains(array(id), array(id)) as wrong\n{READS}",
             "models/named.sql": f"select no_such_column\n{READS}",
             "models/split.sql": "{{ config(sink='lake', partition_by=['parts']) }}\n"
             f"select id, map('a', id) as parts {READS}",

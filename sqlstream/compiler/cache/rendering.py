@@ -107,7 +107,8 @@ class CachedRenderer:
         if meanings is not None:
             said = (model.sql, model.references, dict(model.config), model.findings, model.macros_used)
             self._memory.note("render", file.path, key, (*said, model.reads, model.logged, meanings))
-        return Known(model, digest(key, meanings, model.sql))
+        # what is not remembered may come from any macro, whose places may have moved
+        return Known(model, digest(key, self._macros_key if meanings is None else meanings, model.sql))
 
     def _key(self, file: ModelFile) -> str:
         return digest(self._project.name, file.name, file.path, file.text)

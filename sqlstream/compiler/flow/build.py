@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.arguments import unread_argument_problems
 from sqlstream.compiler.flow.checks import check_expression
+from sqlstream.compiler.flow.conditions import hints_of
 from sqlstream.compiler.flow.expressions import Expressions, Text, function_name, is_aggregate, parts_of
 from sqlstream.compiler.flow.foreign_syntax import foreign_syntax
 from sqlstream.compiler.flow.grouping import Grouping, grouping_of
@@ -185,7 +186,13 @@ class Builder:
         check_expression(expressions, clause.this, found.scope, Place.WHERE)
         queries = expressions.subqueries(clause.this, found.scope)
         where = self.text.where(clause)
-        return Filter(where=where, columns=found.node.columns, children=(found.node,), subqueries=queries)
+        return Filter(
+            where=where,
+            columns=found.node.columns,
+            children=(found.node,),
+            subqueries=queries,
+            hints=hints_of(clause.this),
+        )
 
     def _generated(self, select: exp.Select, node: Node, output: tuple[Column, ...] | None) -> Node:
         for item in select.expressions:
@@ -224,7 +231,7 @@ class Builder:
         )
         if having is None:
             return aggregate
-        return Filter(where=self.text.where(having), columns=output, children=(aggregate,))
+        return Filter(where=self.text.where(having), columns=output, children=(aggregate,), hints=hints_of(having.this))
 
     def _windowed(self, select: exp.Select, node: Node) -> Node:
         windows = (window for part in _select_parts(select) for window in part.find_all(exp.Window))

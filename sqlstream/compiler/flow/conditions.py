@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.nodes import Column
+from sqlstream.compiler.flow.nodes import Column, Hints
 from sqlstream.compiler.flow.scope import Resolved, Scope
 from sqlstream.compiler.flow.time_sums import NO_SUM, Sum, sum_of
 
@@ -29,6 +29,17 @@ class Sides:
             if isinstance(found, Resolved) and not found.fields:
                 return side, found.column
         return None
+
+    def of_all(self, node: exp.Expr) -> set[str] | None:
+        """Returns the sides that the names in `node` belong to, None where one of them is not known."""
+        found: set[str] = set()
+        for name in node.find_all(exp.Column):
+            parts = tuple(part.name for part in name.parts)
+            in_sides = [isinstance(scope.resolve(parts), Resolved) for scope in (self.left, self.right)]
+            if in_sides not in ([True, False], [False, True]):
+                return None
+            found.add("left" if in_sides[0] else "right")
+        return found
 
     @property
     def known(self) -> bool:
@@ -66,14 +77,37 @@ def has_time_key(condition: exp.Expr | None, using: Sequence[str], sides: Sides)
     return False
 
 
-def has_equality(condition: exp.Expr | None, using: Sequence[str], sides: Sides, *, filtered: bool) -> bool | None:
-    """Returns whether columns of both sides must be equal; None where it is not known, or a WHERE may say so."""
+def has_equality(condition: exp.Expr | None, using: Sequence[str], sides: Sides) -> bool | None:
+    """Returns whether something of the one side must equal something of the other; None where it is not known.
+
+    Each operand must be of one side alone: `a.id - b.id = 0` is no key to Spark (ExtractEquiJoinKeys).
+    """
     if using:
         return True
-    parts = list(conjuncts(condition))
-    if any(isinstance(part, exp.EQ | exp.NullSafeEQ) and _crosses(part, sides) for part in parts):
+    found: list[bool | None] = [_is_key(part, sides) for part in conjuncts(condition)]
+    if True in found:
         return True
-    return None if filtered or not sides.known or (condition is not None and condition.find(exp.EQ)) else False
+    return None if not sides.known or None in found else False
+
+
+def _is_key(part: exp.Expr, sides: Sides) -> bool | None:
+    """Whether one part of a condition is such an equality; None for what Spark may make one of."""
+    if not isinstance(part, exp.EQ | exp.NullSafeEQ):
+        return None if hints_of(part).may_equate else False
+    operands = [sides.of_all(part.this), sides.of_all(part.expression)]
+    if None in operands:
+        return None
+    return operands in ([{"left"}, {"right"}], [{"right"}, {"left"}])
+
+
+def hints_of(condition: exp.Expr | None) -> Hints:
+    """Returns what a condition may add to a join that it stands above."""
+    if condition is None:
+        return Hints()
+    return Hints(
+        may_equate=condition.find(exp.EQ, exp.NullSafeEQ, exp.EqualNull, exp.NEQ, exp.In) is not None,
+        may_bound=condition.find(exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between) is not None,
+    )
 
 
 def _crosses(part: exp.Expr, sides: Sides) -> bool:

@@ -90,12 +90,13 @@ class Mismatches:
     def _pair(self, node: exp.Expr, left: object, right: object) -> Iterator[SqlProblem]:
         one, other = self._type(left), self._type(right)
         if not can_be_compared(one, other) and one is not None and other is not None:
-            yield self._problem(
-                node,
-                f"{quoted(self._written(node))} compares {one} with {other}",
-                "Spark has no order or equality for the two",
-                "compare a part of it, or cast one side to the type of the other",
-            )
+            why = "Spark has no order or equality for the two"
+            fix = "compare a part of it, or cast one side to the type of the other"
+            if isinstance(one, Map) and isinstance(left, exp.Expr):
+                name = self._written(left)
+                why = "the entries of a map have no order, so Spark does not say when two maps are equal"
+                fix = f"compare values, as in {name}['key'], or array_sort(map_entries({name}))"
+            yield self._problem(node, f"{quoted(self._written(node))} compares {one} with {other}", why, fix)
 
     def _comparison(self, node: exp.Binary) -> Iterator[SqlProblem]:
         if not isinstance(node.expression, exp.Any | exp.All | exp.Query):

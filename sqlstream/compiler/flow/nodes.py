@@ -181,9 +181,19 @@ class Project(Node):
     """A select list over one child, or over none (`select 1`)."""
 
 
+@dataclass(frozen=True)
+class Hints:
+    """What a condition may hold: an equality (`may_equate`), or a bound (`may_bound`)."""
+
+    may_equate: bool = False
+    may_bound: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Filter(Node):
-    """A WHERE or HAVING."""
+    """A WHERE or HAVING. `hints` say what its condition may add to the joins below it, which Spark moves it into."""
+
+    hints: Hints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,9 +247,9 @@ class Join(Node):
 
     `time_in_keys` says that a column that carries a watermark is among those that must be equal. `bounded` are the
     sides, `left` and `right`, whose rows the other side's watermark lets go: a condition says how much older than the
-    other side's event time theirs may be. `has_equality` says that the condition, or a WHERE above it, has columns of
-    both sides equal. Each is None where that cannot be known. `names` are those of the relation before JOIN and of the
-    one behind it. `clock` is the function of the current time in the condition, empty for none.
+    other side's event time theirs may be. `has_equality` says that the condition has columns of both sides equal. Each
+    is None where that cannot be known. `names` are those of the relation before JOIN and of the one behind it. `hints`
+    are of the condition, and `clock` is the function of the current time in it, empty for none.
     """
 
     kind: str
@@ -247,6 +257,7 @@ class Join(Node):
     time_in_keys: bool | None
     bounded: frozenset[str] | None
     has_equality: bool | None
+    hints: Hints = Hints()
     clock: str = ""
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sqlstream.compiler.flow.checks import check_expression
-from sqlstream.compiler.flow.conditions import Sides, bounded_sides, has_equality, has_time_key
+from sqlstream.compiler.flow.conditions import Sides, bounded_sides, has_equality, has_time_key, hints_of
 from sqlstream.compiler.flow.constant_relations import constant_problems
 from sqlstream.compiler.flow.expressions import Expressions, function_name
 from sqlstream.compiler.flow.join_conditions import condition_problems
+from sqlstream.compiler.flow.join_kinds import join_kind
 from sqlstream.compiler.flow.laterals import Laterals
 from sqlstream.compiler.flow.nodes import (
     Column,
@@ -35,11 +36,7 @@ from sqlstream.compiler.flow.spark_functions import GENERATORS
 from sqlstream.compiler.flow.unstable_functions import clock_in
 from sqlstream.compiler.intervals import read_span
 from sqlstream.compiler.parse import FIRST_SAMPLE, ParsedSql, WatermarkClause
-from sqlstream.compiler.tokens import tokenize
 from sqlstream.project.types import Primitive
-
-KINDS = {"": "inner", "left": "left", "right": "right", "full": "full"}
-"""The side of a join, as sqlglot has it, and its kind."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +77,8 @@ class FromReader:
         return self._joined(found, select, views)
 
     def _joined(self, found: From, select: exp.Select, views: Mapping[str, Node]) -> From:
-        filtered = select.args.get("where") is not None
         for join in select.args.get("joins") or ():
-            found = self._join(found, join, views, filtered=filtered)
+            found = self._join(found, join, views)
         for lateral in select.args.get("laterals") or ():
             found = self._lateral(found, lateral, views)
         return found
@@ -112,7 +108,7 @@ class FromReader:
         seen = found.scope if parenthesised else replace(scope, relations=(Visible(name, rows.columns),))
         result = From(rows, seen)
         for join in node.args.get("joins") or ():
-            result = self._join(result, join, views, filtered=True)
+            result = self._join(result, join, views)
         return result
 
     def _rows(self, node: exp.Expr, scope: Scope, views: Mapping[str, Node]) -> Node:
@@ -172,12 +168,11 @@ class FromReader:
         named = marked or clause.name or parts[-1]
         return Watermark(where=where, columns=columns, children=(rows,), event_time=time, column=named)
 
-    def _join(self, left: From, join: exp.Join, views: Mapping[str, Node], *, filtered: bool) -> From:
-        """One join; a WHERE above it (`filtered`) may hold a part of its condition."""
+    def _join(self, left: From, join: exp.Join, views: Mapping[str, Node]) -> From:
         if isinstance(join.this, exp.Lateral):
             return self._lateral_join(left, join, views)
         right = self._relation(join.this, Scope(outer=left.scope.outer), views)
-        kind = _join_kind(join)
+        kind = join_kind(join, self.expressions.text)
         using = [column.name.lower() for column in join.args.get("using") or ()]
         if (join.args.get("method") or "").upper() == "NATURAL":
             using = _common(left.node.columns, right.node.columns)
@@ -186,7 +181,7 @@ class FromReader:
         if condition is not None:
             both = left.scope.with_relations(*right.scope.relations)
             check_expression(self.expressions, condition, both, Place.ON)
-            self.expressions.problems.extend(condition_problems(condition, both, self.expressions))
+            self.expressions.problems.extend(condition_problems(condition, self.expressions))
         sides = Sides(left.scope, right.scope)
         node = Join(
             where=self.expressions.text.where(join),
@@ -196,7 +191,8 @@ class FromReader:
             names=(_name(left, "left"), _name(right, "right")),
             time_in_keys=has_time_key(condition, using, sides),
             bounded=bounded_sides(condition, sides),
-            has_equality=has_equality(condition, using, sides, filtered=filtered),
+            has_equality=has_equality(condition, using, sides),
+            hints=hints_of(condition),
             clock=clock_in(condition),
         )
         return From(node, scope)
@@ -206,7 +202,7 @@ class FromReader:
         condition = join.args.get("on")
         if condition is not None:
             self.expressions.check(condition, found.scope)
-        kind = _join_kind(join)
+        kind = join_kind(join, self.expressions.text)
         is_plain = condition is None or not self._has_on(join.this)
         laterals = Laterals(self.expressions, left.scope, self.scope_of)
         node = LateralJoin(
@@ -222,7 +218,7 @@ class FromReader:
     def _has_on(self, lateral: exp.Lateral) -> bool:
         """Whether ON stands behind a lateral subquery: sqlglot adds a condition where there is none."""
         end = max(part.meta["end"] for part in lateral.walk() if "end" in part.meta)
-        behind = (token for token in tokenize(self.expressions.text.sql) if token.start > end)
+        behind = (token for token in self.expressions.text.tokens if token.start > end)
         return next((token.key == "ON" for token in behind if token.key != ")"), False)
 
     def _lateral(self, left: From, lateral: exp.Lateral, views: Mapping[str, Node]) -> From:
@@ -267,13 +263,6 @@ def _marker(sample: exp.Expr) -> int | None:
     size = sample.args.get("size")
     rows = int(size.this) if isinstance(size, exp.Literal) and str(size.this).isdigit() else 0
     return rows if rows >= FIRST_SAMPLE else None
-
-
-def _join_kind(join: exp.Join) -> str:
-    side, kind = (join.side or "").lower(), (join.kind or "").lower()
-    if kind in ("semi", "anti"):
-        return f"left {kind}"
-    return "cross" if kind == "cross" else KINDS.get(side, "inner")
 
 
 def _common(left: tuple[Column, ...] | None, right: tuple[Column, ...] | None) -> list[str]:

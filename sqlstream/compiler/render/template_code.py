@@ -11,7 +11,6 @@ from jinja2.lexer import Lexer
 _LEXER = Lexer(Environment(keep_trailing_newline=True))  # noqa: S701 - it reads tokens, and renders nothing
 _BEGINNINGS = {"variable_begin": True, "block_begin": False}
 _ENDS = ("variable_end", "block_end")
-_QUOTES = "'\""
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,9 @@ def sources_and_sinks(query: Query) -> Iterator[QueryProblem]:
     for node in query.all(Scan):
         name = query.formats.get(node.node_id or "", "")
         if node.stream and name in MICRO_BATCH_SOURCES:
-            yield _problem(query, query.node, f"a {name} source", "it is read in batches only")
+            yield _problem(query, query.node, f"a source of format {name}", "it is read in batches only")
     if query.sink in FILE_FORMATS:
-        yield _problem(query, query.node, f"a {query.sink} sink", "it is written in batches only")
+        yield _problem(query, query.node, f"a sink of format {query.sink}", "it is written in batches only")
 
 
 @rule("continuous-trigger")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from sqlstream.compiler.flow.nodes import Aggregate, Join, Node, Where, With
+from sqlstream.compiler.flow.nodes import Aggregate, Filter, Hints, Join, Node, Where, With
 from sqlstream.compiler.tokens import Tokens
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
@@ -59,6 +59,13 @@ class Query:
                 seen.add(id(node))
                 yield node
                 waiting += node.children[:1] if isinstance(node, With) else node.children
+
+    def below(self, may_add: Callable[[Hints], bool]) -> frozenset[int]:
+        """Returns the `id()` of each operator below a condition for which `may_add` holds: Spark moves conditions into
+        the joins below them.
+        """
+        above = (node for node in self.node.walk() if isinstance(node, Filter | Join) and may_add(node.hints))
+        return frozenset(id(below) for node in above for child in node.children for below in child.walk())
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,7 @@ def streaming_rules(
     known = _Known(
         {unique_id: model.name for unique_id, model in compiled.models.items()},
         {source_id(project.name, table): table.format for table in project.sources},
+        frozenset(unique_id for unique_id, analysis in analyses.items() if analysis.problems),
     )
     found: list[Finding] = []
     for unique_id, analysis in analyses.items():
@@ -90,10 +91,13 @@ def _not_followed(model: CompiledModel) -> Finding:
 
 @dataclass(frozen=True)
 class _Known:
-    """What every query is told: the names of all models and the formats of all sources, by unique id."""
+    """What every query is told: the names of all models and the formats of all sources, by unique id, and the models
+    whose own text is wrong.
+    """
 
     names: Mapping[str, str]
     formats: Mapping[str, str]
+    faulty: frozenset[str]
 
 
 def _query_problems(
@@ -101,7 +105,10 @@ def _query_problems(
 ) -> tuple[QueryProblem, ...]:
     query = _query(compiled, model, analysis, known)
     problems = tuple(problem for rule in QUERY_RULES for problem in rule(query))
-    return problems or tuple(problem for rule in STATE_RULES for problem in rule(query))
+    is_wrong = any(problem.severity is Severity.ERROR for problem in problems)
+    if is_wrong or any(node.where.model in known.faulty for node in query.node.walk()):
+        return problems
+    return (*problems, *(problem for rule in STATE_RULES for problem in rule(query)))
 
 
 def _query(compiled: CompiledProject, model: CompiledModel, analysis: Analysis, known: _Known) -> Query:

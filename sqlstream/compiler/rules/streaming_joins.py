@@ -108,8 +108,17 @@ def event_time(node: Join, side: int) -> str:
 @rule("join-without-key")
 def equalities(query: Query) -> Iterator[QueryProblem]:
     """Two streams are joined by a key: Spark finds each row's matches in its state by that."""
+    unclear = query.below(lambda hints: hints.may_equate)
     for node in query.all(Join):
-        if node.has_equality is False and all(child.streaming for child in node.children):
+        if node.kind == "cross" and all(child.streaming for child in node.children):
+            yield QueryProblem(
+                node.where,
+                "join-without-key",
+                "a CROSS JOIN of two streams is not possible",
+                "Spark joins streams by a key, and fails in the first batch of a cross join, whatever stands in WHERE",
+                "write JOIN, with a condition such as on a.id = b.id",
+            )
+        elif node.has_equality is False and id(node) not in unclear and all(child.streaming for child in node.children):
             yield QueryProblem(
                 node.where,
                 "join-without-key",

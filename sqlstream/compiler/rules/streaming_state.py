@@ -9,6 +9,7 @@ from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.compiler.rules.streaming_joins import a_join, event_time
 from sqlstream.errors import Severity
+from sqlstream.project.types import Primitive
 from sqlstream.project.wording import quoted_list
 
 SIDES = ("left", "right")
@@ -24,6 +25,8 @@ def endless_groups(query: Query) -> Iterator[QueryProblem]:
             continue
         if any(key.column.may_carry or (key.is_column and key.column.event_time) for key in node.keys):
             continue
+        if all(key.column.type == Primitive("boolean") or not key.column.origins for key in node.keys):
+            continue  # a few groups, or a constant
         keys = quoted_list([key.text for key in node.keys])
         what = "SELECT DISTINCT" if node.kind == "distinct" else "an aggregation"
         yield QueryProblem(
@@ -40,10 +43,11 @@ def endless_groups(query: Query) -> Iterator[QueryProblem]:
 @rule("unbounded-state", severity=Severity.WARNING)
 def endless_joins(query: Query) -> Iterator[QueryProblem]:
     """A join of streams keeps each row of a side until the other side's watermark shows that it can match no more."""
+    unclear = query.below(lambda hints: hints.may_bound)
     for node in query.all(Join):
         if not all(child.streaming for child in node.children) or node.time_in_keys is not False:
             continue
-        if node.bounded is None:
+        if node.bounded is None or (id(node) in unclear and node.kind in ("inner", "cross")):
             continue
         endless = [side for side, name in enumerate(SIDES) if name not in node.bounded]
         if endless:
