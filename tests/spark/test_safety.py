@@ -128,7 +128,9 @@ def test_what_is_wrong_in_java_is_said_without_its_traces(orders: ProjectFolder)
     failing = orders.command("run", "--available-now")
     ran, _ = failing.communicate(timeout=LONGEST_WAIT_SECONDS)
     orders.write(
-        {"models/poor.sql": "{{ config(sink='nowhere') }} select array_contains(array(id), array(id)) as n from {{ source('shop', 'orders') }}"}
+        {
+            "models/poor.sql": "{{ config(sink='nowhere') }} select array_contains(array(id), array(id)) as n from {{ source('shop', 'orders') }}"
+        }
     )
     refused = orders.command("run", "--available-now")
     said, _ = refused.communicate(timeout=LONGEST_WAIT_SECONDS)
