@@ -126,9 +126,9 @@ def test_nothing_starts_when_one_query_is_refused(orders: ProjectFolder) -> None
     orders.write(
         {
             "models/big.sql": BIG,
-            "models/bad.sql": "{{ config(sink='lake') }}\nselect id,\n  size(amount) as n\nfrom {{ source('shop', 'orders') }}",
-            "models/worse.sql": "{{ config(sink='nowhere') }}\nselect * from (select kind, amount from "
-            "{{ source('shop', 'orders') }}) pivot (sum(amount) for kind in ('a', 'b'))",
+            "models/bad.sql": "{{ config(sink='lake') }}\nselect id,\n  array_contains(array(id), array(id)) as n\nfrom {{ source('shop', 'orders') }}",
+            "models/worse.sql": "{{ config(sink='nowhere') }}\nfrom (from {{ source('shop', 'orders') }} map id, kind using 'cat' "
+            "as id, kind cluster by id) reduce id, kind using 'cat' as a, b",
         }
     )
 
