@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 from sqlglot.dialects.spark import Spark
@@ -10,7 +11,7 @@ from sqlstream.compiler.tokens import Kind, Token, Tokens
 
 DEEPEST_NESTING = 100
 """Brackets within brackets. sqlglot is compiled code that calls itself for each level and does not watch the stack: the
-process crashes at some ten thousand levels.
+process crashes at some thousand levels.
 """
 
 MOST_READS = 100_000
@@ -27,23 +28,50 @@ NESTED_TYPES = frozenset({"ARRAY", "MAP", "STRUCT"})
 """Types that hold others in `<` and `>`."""
 
 CLOSINGS = {"(": ")", "[": "]", "{": "}"}
+ENDS_FROM = frozenset({"SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "|>"})
 _NOTHING = Token(Kind.SYMBOL, "", 0, 0)
+
+
+@dataclass
+class _Level:
+    """One pair of brackets, which `closing` ends (None: the whole text); sqlglot reads what is in it `times` times.
+
+    It reads the joins after one without a condition twice: first as joins of that one, whose conditions come last.
+    `joins` are those that have none so far, each of which has doubled `times`.
+    """
+
+    closing: str | None
+    times: int
+    joins: int = 0
+
+    def take(self, before: Token, token: Token) -> None:
+        """Counts a join, its condition, or the end of the FROM clause."""
+        if token.key == "JOIN" and before.key != "CROSS":
+            self.joins += 1
+            self.times *= 2
+        elif token.key in ("ON", "USING") and self.joins:
+            self.joins -= 1
+            self.times //= 2
+        elif token.key in ENDS_FROM:
+            self.times //= 2**self.joins
+            self.joins = 0
 
 
 def is_bounded(tokens: Tokens) -> bool:
     """Returns whether sqlglot can read a text of these tokens within the limits above."""
-    reads, times = 0, 1
-    opened: list[tuple[str, int]] = []
+    reads = queries = 0
+    levels = [_Level(None, 1)]
     for before, token in pairwise((_NOTHING, *tokens)):
-        reads += times
-        closing = CLOSINGS.get(token.key)
-        if token.key == "<" and before.key in NESTED_TYPES:
-            closing = ">"
+        here = levels[-1]
+        here.take(before, token)
+        reads += here.times
+        queries += token.key == "FROM" and before.key == ","  # sqlglot reads a query there, and what follows as its own
+        closing = ">" if token.key == "<" and before.key in NESTED_TYPES else CLOSINGS.get(token.key)
         if closing is not None:
-            opened.append((closing, times))
-            times *= 2 if token.key == "(" and before.key in TYPE_NAMES else 1
-        elif opened and token.key == opened[-1][0]:
-            times = opened.pop()[1]
-        if reads > MOST_READS or len(opened) > DEEPEST_NESTING:
+            is_doubled = token.key == "(" and before.key in TYPE_NAMES
+            levels.append(_Level(closing, here.times * 2 if is_doubled else here.times))
+        elif token.key == here.closing:
+            levels.pop()
+        if reads > MOST_READS or len(levels) + queries > DEEPEST_NESTING + 1:
             return False
     return True

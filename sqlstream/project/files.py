@@ -58,7 +58,7 @@ class ProjectFiles:
 
     def _is_inside(self, path: Path) -> bool:
         """Whether `path` lies below the root, with all links followed; those of a folder are followed once."""
-        if path.is_symlink() or path.name == "..":
+        if os.path.islink(path) or path.name == "..":  # noqa: PTH114, Path.is_symlink raises on a name that is too long
             return is_inside(path, self.root)
         for folder in (self.root, path.parent):
             if folder not in self._real_folders:

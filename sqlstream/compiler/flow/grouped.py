@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from sqlglot import exp
 
@@ -25,7 +26,8 @@ class Keys:
     """The keys of an aggregation over `scope`.
 
     `names` are those that are names, `texts` all as they are written in lower case, and `parts` the columns in those
-    that are more than a name. `windows` are the names of time windows among them, which the select list may use.
+    that are more than a name. `largest` is the size of the largest of them, in nodes of its tree. `windows` are the
+    names of time windows among them, which the select list may use.
     """
 
     scope: Scope
@@ -34,10 +36,11 @@ class Keys:
     texts: frozenset[str] = frozenset()
     parts: frozenset[Name] = frozenset()
     windows: frozenset[str] = field(default_factory=frozenset)
+    largest: int = 0
 
     def ungrouped(self, node: exp.Expr, known: frozenset[str] = frozenset()) -> Iterator[exp.Expr]:
         """Gives each name in `node` that is neither grouped by nor aggregated; `known` are names that are neither."""
-        if self._is_made(node) or self._text(node) in self.texts:
+        if self._is_made(node) or self._is_key(node):
             return
         if function_name(node, self.expressions.text) == "window_time" and self._is_own_window(node):
             yield node
@@ -105,8 +108,11 @@ class Keys:
         place = (called or holding or [-1])[0]
         return (str(place), name, *map(str.lower, fields))
 
-    def _text(self, node: exp.Expr) -> str:
-        return canonical(node, self.expressions)
+    def _is_key(self, node: exp.Expr) -> bool:
+        inner = unwrapped(node)
+        is_larger = next(islice(inner.walk(), self.largest, None), None) is not None
+        # the text of each part of a long chain would take quadratic time
+        return not is_larger and canonical(inner, self.expressions) in self.texts
 
 
 def keys_of(items: list[exp.Expr], windows: frozenset[str], scope: Scope, expressions: Expressions) -> Keys:
@@ -122,11 +128,17 @@ def keys_of(items: list[exp.Expr], windows: frozenset[str], scope: Scope, expres
         used = (empty.meaning(parts_of(part)) for part in item.walk() if parts_of(part))
         parts |= {found[:2] for found in used if found is not None}
     texts = frozenset(canonical(item, expressions) for item in items)
-    return Keys(scope, expressions, frozenset(names), texts, frozenset(parts), windows)
+    largest = max((sum(1 for _ in unwrapped(item).walk()) for item in items), default=0)
+    return Keys(scope, expressions, frozenset(names), texts, frozenset(parts), windows, largest)
 
 
 def canonical(node: exp.Expr, expressions: Expressions) -> str:
     """Returns the text of an expression without regard to letter case, blanks and outer parentheses."""
+    return expressions.text.written(unwrapped(node)).lower()
+
+
+def unwrapped(node: exp.Expr) -> exp.Expr:
+    """Returns an expression without its outer parentheses."""
     while isinstance(node, exp.Paren):
         node = node.this
-    return expressions.text.written(node).lower()
+    return node

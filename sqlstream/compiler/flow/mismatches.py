@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from sqlglot import exp
 
@@ -107,9 +107,8 @@ class Mismatches:
             yield from list(self._pair(node, node.this, node.args[bound]))[:1]
 
     def _in(self, node: exp.In) -> Iterator[SqlProblem]:
-        for value in node.expressions:
-            if not isinstance(value, exp.Query):
-                yield from self._pair(node, node.this, value)
+        values = (value for value in node.expressions if not isinstance(value, exp.Query))
+        yield from islice((problem for value in values for problem in self._pair(node, node.this, value)), 1)
 
     def _arithmetic(self, node: exp.Binary) -> Iterator[SqlProblem]:
         operator = ARITHMETIC[type(node)]

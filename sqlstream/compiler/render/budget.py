@@ -24,6 +24,7 @@ CONTAINERS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 class Limits:
     """The most that one template may do. A step is about a microsecond of work, so all of them take about a second.
 
+    `tokens` counts the words and signs of the template itself, its text aside, which Jinja makes Python code of;
     `value_size` counts the items of a collection and of those in it, and the characters of text; `int_bits` is the size
     of a whole number.
     """
@@ -32,6 +33,7 @@ class Limits:
     output_characters: int = 10_000_000
     value_size: int = 1_000_000
     int_bits: int = 10_000
+    tokens: int = 50_000
 
 
 class Budget:

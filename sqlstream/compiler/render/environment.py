@@ -93,7 +93,7 @@ class TemplateEnvironment(SandboxedEnvironment):
         filename: str | None = None,
         state: str | None = None,  # noqa: ARG002 - Jinja's signature
     ) -> TokenStream:
-        tokens = OffsetTokens(self.lexer, source, name)
+        tokens = OffsetTokens(self.lexer, source, name, self.limits.tokens)
 
         def watched() -> Iterable[tuple[int, str, str]]:
             for token in tokens:

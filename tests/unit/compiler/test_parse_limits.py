@@ -25,6 +25,7 @@ NESTS = {
     "negations": ("not ", "a", ""),
     "windows": ("sum(", "1", ") over ()"),
     "subquery in an expression": ("exists (select 1 from t where ", "1", ")"),
+    "joins": ("", "exists (select 1 from t) ", " join t"),
 }
 
 ORDINARY = (
@@ -33,6 +34,10 @@ ORDINARY = (
     "select cast(a as " + "struct<x: array<" * 20 + "int" + ">>" * 20 + ")",
     "select a from t where a in (" + "1, " * 40_000 + "1)",
     "select a < b, c > d, array<int>" * 3,
+    "select 1 from t" + " join u on t.a = u.a" * 500,
+    "select 1 from t" + " cross join u" * 500,
+    "select 1 from t" + " join u" * 10,
+    "select 1 from t" + " union all select 1 from t join u" * 500,
 )
 
 
@@ -60,12 +65,18 @@ def test_what_doubles_is_counted() -> None:
     assert not is_bounded(tokenize("select " + "struct(" * levels + "1" + ")" * levels))
 
 
+def test_joins_without_a_condition_are_counted() -> None:
+    """What follows a join without a condition is read as joined to that one first: twice the work for each join."""
+    assert not is_bounded(tokenize("select 1 from t" + " join u" * 20))
+    assert not is_bounded(tokenize("select 1 from (select 1 from t" + " left join (u) v" * 20 + ")"))
+
+
 def test_brackets_that_do_not_match_count_as_open() -> None:
     """No order of brackets hides how deep they are."""
     assert not is_bounded(tokenize("select " + "( ] > } " * (DEEPEST_NESTING + 1)))
 
 
-@pytest.mark.parametrize("opening", ["(select * from ", "(", "(t join "])
+@pytest.mark.parametrize("opening", ["(select * from ", "(", "(t join ", "a, from "])
 def test_no_nesting_crashes_the_process(opening: str) -> None:
     """Compiled code overruns the stack without a word; a text of a hundred thousand levels is not given to it."""
     script = f"from sqlstream.compiler.parse import parse_sql; parse_sql('select * from ' + {opening!r} * 100_000)"

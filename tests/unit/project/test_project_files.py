@@ -112,3 +112,13 @@ def test_folder_in_no_project_is_a_finding(tmp_path: Path) -> None:
     with pytest.raises(FindingsError) as caught:
         find_project_root(tmp_path)
     assert [finding.code for finding in caught.value.findings] == ["project-not-found"]
+
+
+@pytest.mark.parametrize("path", ["a" * 300, "a/" * 3000, "a\x00b", "a.ddl/b"])
+def test_a_path_that_no_file_can_have_is_a_finding(files: ProjectFiles, path: str) -> None:
+    """What the operating system refuses as a name is found where the project has it."""
+    with pytest.raises(FindingsError) as caught:
+        files.read_text(path, Location("sources.yml", 7, 5))
+    (finding,) = caught.value.findings
+    assert finding.code in ("file-unreadable", "file-not-found")
+    assert finding.location == Location("sources.yml", 7, 5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from sqlstream.app.compile import compile_models
 from sqlstream.app.lineage import trace
 from sqlstream.app.request import ProjectRequest
+from sqlstream.errors import FindingsError
 
 PROJECT = "name: p\nversion: 1.0.0\ndefault_target: a\ntargets:\n  a: {master: 'local[*]', storage: .s}\n"
 SOURCES = """\
@@ -61,3 +64,22 @@ def test_a_long_chain_of_models_is_followed(tmp_path: Path) -> None:
     assert len(compile_models(request).models) == 1001
     (value, _) = trace(request, "last").columns
     assert value.origins == {("source.p.s.t", "value")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select " + "f(" * 20_000,
+        "select a" + ", from a" * 10_000,
+        "select " + "substring(a), " * 5_000 + "1",
+        f"select sum(value){' + 1' * 10_000} from {SOURCE} group by value + 1",
+        f"select 1 from {SOURCE} where timestamp in ({'array(1), ' * 10_000} array(1))",
+    ],
+)
+def test_a_long_text_takes_little_time(text: str, tmp_path: Path) -> None:
+    """Work grows with the length of a text, and not with its square: within the five seconds that any text may take."""
+    request = project(tmp_path, m=text)
+    started = time.process_time()
+    with suppress(FindingsError):
+        compile_models(request)
+    assert time.process_time() - started < 5

@@ -71,6 +71,8 @@ def test_attack(name: str, all_outcomes: dict[str, Outcome]) -> None:
         ("\n{% for i in range(10 ** 6) %}\n {% for j in range(10) %}{% endfor %}{% endfor %}", "jinja-limit 3:14"),
         ("{% for i in range(10 ** 5) %}\n  {{ 'a' * 1000 }}{% endfor %}", "jinja-limit 2:6"),
         ("\n{% macro m() %}\n{{ m() }}{% endmacro %}{{ m() }}", "jinja-limit 3:4"),
+        ("\n{{ [" + "a," * 60_000 + "] }}", "jinja-limit 2:50003"),
+        ("{{ 1 }}\n" * 20_000, "jinja-limit 16667:6"),
     ],
 )
 def test_a_limit_is_found_at_the_innermost_line(text: str, place: str) -> None:
