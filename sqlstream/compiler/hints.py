@@ -70,11 +70,14 @@ class Hint:
 
 def read_hints(tokens: Tokens) -> tuple[Hint, ...]:
     """Returns all hint comments in order; several may follow one SELECT."""
-    return tuple(
-        Hint(token, tuple(_items(token.inside)), _select_before(tokens, index))
-        for index, token in enumerate(tokens)
-        if token.kind is Kind.HINT
-    )
+    hints = []
+    select: int | None = None
+    for index, token in enumerate(tokens):
+        if token.kind is Kind.HINT:
+            hints.append(Hint(token, tuple(_items(token.inside)), select))
+        else:
+            select = index if is_select(tokens, index) else None
+    return tuple(hints)
 
 
 def unknown_hint(item: HintItem) -> SqlProblem | None:
@@ -121,12 +124,6 @@ def ignored_hints(sql: str, tokens: Tokens) -> Iterator[SqlProblem]:
 
 def _is_near_watermark(name: str) -> bool:
     return SequenceMatcher(None, name, WATERMARK).ratio() >= _NEAR_WATERMARK
-
-
-def _select_before(tokens: Tokens, index: int) -> int | None:
-    while at(tokens, index).kind is Kind.HINT:
-        index -= 1
-    return index if is_select(tokens, index) else None
 
 
 def _items(inside: Tokens) -> Iterator[HintItem]:

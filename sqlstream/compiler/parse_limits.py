@@ -17,6 +17,9 @@ process crashes at some thousand levels.
 MOST_READS = 100_000
 """Tokens that sqlglot may look at, some of them many times; it takes about five microseconds for each."""
 
+MOST_VIEWS = 300
+"""LATERAL VIEW, PIVOT and UNPIVOT in one text: each is followed through the columns of all before it."""
+
 TYPE_NAMES = frozenset(
     word for word, kind in Spark.tokenizer_class.KEYWORDS.items() if kind in Spark.parser_class.TYPE_TOKENS
 )
@@ -27,7 +30,23 @@ TYPE_NAMES = frozenset(
 NESTED_TYPES = frozenset({"ARRAY", "MAP", "STRUCT"})
 """Types that hold others in `<` and `>`."""
 
-CLOSINGS = {"(": ")", "[": "]", "{": "}"}
+QUERIES = frozenset({"FROM", "SELECT"})
+VIEWS = frozenset({"VIEW", "PIVOT", "UNPIVOT"})
+CLOSINGS = {"(": ")", "[": "]", "{": "}", "CASE": "END"}
+JOINS = frozenset({"JOIN", "STRAIGHT_JOIN"})
+PREFIXES = frozenset({"!", "~", "@", "NOT", "ANY", "ARRAY", "DESC", "DESCRIBE", "FROM", "INTERVAL"})
+"""What sqlglot reads an operand or a query after, calling itself: nesting without brackets."""
+
+OPERATORS = frozenset(
+    {"*", "/", "%", "=", "==", "!=", "<>", "<", ">", "<=", ">=", "<=>", "||", "|", "&", "^", "::", "->"}
+)
+_SIGNED = PREFIXES | OPERATORS | {"-", "+"}
+PREFIXES_AFTER = {"-": _SIGNED, "+": _SIGNED, "RENAME": {"*"}, "REPLACE": {"*"}}
+"""What nests like a prefix, and after what: `-` is a sign there, and `* REPLACE` is a clause."""
+
+NEXT_OPERAND = frozenset({",", "AND", "OR", "WHEN", "THEN", "ELSE", "BY"})
+"""What an operand of a prefix never goes beyond, as it never does beyond the clauses that end FROM."""
+
 ENDS_FROM = frozenset({"SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "|>"})
 _NOTHING = Token(Kind.SYMBOL, "", 0, 0)
 
@@ -37,16 +56,23 @@ class _Level:
     """One pair of brackets, which `closing` ends (None: the whole text); sqlglot reads what is in it `times` times.
 
     It reads the joins after one without a condition twice: first as joins of that one, whose conditions come last.
-    `joins` are those that have none so far, each of which has doubled `times`.
+    `joins` are those that have none so far, each of which has doubled `times`. `depth` is how deep its brackets are;
+    `prefixes` are those of the operand that is being read.
     """
 
     closing: str | None
     times: int
+    depth: int = 0
     joins: int = 0
+    prefixes: int = 0
 
     def take(self, before: Token, token: Token) -> None:
-        """Counts a join, its condition, or the end of the FROM clause."""
-        if token.key == "JOIN" and before.key != "CROSS":
+        """Counts a prefix, a join, its condition, or the end of an operand or of the FROM clause."""
+        if token.key in NEXT_OPERAND or token.key in ENDS_FROM:
+            self.prefixes = 0
+        elif token.key in PREFIXES or before.key in PREFIXES_AFTER.get(token.key, ()):
+            self.prefixes += 1
+        if token.key in JOINS and before.key != "CROSS":
             self.joins += 1
             self.times *= 2
         elif token.key in ("ON", "USING") and self.joins:
@@ -59,19 +85,20 @@ class _Level:
 
 def is_bounded(tokens: Tokens) -> bool:
     """Returns whether sqlglot can read a text of these tokens within the limits above."""
-    reads = queries = 0
+    reads = queries = views = 0
     levels = [_Level(None, 1)]
     for before, token in pairwise((_NOTHING, *tokens)):
         here = levels[-1]
         here.take(before, token)
         reads += here.times
-        queries += token.key == "FROM" and before.key == ","  # sqlglot reads a query there, and what follows as its own
+        queries += token.key in QUERIES and before.key in (",", "FROM")  # sqlglot reads all that follows as its own
+        views += token.key in VIEWS
         closing = ">" if token.key == "<" and before.key in NESTED_TYPES else CLOSINGS.get(token.key)
         if closing is not None:
             is_doubled = token.key == "(" and before.key in TYPE_NAMES
-            levels.append(_Level(closing, here.times * 2 if is_doubled else here.times))
+            levels.append(_Level(closing, here.times * 2 if is_doubled else here.times, here.depth + here.prefixes + 1))
         elif token.key == here.closing:
             levels.pop()
-        if reads > MOST_READS or len(levels) + queries > DEEPEST_NESTING + 1:
+        if reads > MOST_READS or views > MOST_VIEWS or here.depth + here.prefixes + queries > DEEPEST_NESTING:
             return False
     return True

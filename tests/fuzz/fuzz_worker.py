@@ -22,6 +22,7 @@ from pathlib import Path
 
 from fuzz_cases import make_case
 from fuzz_check import Outcome, check_project
+from peak_memory import peak_megabytes
 
 SECONDS = 5.0
 """Processor time that one project may take."""
@@ -81,7 +82,7 @@ def check_seed(seed: int) -> Done:
         except BaseException as error:
             outcome = Outcome("broke", frozenset(), (_where(error),))
         seconds = time.process_time() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_megabytes()
     faults = outcome.faults if peak <= MEGABYTES else (*outcome.faults, f"a peak of {peak:.0f} MB")
     return Done(seed, case.kind, str(case), outcome.result, tuple(sorted(outcome.codes)), faults, seconds, peak)
 

@@ -20,10 +20,11 @@ BEFORE_OPERAND = frozenset({"WHERE", "AND", "OR", "WHEN", "THEN", "ELSE", "BETWE
 
 def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     """Gives a problem for each form in `tree` that Spark's grammar does not have, or that needs values from outside."""
+    parameters = {str(node.this or "") for node in tree.find_all(exp.Placeholder)}
+    if parameters:
+        yield from _parameters(parameters, text)
     for node in tree.walk():
-        if isinstance(node, exp.Placeholder):
-            yield from _parameter(node, text)
-        elif isinstance(node, exp.AtTimeZone) and "start" not in node.meta:  # from_utc_timestamp() has a place
+        if isinstance(node, exp.AtTimeZone) and "start" not in node.meta:  # from_utc_timestamp() has a place
             yield _problem(
                 node,
                 text,
@@ -60,19 +61,25 @@ def _order_of_clauses(select: exp.Select, text: Text) -> Iterator[SqlProblem]:
         before = clause
 
 
-def _parameter(node: exp.Placeholder, text: Text) -> Iterator[SqlProblem]:
-    """The problem of `?` and `:name`; what stands behind an operand, as in `body:name`, is a path into it."""
+def _parameters(names: set[str], text: Text) -> Iterator[SqlProblem]:
+    """The problem of each `?` (the empty name) and `:name`; behind an operand, as in `body:name`, it is a path."""
     for index, token in enumerate(text.tokens):
-        before, following = at(text.tokens, index - 1), at(text.tokens, index + 1)
-        named = token.key == ":" and following.name == node.this and _ends_no_operand(before)
-        if named if node.this else token.key == "?":
-            yield SqlProblem(
-                token.start,
-                "sql-syntax",
-                f"{quoted(f':{node.this}' if node.this else '?')} is a parameter, and nobody gives it a value",
-                "Spark fills parameters in when a program runs SQL, and not in a model",
-                "write {{ var('name') }}, and set it in project.yml",
-            )
+        if token.key == "?" and "" in names:
+            yield _parameter(token, "?")
+        elif token.key == ":" and _ends_no_operand(at(text.tokens, index - 1)):
+            name = at(text.tokens, index + 1).name
+            if name in names:
+                yield _parameter(token, f":{name}")
+
+
+def _parameter(token: Token, written: str) -> SqlProblem:
+    return SqlProblem(
+        token.start,
+        "sql-syntax",
+        f"{quoted(written)} is a parameter, and nobody gives it a value",
+        "Spark fills parameters in when a program runs SQL, and not in a model",
+        "write {{ var('name') }}, and set it in project.yml",
+    )
 
 
 def _ends_no_operand(token: Token) -> bool:

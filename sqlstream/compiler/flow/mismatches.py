@@ -89,6 +89,8 @@ class Mismatches:
 
     def _pair(self, node: exp.Expr, left: object, right: object) -> Iterator[SqlProblem]:
         one, other = self._type(left), self._type(right)
+        if self._is_mismatch(left) or self._is_mismatch(right):
+            return  # which is reported, and what it gives is nothing to compare
         if not can_be_compared(one, other) and one is not None and other is not None:
             why = "Spark has no order or equality for the two"
             fix = "compare a part of it, or cast one side to the type of the other"
@@ -97,6 +99,11 @@ class Mismatches:
                 why = "the entries of a map have no order, so Spark does not say when two maps are equal"
                 fix = f"compare values, as in {name}['key'], or array_sort(map_entries({name}))"
             yield self._problem(node, f"{quoted(self._written(node))} compares {one} with {other}", why, fix)
+
+    def _is_mismatch(self, node: object) -> bool:
+        """Whether this is a comparison of two types that do not fit."""
+        side = node.unnest() if isinstance(node, exp.Expr) else node
+        return isinstance(side, COMPARISONS) and not can_be_compared(self._type(side.this), self._type(side.expression))
 
     def _comparison(self, node: exp.Binary) -> Iterator[SqlProblem]:
         if not isinstance(node.expression, exp.Any | exp.All | exp.Query):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from fuzz_cases import KINDS, make_case
 from fuzz_check import check_project, finding_faults
 from fuzz_watch import fuzz, watch
+from peak_memory import peak_megabytes
 from run_fuzz import figures
 
 from sqlstream.errors import Finding
@@ -68,3 +70,13 @@ def test_every_fault_of_a_finding_is_seen(tmp_path: Path) -> None:
     assert finding_faults(sound, tmp_path) == []
     assert len(finding_faults(wrong, tmp_path)) == 5
     assert check_project(tmp_path).codes == {"project-not-found"}
+
+
+def test_the_peak_is_that_of_the_process_alone() -> None:
+    """A process that a large one starts does not count what that one had."""
+    script = "import sys; sys.path[:] = {!r}; from peak_memory import peak_megabytes; print(peak_megabytes())"
+    large = bytearray(200 << 20)
+    done = subprocess.run(
+        [sys.executable, "-c", script.format(sys.path)], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert peak_megabytes() > len(large) >> 20 > float(done.stdout)

@@ -26,6 +26,15 @@ NESTS = {
     "windows": ("sum(", "1", ") over ()"),
     "subquery in an expression": ("exists (select 1 from t where ", "1", ")"),
     "joins": ("", "exists (select 1 from t) ", " join t"),
+    "exclamation marks": ("! ", "a", ""),
+    "negations within comparisons": ("a = ! ", "a", ""),
+    "signs": ("- ", "a", ""),
+    "signs after operators": ("2 * - ", "a", ""),
+    "intervals": ("interval ", "1", " day"),
+    "quantifiers": ("any ", "1", ""),
+    "cases without an end": ("case ", "1", ""),
+    "other dialects' joins": ("", "exists (select 1 from t) ", " straight_join t"),
+    "other dialects' stars": ("* replace ", "1", ""),
 }
 
 ORDINARY = (
@@ -39,6 +48,24 @@ ORDINARY = (
     "select 1 from t" + " join u" * 10,
     "select 1 from t" + " union all select 1 from t join u" * 500,
 )
+
+
+DEEP = (
+    "select " + "- " * 60 + "a - b" * 500,
+    "select a from t where" + " not a and" * 500 + " not b",
+    "select case when not a then -b" + " when not a then -b" * 500 + " end",
+    "select " + "-a, " * 500 + "+a from t order by a desc" + ", b desc" * 500,
+    "select a from t" + " union all select a from t" * 500,
+    "select " + "a + b - c + " * 500 + "d * -e from t",
+    "select array(" + "array(1), " * 500 + "array())",
+    "select a from t where d > now() - interval 1 day" + " or d > now() - interval 1 day" * 500,
+)
+
+
+@pytest.mark.parametrize("sql", DEEP, ids=range(len(DEEP)))
+def test_prefixes_one_beside_another_are_read(sql: str) -> None:
+    """Only those that stand within each other's operands count."""
+    assert is_bounded(tokenize(sql))
 
 
 @pytest.mark.parametrize("sql", ORDINARY, ids=range(len(ORDINARY)))
@@ -76,7 +103,7 @@ def test_brackets_that_do_not_match_count_as_open() -> None:
     assert not is_bounded(tokenize("select " + "( ] > } " * (DEEPEST_NESTING + 1)))
 
 
-@pytest.mark.parametrize("opening", ["(select * from ", "(", "(t join ", "a, from "])
+@pytest.mark.parametrize("opening", ["(select * from ", "(", "(t join ", "a, from ", "from ", "from select ", "describe "])
 def test_no_nesting_crashes_the_process(opening: str) -> None:
     """Compiled code overruns the stack without a word; a text of a hundred thousand levels is not given to it."""
     script = f"from sqlstream.compiler.parse import parse_sql; parse_sql('select * from ' + {opening!r} * 100_000)"

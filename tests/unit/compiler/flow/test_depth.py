@@ -74,6 +74,11 @@ def test_a_long_chain_of_models_is_followed(tmp_path: Path) -> None:
         "select " + "substring(a), " * 5_000 + "1",
         f"select sum(value){' + 1' * 10_000} from {SOURCE} group by value + 1",
         f"select 1 from {SOURCE} where timestamp in ({'array(1), ' * 10_000} array(1))",
+        "select 1" + " = 1" * 3_000,
+        "select a" + " ?" * 3_000,
+        "select " + "/*+ broadcast(a) */ " * 5_000 + "1",
+        f"select 1 from {SOURCE}" + " lateral view explode(a) t as b" * 3_000,
+        f"select 1 from {SOURCE}" + " pivot (max(value) for value in (1))" * 3_000,
     ],
 )
 def test_a_long_text_takes_little_time(text: str, tmp_path: Path) -> None:

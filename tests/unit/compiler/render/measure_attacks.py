@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+from peak_memory import peak_megabytes
 from rendering import model, renderer
 
 from sqlstream.errors import FindingsError
@@ -35,8 +36,7 @@ def measure(names: list[str]) -> None:
             (finding,) = error.findings
             code, line = finding.code, finding.location.line if finding.location else 0
         seconds = time.process_time() - started
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps([name, code, line, seconds, peak]), flush=True)
+        print(json.dumps([name, code, line, seconds, peak_megabytes()]), flush=True)
 
 
 if __name__ == "__main__":
