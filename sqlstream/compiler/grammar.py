@@ -20,6 +20,7 @@ from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.wording import quoted
 
 CLOSING = {"(": ")", "[": "]"}
+BRACKETS = frozenset("()[]")
 BEGINNINGS = ("FROM", "MAP", "REDUCE", "SELECT", "TABLE", "VALUES", "WITH")
 """The words that a query begins with, beside `(` and hints."""
 
@@ -47,9 +48,11 @@ def _parentheses(tokens: Tokens) -> Iterator[SqlProblem]:
     """The first bracket that is not closed, or closes nothing."""
     opened: list[Token] = []
     for token in tokens:
+        if token.key not in BRACKETS:
+            continue
         if token.key in CLOSING:
             opened.append(token)
-        elif token.key in CLOSING.values() and (not opened or CLOSING[opened.pop().key] != token.key):
+        elif not opened or CLOSING[opened.pop().key] != token.key:
             yield _problem(
                 token, f"{quoted(token.key)} closes nothing", "no bracket of its kind is open here", "delete it"
             )
@@ -67,10 +70,12 @@ def _commas(tokens: Tokens) -> Iterator[SqlProblem]:
     """A comma with nothing behind it, or before a FROM that is its SELECT's only one, and so no column of that name."""
     froms = _only_froms(tokens)
     for index, token in enumerate(tokens):
+        if token.key != ",":
+            continue
         following = at(tokens, index + 1)
-        if token.key == "," and (following.key in (")", "]", ",", ";", "") and following.kind is Kind.SYMBOL):
+        if following.key in (")", "]", ",", ";", "") and following.kind is Kind.SYMBOL:
             yield _problem(token, "nothing follows this comma", "Spark takes no comma after the last item", "delete it")
-        elif token.key == "," and index + 1 in froms and _ends_select_list(tokens, froms[index + 1], index):
+        elif index + 1 in froms and _ends_select_list(tokens, froms[index + 1], index):
             yield _problem(token, "nothing stands between this comma and FROM", "it ends the select list", "delete it")
 
 
@@ -84,6 +89,8 @@ def _only_froms(tokens: Tokens) -> dict[int, int]:
     found: dict[int, int] = {}
     levels: list[tuple[int, list[int]]] = [(0, [])]
     for index, token in enumerate(tokens):
+        if token.key not in BRACKETS and token.key != "FROM":
+            continue
         if token.key in CLOSING:
             levels.append((index + 1, []))
         elif token.key in CLOSING.values() and len(levels) > 1:
@@ -125,6 +132,8 @@ def _names(tokens: Tokens) -> Iterator[SqlProblem]:
 def _clauses(tokens: Tokens) -> Iterator[SqlProblem]:
     """What goes with a relation in another form than Spark's."""
     for index, token in enumerate(tokens):
+        if token.key not in ("DELAY", "GROUP"):
+            continue
         follows = [at(tokens, index + step) for step in (1, 2)]
         if token.key == "DELAY" and follows[0].key == "OF" and follows[1].kind in (Kind.STRING, Kind.NUMBER):
             yield _problem(

@@ -51,6 +51,12 @@ ENDS_FROM = frozenset({"SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "
 _NOTHING = Token(Kind.SYMBOL, "", 0, 0)
 
 
+_COUNTED = frozenset().union(
+    *(CLOSINGS, CLOSINGS.values(), "<>", VIEWS, QUERIES, JOINS, PREFIXES, PREFIXES_AFTER, NEXT_OPERAND, ENDS_FROM),
+    ("ON", "USING"),
+)
+
+
 @dataclass
 class _Level:
     """One pair of brackets, which `closing` ends (None: the whole text); sqlglot reads what is in it `times` times.
@@ -67,7 +73,7 @@ class _Level:
     prefixes: int = 0
 
     def take(self, before: Token, token: Token) -> None:
-        """Counts a prefix, a join, its condition, or the end of an operand or of the FROM clause."""
+        """Counts a prefix, a join, its condition, or the end of an operand or of the FROM clause; one of `_COUNTED`."""
         if token.key in NEXT_OPERAND or token.key in ENDS_FROM:
             self.prefixes = 0
         elif token.key in PREFIXES or before.key in PREFIXES_AFTER.get(token.key, ()):
@@ -89,8 +95,10 @@ def is_bounded(tokens: Tokens) -> bool:
     levels = [_Level(None, 1)]
     for before, token in pairwise((_NOTHING, *tokens)):
         here = levels[-1]
-        here.take(before, token)
         reads += here.times
+        if token.key not in _COUNTED and reads <= MOST_READS:
+            continue
+        here.take(before, token)
         queries += token.key in QUERIES and before.key in (",", "FROM")  # sqlglot reads all that follows as its own
         views += token.key in VIEWS
         closing = ">" if token.key == "<" and before.key in NESTED_TYPES else CLOSINGS.get(token.key)

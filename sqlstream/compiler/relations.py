@@ -6,7 +6,8 @@ sqlglot cannot parse is read all the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlstream.compiler.clauses import (
     after_parentheses,
@@ -65,8 +66,7 @@ class Relation:
         return self.alias or self.name
 
 
-@dataclass(frozen=True)
-class _Scope:
+class _Scope(NamedTuple):
     """What surrounds a piece of the query: the CTE names in sight in lower case, the SELECT, the depth."""
 
     ctes: frozenset[str] = frozenset()
@@ -92,7 +92,7 @@ class _Finder:
 
     def query(self, start: int, end: int, scope: _Scope) -> None:
         """Walks a query, which may be several SELECTs under set operators, or a pipeline."""
-        index, scope = self.common_table_expressions(start, end, replace(scope, select=None, is_nested=False))
+        index, scope = self.common_table_expressions(start, end, _Scope(scope.ctes, depth=scope.depth))
         term = index
         while index < end:
             key = self.tokens[index].key
@@ -100,9 +100,9 @@ class _Finder:
                 index += 1
             elif key == "|>" or is_set_operator(self.tokens, index):
                 index = term = self.skip_quantifier(index + 1)
-                scope = replace(scope, select=None)
+                scope = scope._replace(select=None)
             elif is_select(self.tokens, index):
-                scope = replace(scope, select=index)
+                scope = _Scope(scope.ctes, index, scope.is_nested, scope.depth)
                 index += 1
             else:
                 index = self.query_part(index, term, end, scope)
@@ -131,7 +131,7 @@ class _Finder:
         index += is_recursive
         while index < end and self.is_name(index):
             name = self.tokens[index].name.lower()
-            known = replace(scope, ctes=scope.ctes | {name})
+            known = scope._replace(ctes=scope.ctes | {name})
             index = self.definition(index + 1, end)
             index = self.parentheses(index, known if is_recursive else scope, is_query=True)
             scope = known
@@ -155,7 +155,7 @@ class _Finder:
     def parentheses(self, opening: int, scope: _Scope, *, is_query: bool = False) -> int:
         """Walks from the `(` at `opening`, and returns the index after its `)`."""
         after = self.after.get(opening, opening + 1)
-        inner = replace(scope, depth=scope.depth + 1)
+        inner = _Scope(scope.ctes, scope.select, scope.is_nested, scope.depth + 1)
         if inner.depth > _DEEPEST:
             return after
         if is_query or self.starts_query(opening + 1):
@@ -180,7 +180,7 @@ class _Finder:
             if key == "|>" or is_set_operator(self.tokens, index):
                 break
             if is_select(self.tokens, index):
-                return replace(scope, select=index)
+                return _Scope(scope.ctes, index, scope.is_nested, scope.depth)
             index = self.after.get(index, index + 1)
         return scope
 
@@ -233,7 +233,7 @@ class _Finder:
         if not is_named:
             self.found.pop()
         if scope.depth < _DEEPEST:
-            inner = replace(scope, depth=scope.depth + 1, is_nested=scope.is_nested or is_named)
+            inner = scope._replace(depth=scope.depth + 1, is_nested=scope.is_nested or is_named)
             self.from_clause(index + 1, after - 1, inner)
         return end
 
@@ -249,7 +249,7 @@ class _Finder:
     def table(self, index: int, scope: _Scope) -> int:
         """Walks the name of `TABLE name`, a query of its own, to which no clause can be added."""
         last = self.last_part(index)
-        self.add(index, last, last + 1, replace(scope, select=None), takes_clauses=False)
+        self.add(index, last, last + 1, scope._replace(select=None), takes_clauses=False)
         return last + 1
 
     def add(self, first: int, last: int | None, after: int, scope: _Scope, *, takes_clauses: bool = True) -> int:

@@ -66,9 +66,12 @@ class SqlTokenError(ValueError):
 
 Tokens = tuple[Token, ...]
 
+_BLANKS = " \t\n\f\r\v\u00a0\u1680\u2028\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""What separates tokens: `WS` of the grammar."""
+
 _RULES = re.compile(
-    r"""
-    [ \t\n\f\r\v\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]*+
+    rf"""
+    [{_BLANKS}]*+
     (?:
       (?P<word>(?!r['"])(?:[^\W\d_]+://[\w/\-.?=&\#%]+|[^\W\d]\w*))
     | (?P<line_comment>--(?:\\\n|[^\r\n])*)
@@ -119,18 +122,20 @@ def tokenize(sql: str) -> Tokens:
     done: list[Token] = []
     outer: list[Token] = []
     hint: int | None = None
-    for group, start, piece in _pieces(sql):
-        if group in _COMMENTS:
-            continue
-        token = _token(group, piece, start)
-        if token.text == "/*+" and hint is None:
-            hint, outer, done = token.start, done, []
-        elif token.text == "*/" and hint is not None:
-            text = sql[hint : token.end]
-            outer.append(Token(Kind.HINT, text, hint, token.end, inside=tuple(done)))
+    for group, start, text in _pieces(sql):
+        kind = _KINDS.get(group, Kind.SYMBOL)
+        if group == "word":  # what most pieces are
+            done.append(Token(kind, text, start, start + len(text), text.upper()))
+        elif group == "opening":
+            raise SqlTokenError(start, f"a {_OPENINGS[text]} starts here and never ends")
+        elif text == "/*+" and hint is None:
+            hint, outer, done = start, done, []
+        elif text == "*/" and hint is not None:
+            end = start + len(text)
+            outer.append(Token(Kind.HINT, sql[hint:end], hint, end, inside=tuple(done)))
             hint, done = None, outer
-        else:
-            done.append(token)
+        elif group not in _COMMENTS:
+            done.append(Token(kind, text, start, start + len(text), text.upper() if kind in _KEYED else ""))
     if hint is not None:
         raise SqlTokenError(hint, "a hint starts here and never ends")
     return tuple(done)
@@ -143,24 +148,18 @@ def find_comments(sql: str) -> Iterator[tuple[int, str]]:
 
 def _pieces(sql: str) -> Iterator[tuple[str, int, str]]:
     """Gives all pieces of the text in order, comments too, as their group of `_RULES`, offset and text."""
-    match = _RULES.match(sql)
-    while match:
-        group = match.lastgroup or "symbol"
-        start, end = match.span(group)
-        if group == "comment":
-            end = _comment_end(sql, start)
-        elif group == "dollars":
-            end = _dollar_string_end(sql, start, end)
-        yield group, start, sql[start:end]
-        match = _RULES.match(sql, end)
-
-
-def _token(group: str, text: str, start: int) -> Token:
-    if group == "opening":
-        raise SqlTokenError(start, f"a {_OPENINGS[text]} starts here and never ends")
-    kind = _KINDS.get(group, Kind.SYMBOL)
-    key = text.upper() if kind in _KEYED else ""
-    return Token(kind, text, start, start + len(text), key)
+    begin: int | None = 0
+    end_of_text = len(sql.rstrip(_BLANKS))
+    while begin is not None:
+        pieces, begin = _RULES.finditer(sql, begin, end_of_text), None
+        for match in pieces:
+            group = match.lastgroup or "symbol"
+            if group == "comment" or group == "dollars":
+                start, end = match.span(group)
+                begin = _comment_end(sql, start) if group == "comment" else _dollar_string_end(sql, start, end)
+                yield group, start, sql[start:begin]
+                break
+            yield group, match.start(group), match[group]
 
 
 def _comment_end(sql: str, start: int) -> int:

@@ -147,7 +147,7 @@ class _Forest:
         model, key = self._models[unique_id], self.keys[unique_id]
         read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in self.keys}
         from sqlstream.compiler.flow.build import Builder  # sqlglot is loaded only where there is something to parse
-        from sqlstream.compiler.flow.expressions import Text
+        from sqlstream.compiler.flow.text import Text
         from sqlstream.compiler.parse import ParsedSql, parse_text
 
         text = Text(model.unique_id, model.sql)

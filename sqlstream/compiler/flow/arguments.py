@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from sqlstream.compiler.clauses import at
-from sqlstream.compiler.flow.expressions import Expressions, Text, names_in, walk_expression
+from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.scope import Scope
 from sqlstream.compiler.flow.spark_argument_types import FIRST_ARGUMENTS
 from sqlstream.compiler.flow.spark_arities import COUNTS, LEAST, PAIRS
+from sqlstream.compiler.flow.text import Text
 from sqlstream.compiler.flow.type_families import family
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.compiler.tokens import Tokens
@@ -46,18 +47,20 @@ TYPES = frozenset({"decimal", "char", "time", "timestamp", "string", "binary"})
 
 def argument_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     """Gives a problem for each function in `node` that gets another number of arguments than Spark's takes."""
-    for part in walk_expression(node):
-        if isinstance(part, exp.Func) and "start" in part.meta:
+    look = text.look(node)
+    for _, part in look.functions:
+        if "start" in part.meta:
             yield from _call_problem(text, text.token_at(part.meta["start"]))
-        elif type(part) in WITHOUT_PLACE:
+    for part in look.parts if not WITHOUT_PLACE.keys().isdisjoint(look.kinds) else ():
+        if type(part) in WITHOUT_PLACE and "start" not in part.meta:
             yield from _unplaced(part, text)
 
 
 def type_problems(node: exp.Expr, scope: Scope, expressions: Expressions) -> Iterator[SqlProblem]:
     """Gives a problem for each function in `node` whose first argument is of a type that it does not take."""
     text = expressions.text
-    for part in walk_expression(node):
-        index = text.token_at(part.meta["start"]) if isinstance(part, exp.Func) and "start" in part.meta else None
+    for _, part in text.look(node).functions:
+        index = text.token_at(part.meta["start"]) if "start" in part.meta else None
         name = "" if index is None else text.tokens[index].name.lower()
         count, families = FIRST_ARGUMENTS.get(name, (0, frozenset()))
         if index is None or count == 0 or _count(text, index + 1) != count:
@@ -80,7 +83,7 @@ def _first_argument(call: exp.Expr, text: Text) -> exp.Expr | None:
     first = children[0] if children else None
     if isinstance(first, exp.Cast) and not isinstance(first, exp.TryCast):  # sqlglot adds such casts
         first = first.this
-    return first if first is not None and next(names_in(first, text), None) is not None else None
+    return first if first is not None and text.look(first).names else None
 
 
 def unread_argument_problems(text: Text) -> Iterator[SqlProblem]:

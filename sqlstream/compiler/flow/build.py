@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlstream.compiler.flow.arguments import unread_argument_problems
 from sqlstream.compiler.flow.checks import check_expression
 from sqlstream.compiler.flow.conditions import hints_of
-from sqlstream.compiler.flow.expressions import Expressions, Text, function_name, is_aggregate, parts_of
+from sqlstream.compiler.flow.expressions import Expressions, Types
 from sqlstream.compiler.flow.foreign_syntax import foreign_syntax
 from sqlstream.compiler.flow.grouping import Grouping, grouping_of
 from sqlstream.compiler.flow.limits import limit_problems
@@ -44,6 +44,7 @@ from sqlstream.compiler.flow.select_checks import SelectChecks
 from sqlstream.compiler.flow.selected import Selected
 from sqlstream.compiler.flow.set_columns import set_problems, united
 from sqlstream.compiler.flow.spark_functions import AGGREGATES, GENERATORS
+from sqlstream.compiler.flow.text import Text, computed, parts_of
 from sqlstream.compiler.flow.unstable_functions import ROW_IDS
 from sqlstream.compiler.parse import ParsedSql
 from sqlstream.compiler.problem import SqlProblem
@@ -56,7 +57,7 @@ Views = Mapping[str, Node]
 class Builder:
     """Builds the operators of one text; what is wrong in it is added to `problems`.
 
-    `scopes` are the names in sight within each SELECT so far, by the `id` of its tree.
+    `scopes` are the names in sight within each SELECT so far, by the `id` of its tree, `types` those of expressions.
     """
 
     text: Text
@@ -64,6 +65,7 @@ class Builder:
     knows_functions: bool = False
     problems: list[SqlProblem] = field(default_factory=list)
     scopes: dict[int, Scope] = field(default_factory=dict)
+    types: Types = field(default_factory=dict)
 
     def build(self, views: Views) -> Node:
         """Returns the tree of the whole query, which reads `views`."""
@@ -138,7 +140,11 @@ class Builder:
 
     def _expressions(self, views: Views) -> Expressions:
         return Expressions(
-            self.text, self.problems, lambda query, scope: self.query(query, scope, views), self.knows_functions
+            self.text,
+            self.problems,
+            lambda query, scope: self.query(query, scope, views),
+            self.knows_functions,
+            self.types,
         )
 
     def _select(self, select: exp.Select, scope: Scope, views: Views) -> Node:
@@ -165,19 +171,19 @@ class Builder:
         checks.run(is_aggregated=aggregate is not None)
         node = self._windowed(select, aggregate or node)
         if node is not aggregate:
-            queries = tuple(query for item in select.expressions for query in expressions.subqueries(item, inner))
+            queries = tuple(query for item in computed(select) for query in expressions.subqueries(item, inner))
             node = Project(where=self.text.where(select), columns=output, children=(node,), subqueries=queries)
         if select.args.get("distinct"):
             node = _distinct(self.text.where(select), node)
-        node = replace(node, row_ids=self._row_ids(select, expressions))
-        return self._ordered(select, node, inner)
+        row_ids = self._row_ids(select, expressions)
+        return self._ordered(select, replace(node, row_ids=row_ids) if row_ids else node, inner)
 
     def _scope_of(self, select: exp.Select) -> Scope | None:
         return self.scopes.get(id(select))
 
     def _row_ids(self, select: exp.Select, expressions: Expressions) -> tuple[Call, ...]:
         clauses = [select.args.get(name) for name in ("where", "group", "having", "order")]
-        parts = [*select.expressions, *(select.args.get("laterals") or ()), *(item for item in clauses if item)]
+        parts = [*computed(select), *(select.args.get("laterals") or ()), *(item for item in clauses if item)]
         return tuple(call for part in parts for call in expressions.calls(part, ROW_IDS))
 
     def _filtered(self, found: From, clause: exp.Expr | None, expressions: Expressions) -> Node:
@@ -195,9 +201,9 @@ class Builder:
         )
 
     def _generated(self, select: exp.Select, node: Node, output: tuple[Column, ...] | None) -> Node:
-        for item in select.expressions:
+        for item in computed(select):
             for part in item.walk():
-                if function_name(part, self.text) in GENERATORS:
+                if self.text.function(part) in GENERATORS:
                     node = Generate(where=self.text.where(part), columns=output, children=(node,))
         return node
 
@@ -212,14 +218,14 @@ class Builder:
     ) -> Node | None:
         """The aggregation, where there is a GROUP BY, a HAVING, or an aggregate function in the select list."""
         having = select.args.get("having")
-        parts = [*select.expressions, *([having.this] if having else [])]
-        if grouping is None and having is None and not any(is_aggregate(part, self.text) for part in parts):
+        parts = [*computed(select), *([having.this] if having else [])]
+        if grouping is None and having is None and not any(self.text.is_aggregate(part) for part in parts):
             return None
         functions: tuple[Call, ...] = tuple(call for part in parts for call in expressions.calls(part, AGGREGATES))
         clause = select.args.get("group")
         # a query in HAVING may use the names that the select list gives
         named = replace(scope, aliases={column.name.lower(): column for column in output or ()})
-        first = next((part for part in parts if is_aggregate(part, self.text)), select)
+        first = next((part for part in parts if self.text.is_aggregate(part)), select)
         aggregate = Aggregate(
             where=self.text.where(clause if clause is not None and clause.expressions else first),
             columns=output,
@@ -246,7 +252,7 @@ class Builder:
             function = function.this
         order = window.args["order"].expressions if window.args.get("order") else []
         return WindowCall(
-            name=function_name(function, self.text) or function.sql("spark").lower(),
+            name=self.text.function(function) or function.sql("spark").lower(),
             distinct=False,
             text=self.text.written(window),
             where=self.text.where(window),
@@ -296,7 +302,7 @@ def _reads(query: exp.Query, name: str) -> bool:
 
 
 def _select_parts(select: exp.Select) -> Iterator[exp.Expr]:
-    yield from select.expressions
+    yield from computed(select)
     for name in ("qualify", "order"):
         if select.args.get(name) is not None:
             yield select.args[name]

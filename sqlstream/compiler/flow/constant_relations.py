@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.expressions import Text, names_in, parts_of
 from sqlstream.compiler.flow.scope import ANYWHERE
+from sqlstream.compiler.flow.text import Text
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.project.wording import quoted
 
@@ -19,12 +19,12 @@ def constant_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     if not is_range and not isinstance(inner, exp.Values):
         return
     what = "`range`" if is_range else "VALUES"
-    for part in names_in(inner, text):
-        if parts_of(part)[0].lower() not in ANYWHERE:
+    for names, part in text.look(inner).names:
+        if names[0].lower() not in ANYWHERE:
             yield SqlProblem(
                 text.where(part).offset,
                 "not-constant",
-                f"{what} cannot read the column {quoted('.'.join(parts_of(part)))}",
+                f"{what} cannot read the column {quoted('.'.join(names))}",
                 "Spark evaluates it when it reads the query, before there are any rows",
                 "use explode(sequence(1, n)) for numbers, and inline(array(struct(...), ...)) for rows",
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from sqlstream.compiler.clauses import at
-from sqlstream.compiler.flow.expressions import Text
+from sqlstream.compiler.flow.text import Text
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.compiler.tokens import Kind, Token
 from sqlstream.project.wording import quoted
@@ -23,7 +23,7 @@ def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     parameters = {str(node.this or "") for node in tree.find_all(exp.Placeholder)}
     if parameters:
         yield from _parameters(parameters, text)
-    for node in tree.walk():
+    for node in tree.find_all(exp.AtTimeZone, exp.Select, exp.SetOperation, exp.Array):
         if isinstance(node, exp.AtTimeZone) and "start" not in node.meta:  # from_utc_timestamp() has a place
             yield _problem(
                 node,

@@ -12,10 +12,11 @@ from itertools import islice
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.expressions import Expressions, function_name, is_windowed, parts_of
+from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.nodes import Column
 from sqlstream.compiler.flow.scope import Resolved, Scope
 from sqlstream.compiler.flow.spark_functions import AGGREGATES, ALL
+from sqlstream.compiler.flow.text import is_windowed, parts_of
 
 Name = tuple[str, ...]
 """What a name means: the place of its relation in FROM, its column and fields, in lower case."""
@@ -42,7 +43,7 @@ class Keys:
         """Gives each name in `node` that is neither grouped by nor aggregated; `known` are names that are neither."""
         if self._is_made(node) or self._is_key(node):
             return
-        if function_name(node, self.expressions.text) == "window_time" and self._is_own_window(node):
+        if self.expressions.text.function(node) == "window_time" and self._is_own_window(node):
             yield node
             return
         parts = parts_of(node)
@@ -70,7 +71,7 @@ class Keys:
             return True
         if isinstance(node, exp.Filter):
             return self._is_made(node.this)
-        name = function_name(node, self.expressions.text)
+        name = self.expressions.text.function(node)
         unknown = isinstance(node, exp.Anonymous) and name not in ALL
         return unknown or (name in AGGREGATES and not is_windowed(node))
 

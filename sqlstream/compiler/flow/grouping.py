@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sqlstream.compiler.flow.checks import check_expression
-from sqlstream.compiler.flow.expressions import TIME_WINDOWS, Expressions, Text, function_name, is_aggregate, parts_of
+from sqlstream.compiler.flow.expressions import TIME_WINDOWS, Expressions
 from sqlstream.compiler.flow.grouped import Keys, keys_of
 from sqlstream.compiler.flow.nodes import Column, Key
 from sqlstream.compiler.flow.places import Place
 from sqlstream.compiler.flow.problems import grouping_problem, variant_key_problem
 from sqlstream.compiler.flow.scope import Missing, Resolved, Scope, Visible
+from sqlstream.compiler.flow.text import Text, parts_of
 from sqlstream.compiler.flow.type_families import holds_variant
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.project.wording import counted
@@ -47,8 +48,8 @@ def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> G
     # a key that stands in several grouping sets is one key
     written = list({expressions.text.written(item): item for item in _keys_of(clause, select, expressions)}.values())
     items = tuple(_meant(item, select, scope).unalias() for item in written)
-    called = {function_name(item, expressions.text) for item in items}
-    windows = [expressions.column(item, scope) for item in items if function_name(item, expressions.text) in WINDOWS]
+    called = {expressions.text.function(item) for item in items}
+    windows = [expressions.column(item, scope) for item in items if expressions.text.function(item) in WINDOWS]
     names = {name.lower() for item in scope.relations for name in [column.name for column in item.columns or ()]}
     added = tuple(column for column in windows if column.name.lower() not in names)
     inner = scope.with_relations(Visible(None, added)) if added else scope
@@ -147,7 +148,7 @@ def _position(item: exp.Expr) -> int | None:
 
 def _keys_of(clause: exp.Expr, select: exp.Select, expressions: Expressions) -> Iterator[exp.Expr]:
     if clause.args.get("all"):
-        yield from (item.unalias() for item in select.expressions if not is_aggregate(item, expressions.text))
+        yield from (item.unalias() for item in select.expressions if not expressions.text.is_aggregate(item))
     for item in clause.expressions:
         yield from _parts(item)
 
@@ -186,7 +187,7 @@ def _key(item: exp.Expr, meant: exp.Expr, scope: Scope, expressions: Expressions
         expressions.problems.append(variant_key_problem(expressions.text.written(meant), expressions.text.where(item)))
     found = scope.resolve(parts_of(meant)) if parts_of(meant) else None
     is_column = isinstance(found, Resolved) and not found.fields
-    window = function_name(meant, expressions.text) in TIME_WINDOWS
+    window = expressions.text.function(meant) in TIME_WINDOWS
     in_every_set = always is None or expressions.text.written(item) in always
     where = expressions.text.where(item)
     return Key(expressions.text.written(meant), column, is_column or window, where, in_every_set)

@@ -6,7 +6,7 @@ from typing import TypeGuard
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.expressions import Text
+from sqlstream.compiler.flow.text import Text
 
 KINDS = {"": "inner", "left": "left", "right": "right", "full": "full"}
 """The side of a join, as sqlglot has it, and its kind."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sqlstream.compiler.flow.conditions import conjuncts
-from sqlstream.compiler.flow.expressions import Expressions, function_name, is_aggregate, names_in, parts_of
+from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.nodes import Column, Columns
 from sqlstream.compiler.flow.scope import Missing, Resolved, Scope
 from sqlstream.compiler.flow.spark_functions import GENERATORS
+from sqlstream.compiler.flow.text import parts_of
 
 _KEEPING = ("distinct", "group", "having", "limit", "offset", "qualify")
 """The clauses above which a condition cannot be moved."""
@@ -50,19 +51,19 @@ class Laterals:
             return self._of_select(body)
         if isinstance(body, exp.SetOperation):
             return _together(self.domain(side, is_plain=False) for side in (body.this, body.expression))
-        is_generator = function_name(body, self.expressions.text) in GENERATORS
+        is_generator = self.expressions.text.function(body) in GENERATORS
         return self._outer(body, Scope()) if is_generator else None
 
     def _is_one_row(self, body: exp.Expr) -> bool:
         """Whether the subquery is a select list, or a generator, over no rows but the one before LATERAL."""
         if not isinstance(body, exp.Query):
-            return function_name(body, self.expressions.text) in GENERATORS
+            return self.expressions.text.function(body) in GENERATORS
         if not isinstance(body, exp.Select) or {name for name, value in body.args.items() if value} - {
             "expressions",
             "from_",
         }:
             return False
-        if any(is_aggregate(item, self.expressions.text) or item.find(exp.Window) for item in body.expressions):
+        if any(self.expressions.text.is_aggregate(item) or item.find(exp.Window) for item in body.expressions):
             return False
         source = body.args.get("from_")
         return source is None or (source.this.args.get("sample") is None and self._is_one_row(source.this.this))
@@ -79,7 +80,7 @@ class Laterals:
         conditions = self._conditions(select, inner)
         if conditions is None:
             return None
-        aggregates = any(is_aggregate(item, self.expressions.text) for item in select.expressions)
+        aggregates = any(self.expressions.text.is_aggregate(item) for item in select.expressions)
         if aggregates and not select.args.get("group"):
             return (*listed, *below, *conditions.all)
         keeps = aggregates or any(select.args.get(name) for name in _KEEPING) or select.find(exp.Window)
@@ -131,18 +132,16 @@ class Laterals:
         return None
 
     def _reads(self, part: exp.Expr, inner: Scope) -> bool:
-        return any(
-            isinstance(inner.resolve(parts_of(name)), Resolved) for name in names_in(part, self.expressions.text)
-        )
+        return any(isinstance(inner.resolve(name), Resolved) for name, _ in self.expressions.text.look(part).names)
 
     def _outer(self, node: exp.Expr, inner: Scope) -> Columns | None:
         """The columns of `left` that `node` reads, None where that is not known."""
         found: list[Column] = []
         if node.find(exp.Query):
             return None
-        for name in names_in(node, self.expressions.text):
-            here = inner.resolve(parts_of(name))
-            there = self.left.resolve(parts_of(name)) if isinstance(here, Missing) else None
+        for name, _ in self.expressions.text.look(node).names:
+            here = inner.resolve(name)
+            there = self.left.resolve(name) if isinstance(here, Missing) else None
             if here is None or (isinstance(here, Missing) and there is None):
                 return None
             found += [there.column] if isinstance(there, Resolved) else []

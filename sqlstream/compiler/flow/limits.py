@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.expressions import Expressions, function_name, parts_of
+from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.scope import Scope
+from sqlstream.compiler.flow.text import parts_of
 from sqlstream.compiler.flow.type_values import INT, kind
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.project.wording import quoted
@@ -35,7 +36,7 @@ def limit_problems(query: exp.Expr, expressions: Expressions) -> Iterator[SqlPro
 
 def _reason(value: exp.Expr, expressions: Expressions) -> str | None:
     for part in value.walk():
-        called = function_name(part, expressions.text) in NEVER_CONSTANT
+        called = expressions.text.function(part) in NEVER_CONSTANT
         if parts_of(part) or called or isinstance(part, exp.Query):
             return "Spark wants a constant, which it knows before it reads a row"
     type_ = expressions.type_of(value, Scope())

@@ -5,13 +5,13 @@ The rules are those of `checkInputDataTypes` with ANSI on; where a type is not k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.expressions import Expressions, function_name, walk_expression
+from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.scope import Scope
 from sqlstream.compiler.flow.type_families import (
     DATETIME,
@@ -42,6 +42,32 @@ TIME_FUNCTIONS = frozenset(
 """Functions of the type TIME, which Spark 4.3 refuses unless `spark.sql.timeType.enabled` is set."""
 
 
+_RULES: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
+    (COMPARISONS, "_comparison"),
+    ((exp.Between,), "_between"),
+    ((exp.In,), "_in"),
+    (tuple(ARITHMETIC), "_arithmetic"),
+    ((exp.And, exp.Or), "_logic"),
+    ((exp.Not,), "_negation"),
+    ((exp.If,), "_if"),
+    (CHOICES, "_choice"),
+    ((exp.Bracket,), "_bracket"),
+    ((exp.Alias,), "_path"),
+    ((exp.TryCast,), "_cast"),
+    ((exp.Func,), "_generator"),
+    ((exp.Func,), "_time"),
+)
+"""Nodes, and the method that looks at them."""
+
+_BY_CLASS: dict[type[exp.Expr], tuple[str, ...]] = {}
+
+
+def _rules_for(kind: type[exp.Expr]) -> tuple[str, ...]:
+    if kind not in _BY_CLASS:
+        _BY_CLASS[kind] = tuple(rule for kinds, rule in _RULES if issubclass(kind, kinds))
+    return _BY_CLASS[kind]
+
+
 @dataclass(frozen=True)
 class Mismatches:
     """Looks at the types in expressions that are read in `scope`."""
@@ -62,27 +88,9 @@ class Mismatches:
 
     def problems(self, node: exp.Expr) -> Iterator[SqlProblem]:
         """Gives the problem of each operator or function in `node` whose operands do not fit."""
-        for part in walk_expression(node):
-            for kinds, rule in self._rules():
-                if isinstance(part, kinds):
-                    yield from rule(part)
-
-    def _rules(self) -> tuple[tuple[tuple[type[exp.Expr], ...], Callable[..., Iterator[SqlProblem]]], ...]:
-        return (
-            (COMPARISONS, self._comparison),
-            ((exp.Between,), self._between),
-            ((exp.In,), self._in),
-            (tuple(ARITHMETIC), self._arithmetic),
-            ((exp.And, exp.Or), self._logic),
-            ((exp.Not,), self._negation),
-            ((exp.If,), self._if),
-            (CHOICES, self._choice),
-            ((exp.Bracket,), self._bracket),
-            ((exp.Alias,), self._path),
-            ((exp.TryCast,), self._cast),
-            ((exp.Func,), self._generator),
-            ((exp.Func,), self._time),
-        )
+        for part in self.expressions.text.look(node).parts:
+            for rule in _rules_for(type(part)):
+                yield from getattr(self, rule)(part)
 
     def _type(self, node: object) -> DataType | None:
         return self.expressions.type_of(node, self.scope) if isinstance(node, exp.Expr) else None
@@ -153,7 +161,7 @@ class Mismatches:
             )
 
     def _choice(self, node: exp.Expr) -> Iterator[SqlProblem]:
-        name = function_name(node, self.expressions.text)
+        name = self.expressions.text.function(node)
         if isinstance(node, exp.Case):
             values = [item.args.get("true") for item in node.args["ifs"]] + [node.args.get("default")]
         elif isinstance(node, exp.If) and not isinstance(node.parent, exp.Case):
@@ -226,7 +234,7 @@ class Mismatches:
         )
 
     def _time(self, node: exp.Expr) -> Iterator[SqlProblem]:
-        if function_name(node, self.expressions.text) in TIME_FUNCTIONS:
+        if self.expressions.text.function(node) in TIME_FUNCTIONS:
             yield self._time_problem(node)
 
     def _time_problem(self, node: exp.Expr) -> SqlProblem:
@@ -248,7 +256,7 @@ class Mismatches:
 
     def _generator(self, node: exp.Expr) -> Iterator[SqlProblem]:
         """The rows of `stack`, which make columns of one type each, and `inline`, which takes structs."""
-        name = function_name(node, self.expressions.text)
+        name = self.expressions.text.function(node)
         if name == "stack" and isinstance(node.this, exp.Literal) and node.this.name.isdecimal():
             rows = int(node.this.name)
             width = -(-len(node.expressions) // rows) if rows else 0

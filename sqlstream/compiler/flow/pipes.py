@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.expressions import Expressions, is_aggregate, parts_of
+from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.nodes import Column, Columns, Node, Opaque, Project, Where
 from sqlstream.compiler.flow.problems import grouping_problem, stage_problem
 from sqlstream.compiler.flow.relations import From
 from sqlstream.compiler.flow.scope import Missing, Resolved, Scope, Visible
+from sqlstream.compiler.flow.text import parts_of
 from sqlstream.compiler.pipe_stages import Stage
 
 Qualified = list[tuple[str | None, Column]]
@@ -68,7 +69,7 @@ class Pipes:
         """A SELECT of the keys and of the aggregates, grouped by the keys; a number is the place of a column."""
         keys = [self._key(found, key) for key in stage.keys or ()]
         for item in tree.expressions:
-            if not is_aggregate(item, self.expressions.text):
+            if not self.expressions.text.is_aggregate(item):
                 texts = [self.expressions.text.written(key) for key in keys]
                 written = self.expressions.text.written(item.unalias())
                 self.expressions.problems.append(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sqlstream.compiler.flow.common_type import common_type_of
-from sqlstream.compiler.flow.expressions import Expressions, names_in, parts_of
+from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.nodes import Aggregate, Column, Columns, Expansion, Key, Lost, Node, Opaque
 from sqlstream.compiler.flow.scope import Resolved, Scope
 from sqlstream.compiler.flow.spark_functions import AGGREGATES
@@ -86,8 +86,8 @@ class Pivots:
 
     def _named(self, parts: Iterable[exp.Expr]) -> set[str]:
         """The columns that expressions read, in lower case."""
-        names = (name for part in parts for name in names_in(part, self.expressions.text))
-        found = (self.scope.resolve(parts_of(name)) for name in names)
+        names = (name for part in parts for name, _ in self.expressions.text.look(part).names)
+        found = map(self.scope.resolve, names)
         return {item.column.name.lower() for item in found if isinstance(item, Resolved)}
 
 

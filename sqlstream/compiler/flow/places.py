@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.expressions import Text, function_name, is_windowed, names_in, walk_expression
 from sqlstream.compiler.flow.spark_functions import AGGREGATES, ALL, GENERATORS, WINDOW_FUNCTIONS
+from sqlstream.compiler.flow.text import Text, is_windowed
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.project.wording import counted, quoted
 
@@ -36,8 +36,8 @@ def misplaced_functions(node: exp.Expr, place: Place, text: Text, *, correlated:
 
     `correlated` says that `node` is of a subquery, whose aggregate functions may be those of the query around it.
     """
-    for part in walk_expression(node):
-        name = function_name(part, text)
+    look = text.look(node)
+    for name, part in look.functions:
         if name in GENERATORS:
             yield from _generator(part, node, place, text)
         elif name in AGGREGATES and not is_windowed(part):
@@ -50,7 +50,8 @@ def misplaced_functions(node: exp.Expr, place: Place, text: Text, *, correlated:
                 "it says where a row stands among others, so it needs to be told which ones",
                 f"write {name}(...) over (partition by ... order by ...), which only static tables take",
             )
-        elif isinstance(part, exp.Window) and place not in TAKES_OVER:
+    for part in look.parts if exp.Window in look.kinds and place not in TAKES_OVER else ():
+        if isinstance(part, exp.Window):
             yield _problem(
                 part,
                 text,
@@ -61,7 +62,7 @@ def misplaced_functions(node: exp.Expr, place: Place, text: Text, *, correlated:
 
 
 def _aggregate(part: exp.Expr, place: Place, text: Text, *, correlated: bool) -> Iterator[SqlProblem]:
-    name = function_name(part, text)
+    name = text.function(part)
     if place not in TAKES_AGGREGATES:
         if not correlated:
             fix = "write that condition in HAVING, behind GROUP BY"
@@ -80,7 +81,7 @@ def _aggregate(part: exp.Expr, place: Place, text: Text, *, correlated: bool) ->
         yield _problem(
             part,
             text,
-            f"the aggregate function {quoted(name)} stands within {quoted(function_name(outer, text))}",
+            f"the aggregate function {quoted(name)} stands within {quoted(text.function(outer))}",
             "an aggregation puts rows together once; its results cannot be put together in the same step",
             f"compute {quoted(name)} in a model or subquery below, and aggregate its column",
         )
@@ -92,7 +93,7 @@ def _around(part: exp.Expr, text: Text) -> exp.Expr | None:
     while found is not None and not isinstance(found, exp.Query | exp.Window):
         if isinstance(found, exp.Filter):
             return None if is_windowed(found.this) or part is found.this else found.this
-        if function_name(found, text) in AGGREGATES:
+        if text.function(found) in AGGREGATES:
             return None if is_windowed(found) else found
         found = found.parent
     return None
@@ -103,7 +104,7 @@ def _generator(part: exp.Expr, node: exp.Expr, place: Place, text: Text) -> Iter
         return
     if place is Place.LATERAL_VIEW and part is node:
         return
-    name = function_name(part, text)
+    name = text.function(part)
     within = "an expression" if place in (Place.SELECT, Place.POSITION, Place.LATERAL_VIEW) else str(place)
     yield _problem(
         part,
@@ -129,7 +130,7 @@ def alias_problems(node: exp.Expr, columns: int | None, text: Text) -> Iterator[
     inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
     while isinstance(inner, exp.Paren):
         inner = inner.this
-    name = function_name(inner, text)
+    name = text.function(inner)
     names = len(node.expressions) if isinstance(node, exp.Aliases) else 1
     if (
         isinstance(node, exp.Aliases)
@@ -155,7 +156,7 @@ def alias_problems(node: exp.Expr, columns: int | None, text: Text) -> Iterator[
 
 def lateral_view_problem(node: exp.Expr, text: Text) -> SqlProblem | None:
     """Returns the problem of a LATERAL VIEW of a function that is no generator."""
-    name = function_name(node, text)
+    name = text.function(node)
     if name not in ALL or name in GENERATORS:
         return None
     return _problem(
@@ -169,8 +170,9 @@ def lateral_view_problem(node: exp.Expr, text: Text) -> SqlProblem | None:
 
 def range_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     """Gives the problem of a table function `range` over columns: NON_FOLDABLE_ARGUMENT."""
-    name = next(names_in(node, text), None) if function_name(node, text) == "range" else None
-    if name is not None:
+    names = text.look(node).names if text.function(node) == "range" else ()
+    if names:
+        _, name = names[0]
         yield _problem(
             node,
             text,

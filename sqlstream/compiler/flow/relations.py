@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlstream.compiler.flow.checks import check_expression
 from sqlstream.compiler.flow.conditions import Sides, bounded_sides, has_equality, has_time_key, hints_of
 from sqlstream.compiler.flow.constant_relations import constant_problems
-from sqlstream.compiler.flow.expressions import Expressions, function_name
+from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.join_conditions import condition_problems
 from sqlstream.compiler.flow.join_kinds import join_kind
 from sqlstream.compiler.flow.laterals import Laterals
@@ -125,7 +125,7 @@ class FromReader:
             self.expressions.problems.extend(range_problems(node.this, self.expressions.text))
             return Scan(where=where, columns=(Column("id", Primitive("bigint")),), node_id=None, stream=False)
         columns = None
-        if function_name(node.this, self.expressions.text) in GENERATORS:
+        if self.expressions.text.function(node.this) in GENERATORS:
             columns = self.expressions.generated(node.this, Scope(outer=scope.outer), ())
         return Scan(where=where, columns=columns, node_id=None, stream=False)
 

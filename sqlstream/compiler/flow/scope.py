@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from sqlstream.compiler.flow.nodes import Column
 
@@ -28,11 +29,21 @@ class Visible:
     merged: frozenset[str] = frozenset()
     qualifiers_known: bool = True
 
-    def named(self, name: str, *, qualified: bool) -> list[Column]:
+    @cached_property
+    def key(self) -> str | None:
+        """The name in lower case."""
+        return None if self.name is None else self.name.lower()
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Column]]:
+        found: dict[str, list[Column]] = {}
+        for column in self.columns or ():
+            found.setdefault(column.name.lower(), []).append(column)
+        return found
+
+    def named(self, name: str, *, qualified: bool) -> Sequence[Column]:
         """Returns the columns of that name; an unqualified one does not mean a merged column."""
-        if self.columns is None or (not qualified and name in self.merged):
-            return []
-        return [column for column in self.columns if column.name.lower() == name]
+        return () if not qualified and name in self.merged else self._by_name.get(name, ())
 
 
 @dataclass(frozen=True)
@@ -107,7 +118,7 @@ class Scope:
         return [
             (relation.name, column)
             for relation in self.relations
-            if relation.name is not None and relation.name.lower() == names[0]
+            if relation.key == names[0]
             for column in relation.named(names[1], qualified=True)
         ], 2
 
@@ -119,7 +130,7 @@ class Scope:
         ], 1
 
     def _missing(self, names: tuple[str, ...]) -> Missing:
-        named = [item for item in self.relations if item.name is not None and item.name.lower() == names[0]]
+        named = [item for item in self.relations if item.key == names[0]]
         if len(names) > 1 and named:
             return Missing(named[0], tuple(column.name for column in named[0].columns or ()))
         return Missing(None, tuple(self._names()))

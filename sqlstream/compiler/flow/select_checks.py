@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sqlstream.compiler.flow.checks import check_expression
-from sqlstream.compiler.flow.expressions import Expressions, parts_of
+from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.grouping import Grouping, position_problems, ungrouped
 from sqlstream.compiler.flow.nodes import Column
 from sqlstream.compiler.flow.places import Place, misplaced_functions
 from sqlstream.compiler.flow.scope import Scope
+from sqlstream.compiler.flow.text import computed, parts_of
 from sqlstream.compiler.flow.time_windows import TimeWindows
 from sqlstream.compiler.problem import SqlProblem
 
@@ -58,7 +59,7 @@ class SelectChecks:
         """The select list and the keys are of one operator, WHERE is of another below it."""
         scope = self.scope if self.grouping is None else self.grouping.scope
         keys = () if self.grouping is None else self.grouping.items
-        yield from TimeWindows(self.expressions, scope).problems([*keys, *self.select.expressions])
+        yield from TimeWindows(self.expressions, scope).problems([*keys, *computed(self.select)])
         where = self.select.args.get("where")
         if where is not None:
             yield from TimeWindows(self.expressions, self.scope).problems([where.this])

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sqlstream.compiler.flow.checks import check_expression
-from sqlstream.compiler.flow.expressions import Expressions, function_name, parts_of, type_of_field
+from sqlstream.compiler.flow.expressions import Expressions, type_of_field
 from sqlstream.compiler.flow.held_times import taken
 from sqlstream.compiler.flow.nodes import Column
 from sqlstream.compiler.flow.places import Place, alias_problems
 from sqlstream.compiler.flow.scope import Resolved, Scope, Visible
 from sqlstream.compiler.flow.spark_functions import GENERATORS
+from sqlstream.compiler.flow.text import parts_of
 from sqlstream.project.types import Struct
 
 
@@ -27,26 +28,33 @@ class Selected:
 
     def columns(self) -> tuple[Column, ...] | None:
         """Returns the columns, None where a star or a generator stands for unknown ones."""
-        found: list[Column] | None = []
-        scope = self.scope
+        found: list[Column] = []
+        is_known = True
+        scope = replace(self.scope, aliases=dict(self.scope.aliases))
         for item in self.select.expressions:
             columns = self._item(item, scope)
-            found = None if found is None or columns is None else [*found, *columns]
-            if isinstance(item, exp.Alias) and columns is not None and len(columns) == 1:
-                aliases = {item.alias.lower(): columns[0], **scope.aliases}
-                scope = replace(scope, aliases=aliases)
-        return None if found is None else tuple(found)
+            if columns is None:
+                is_known = False
+                continue
+            found += columns
+            if isinstance(item, exp.Alias) and len(columns) == 1:
+                scope.aliases.setdefault(item.alias.lower(), columns[0])
+        return tuple(found) if is_known else None
 
     def _item(self, item: exp.Expr, scope: Scope) -> tuple[Column, ...] | None:
         if isinstance(item, exp.Star):
             return self._star(item, scope.relations)
-        if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-            return self._qualified_star(item, scope)
+        if isinstance(item, exp.Column):
+            if isinstance(item.this, exp.Star):
+                return self._qualified_star(item, scope)
+            column = self.expressions.plain(item, scope)
+            if column is not None:
+                return (column,)  # most of all items, and nothing in them can be wrong
         check_expression(self.expressions, item, scope, Place.SELECT)
         inner = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
         while isinstance(inner, exp.Paren):
             inner = inner.this
-        if function_name(inner, self.expressions.text) in GENERATORS:
+        if self.expressions.text.function(inner) in GENERATORS:
             return self._generated(item, inner, scope)
         self.expressions.problems.extend(alias_problems(item, None, self.expressions.text))
         return (self.expressions.column(item, scope),)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.expressions import Expressions, function_name, parts_of, walk_expression
+from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.scope import Scope
+from sqlstream.compiler.flow.text import parts_of
 from sqlstream.compiler.flow.type_values import DATETIMES, kind
 from sqlstream.compiler.intervals import Span, read_span
 from sqlstream.compiler.problem import SqlProblem
@@ -32,6 +33,7 @@ LENGTHS = ("length", "slide", "start")
 """What the arguments of `window` after its time say."""
 
 TIME_WINDOWS = frozenset({"window", "session_window"})
+TIMED = TIME_WINDOWS | {"window_time"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class TimeWindows:
 
     def problems(self, parts: Iterable[exp.Expr]) -> Iterator[SqlProblem]:
         """Gives what is wrong with each window in `parts`, which are of one operator, and with several of them."""
-        calls = [part for item in parts for part in walk_expression(item) if self._name(part)]
+        calls = [part for item in parts for name, part in self.expressions.text.look(item).functions if name in TIMED]
         for call in calls:
             yield from self._of_call(call)
         yield from self._several(
@@ -51,8 +53,8 @@ class TimeWindows:
         )
 
     def _name(self, part: exp.Expr) -> str:
-        name = function_name(part, self.expressions.text)
-        return name if name in TIME_WINDOWS or name == "window_time" else ""
+        name = self.expressions.text.function(part)
+        return name if name in TIMED else ""
 
     def _is_within(self, call: exp.Expr) -> bool:
         """Whether a window is what another one is cut from."""
@@ -107,7 +109,7 @@ class TimeWindows:
             return Span(0, sign * int(inner.name))
         if isinstance(inner, exp.TryCast) and isinstance(inner.this, exp.Literal) and inner.this.name.isdecimal():
             return Span(0, sign * int(inner.this.name)) if inner.to.is_type("bigint") else NO_LITERAL
-        called = function_name(inner, self.expressions.text)
+        called = self.expressions.text.function(inner)
         if isinstance(inner, NO_LENGTHS) or parts_of(inner) or called:
             return NO_LITERAL
         return None
@@ -165,7 +167,7 @@ class TimeWindows:
 
     def _window_time(self, call: exp.Expr, window: exp.Expr) -> Iterator[SqlProblem]:
         type_ = self.expressions.type_of(window, self.scope)
-        made = function_name(window, self.expressions.text)
+        made = self.expressions.text.function(window)
         if (made and made not in TIME_WINDOWS) or (_is_known(type_) and not _is_window(type_)):
             yield self._problem(
                 call,

@@ -74,7 +74,7 @@ def sources_and_sinks(query: Query) -> Iterator[QueryProblem]:
 @rule("continuous-trigger")
 def present_time(query: Query) -> Iterator[QueryProblem]:
     """There is no batch whose time it could be; what is said within subqueries is not looked at by Spark."""
-    if any(node.subqueries for node in query.node.walk()):
+    if any(node.subqueries for node in query.nodes):
         return
     for text in query.texts:
         for index, token in enumerate(text.tokens):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 from sqlstream.compiler.flow.nodes import Aggregate, Filter, Hints, Join, Node, Where, With
@@ -43,11 +44,14 @@ class Query:
     formats: Mapping[str, str] = field(default_factory=dict)
     texts: tuple[QueryText, ...] = ()
 
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All operators, from the top down, the queries in expressions aside."""
+        return tuple(self.node.walk())
+
     def all(self, *kinds: type[N]) -> Iterator[N]:
         """Gives each operator of one of `kinds`."""
-        for node in self.node.walk():
-            if isinstance(node, kinds):
-                yield node
+        return (node for node in self.nodes if isinstance(node, kinds))
 
     def read(self) -> Iterator[Node]:
         """Gives each operator whose rows are read once, without the CTEs that only stand in a WITH."""
@@ -64,8 +68,17 @@ class Query:
         """Returns the `id()` of each operator below a condition for which `may_add` holds: Spark moves conditions into
         the joins below them.
         """
-        above = (node for node in self.node.walk() if isinstance(node, Filter | Join) and may_add(node.hints))
-        return frozenset(id(below) for node in above for child in node.children for below in child.walk())
+        waiting: list[Node] = []
+        for node in self.nodes:
+            if isinstance(node, Filter | Join) and may_add(node.hints):
+                waiting += node.children
+        found: set[int] = set()
+        while waiting:
+            node = waiting.pop()
+            if id(node) not in found:
+                found.add(id(node))
+                waiting += node.children
+        return frozenset(found)
 
 
 @dataclass(frozen=True)

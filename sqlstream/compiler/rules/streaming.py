@@ -106,7 +106,7 @@ def _query_problems(
     query = _query(compiled, model, analysis, known)
     problems = tuple(problem for rule in QUERY_RULES for problem in rule(query))
     is_wrong = any(problem.severity is Severity.ERROR for problem in problems)
-    if is_wrong or any(node.where.model in known.faulty for node in query.node.walk()):
+    if is_wrong or any(node.where.model in known.faulty for node in query.nodes):
         return problems
     return (*problems, *(problem for rule in STATE_RULES for problem in rule(query)))
 

@@ -113,7 +113,7 @@ def complete_without_aggregation(query: Query) -> Iterator[QueryProblem]:
     """Complete mode writes the whole result each time, which only an aggregation keeps."""
     if query.mode != "complete":
         return
-    nodes = list(query.node.walk())
+    nodes = query.nodes
     if any(node.columns is None for node in nodes) or any(is_streaming_aggregate(node) for node in nodes):
         return
     yield QueryProblem(
@@ -152,7 +152,7 @@ def stateful_after_aggregation(query: Query) -> Iterator[QueryProblem]:
     """Outside append mode an aggregation changes rows that it has given: nothing stateful may follow."""
     if query.mode == "append":
         return
-    stateful = [node for node in query.node.walk() if is_stateful(node)]
+    stateful = [node for node in query.nodes if is_stateful(node)]
     refused = next((node for node in stateful if _aggregates_below(node, CteReference)), None)
     if refused is not None:
         yield _after_aggregation(refused, query, Severity.ERROR)

@@ -131,7 +131,7 @@ def _set_problem(node: Node, what: str, why: str, fix: str) -> QueryProblem:
 @rule("stream-subquery")
 def subqueries(query: Query) -> Iterator[QueryProblem]:
     """A query within an expression must be static."""
-    for node in query.node.walk():
+    for node in query.nodes:
         for inner in node.subqueries:
             if inner.streaming:
                 yield QueryProblem(

@@ -71,7 +71,7 @@ def backlogs_from_the_end(query: Query) -> Iterator[QueryProblem]:
 
 def _scans_with_late_rows(query: Query) -> Iterator[Scan]:
     """What is read below a watermark below an operator with state: only such an operator drops late rows."""
-    for node in query.node.walk():
+    for node in query.nodes:
         if not is_stateful(node):
             continue
         for mark in node.walk():

@@ -10,8 +10,8 @@ import pytest
 from judged_queries import STREAM, TABLE, THEMES, judged
 
 from sqlstream.compiler.flow.build import Builder
-from sqlstream.compiler.flow.expressions import Text
 from sqlstream.compiler.flow.nodes import Column, Scan, Where
+from sqlstream.compiler.flow.text import Text
 from sqlstream.compiler.grammar import grammar_problems
 from sqlstream.compiler.parse import parse_sql
 from sqlstream.compiler.sql_text import read_sql

@@ -103,7 +103,9 @@ def test_brackets_that_do_not_match_count_as_open() -> None:
     assert not is_bounded(tokenize("select " + "( ] > } " * (DEEPEST_NESTING + 1)))
 
 
-@pytest.mark.parametrize("opening", ["(select * from ", "(", "(t join ", "a, from ", "from ", "from select ", "describe "])
+@pytest.mark.parametrize(
+    "opening", ["(select * from ", "(", "(t join ", "a, from ", "from ", "from select ", "describe "]
+)
 def test_no_nesting_crashes_the_process(opening: str) -> None:
     """Compiled code overruns the stack without a word; a text of a hundred thousand levels is not given to it."""
     script = f"from sqlstream.compiler.parse import parse_sql; parse_sql('select * from ' + {opening!r} * 100_000)"

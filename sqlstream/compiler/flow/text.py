@@ -1,0 +1,209 @@
+"""One model's compiled SQL, and what is asked again and again of the expressions in its tree."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from sqlglot import exp
+
+from sqlstream.compiler.clauses import after_parentheses
+from sqlstream.compiler.flow.nodes import Where
+from sqlstream.compiler.flow.spark_functions import AGGREGATES
+from sqlstream.compiler.sql_text import SqlText, read_sql
+from sqlstream.compiler.tokens import Tokens
+
+WITHOUT_PLACE: dict[type[exp.Expr], str] = {
+    exp.ArgMax: "max_by",
+    exp.ArgMin: "min_by",
+    exp.ApproxQuantile: "percentile_approx",
+    exp.Quantile: "percentile",
+    exp.GroupConcat: "listagg",
+}
+"""Aggregate functions that sqlglot makes without keeping where the name stands, and a name of each."""
+
+UNIT_FIRST = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff", "date_add", "date_diff", "extract"})
+"""Functions whose first argument may be a unit such as HOUR, which looks like a column."""
+
+
+NOWHERE = sys.maxsize
+"""The start of what has no place."""
+
+_COLUMN = frozenset({exp.Column})
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one walk through the expression `node` has found, queries in it aside.
+
+    `parts` are its nodes, a query in it as one, from the top down; `kinds` their classes; `functions` those that call a
+    function, each behind its name as `Text.function` gives it; `names` the longest form of each name, behind its parts.
+    """
+
+    node: exp.Expr
+    parts: tuple[exp.Expr, ...]
+    kinds: frozenset[type[exp.Expr]]
+    functions: tuple[tuple[str, exp.Expr], ...]
+    names: tuple[tuple[tuple[str, ...], exp.Expr], ...]
+
+    @property
+    def queries(self) -> Iterator[exp.Query]:
+        """The queries in the expression, not those within one of them."""
+        return (part for part in self.parts if isinstance(part, exp.Query) and not isinstance(part, exp.Subquery))
+
+
+@dataclass(frozen=True)
+class Text:
+    """A model's compiled SQL, and its unique id: what places refer to."""
+
+    model: str
+    sql: str
+    _looks: dict[int, Look] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _written: dict[int, tuple[str, exp.Expr]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _starts: dict[int, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _indexed: list[exp.Expr] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @cached_property
+    def read(self) -> SqlText:
+        """The text, which can be read, with its tokens and relations."""
+        return read_sql(self.sql)
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens of the text."""
+        return self.read.tokens
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {token.start: index for index, token in enumerate(self.tokens)}
+
+    @cached_property
+    def after(self) -> dict[int, int]:
+        """For the index of each `(`, the index after its `)`."""
+        return after_parentheses(self.tokens)
+
+    @cached_property
+    def calls(self) -> dict[str, list[int]]:
+        """The indexes of the words before a `(`, by the word in lower case."""
+        found: dict[str, list[int]] = {}
+        for opening in self.after:
+            if opening and self.tokens[opening - 1].key:
+                found.setdefault(self.tokens[opening - 1].key.lower(), []).append(opening - 1)
+        return found
+
+    def token_at(self, offset: int) -> int | None:
+        """Returns the index of the token that starts at `offset`."""
+        return self._places.get(offset)
+
+    def where(self, node: exp.Expr) -> Where:
+        """Returns the place of `node`: that of the first token in it that has one, or else in what it is a part of."""
+        around: exp.Expr | None = node
+        while around is not None:
+            if id(around) not in self._starts:
+                self._index(around.root())
+            start = self._starts[id(around)]
+            if start != NOWHERE:
+                return Where(self.model, start)
+            around = around.parent
+        return Where(self.model, 0)
+
+    def _index(self, root: exp.Expr) -> None:
+        """Notes where each node of a tree starts: the first of what it and its parts say."""
+        nodes = list(root.walk())
+        self._indexed.extend(nodes)  # a node that is gone would leave its id to another one
+        starts = self._starts
+        for node in reversed(nodes):
+            own: int = node.meta.get("start", NOWHERE)
+            starts[id(node)] = min([own, *(starts[id(part)] for part in node.iter_expressions())])
+
+    def written(self, node: exp.Expr) -> str:
+        """Returns `node` in SQL, on one line."""
+        if isinstance(node, exp.Column) and not any(part.args.get("quoted", True) for part in node.parts):
+            return ".".join(part.name for part in node.parts)
+        if id(node) not in self._written:
+            self._written[id(node)] = (node.sql("spark", comments=False, normalize_functions=False), node)
+        return self._written[id(node)][0]
+
+    def look(self, node: exp.Expr) -> Look:
+        """Returns what is in `node`, for which it is walked through once."""
+        found = self._looks.get(id(node))
+        if found is None:
+            found = self._looks[id(node)] = self._looked(node)
+        return found
+
+    def _looked(self, node: exp.Expr) -> Look:
+        if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):  # most of what there is
+            name = parts_of(node)
+            return Look(node, (node,), _COLUMN, (), () if _is_variable(node, name) else ((name, node),))
+        parts = tuple(_walk(node))
+        functions = tuple((called, part) for part in parts if (called := self.function(part)))
+        units = {id(child) for called, part in functions if called in UNIT_FIRST for child in part.iter_expressions()}
+        names = tuple((found, part) for part in parts if (found := _whole_name(part, node)) and id(part) not in units)
+        return Look(node, parts, frozenset(map(type, parts)), functions, names)
+
+    def function(self, node: exp.Expr) -> str:
+        """Returns the name of the function that `node` calls, in lower case; empty where it is no call."""
+        if isinstance(node, exp.Func):
+            if isinstance(node, exp.Anonymous):
+                return str(node.this).lower()
+            meta = node.meta
+            if "start" in meta:
+                return self.sql[meta["start"] : meta["end"] + 1].lower()
+        return WITHOUT_PLACE.get(type(node), "")
+
+    def is_aggregate(self, node: exp.Expr) -> bool:
+        """Whether `node` holds an aggregate function, one with OVER aside."""
+        return any(name in AGGREGATES and not is_windowed(part) for name, part in self.look(node).functions)
+
+
+def parts_of(node: exp.Expr) -> tuple[str, ...]:
+    """Returns the parts of a name such as `a.b.c`; none where `node` is no name."""
+    if isinstance(node, exp.Paren):
+        return parts_of(node.this)
+    if isinstance(node, exp.Dot):
+        left, right = parts_of(node.this), node.expression
+        return (*left, right.name) if left and isinstance(right, exp.Identifier) else ()
+    if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+        return tuple(part.name for part in node.parts)
+    return ()
+
+
+def computed(select: exp.Select) -> list[exp.Expr]:
+    """Returns the items of a select list that are more than a name."""
+    return [item for item in select.expressions if not isinstance(item, exp.Column)]
+
+
+def _whole_name(node: exp.Expr, root: exp.Expr) -> tuple[str, ...]:
+    """The parts of a name in `root` that is neither a part of a longer one nor a lambda's variable, else none."""
+    parts = parts_of(node) if isinstance(node, exp.Column | exp.Dot | exp.Paren) else ()
+    if not parts or _is_variable(node, parts):
+        return ()
+    parent = node.parent
+    dotted = node is not root and isinstance(parent, exp.Dot | exp.Paren) and parent.this is node and parts_of(parent)
+    return () if dotted else parts
+
+
+def _is_variable(node: exp.Expr, parts: tuple[str, ...]) -> bool:
+    """Whether a name is that of a variable of a lambda around it, which sqlglot sees in the same letter case only."""
+    around = node.find_ancestor(exp.Lambda)
+    name = parts[0].lower()
+    while around is not None:
+        if any(variable.name.lower() == name for variable in around.expressions):
+            return True
+        around = around.find_ancestor(exp.Lambda)
+    return False
+
+
+def _walk(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Walks through `node`, not into the queries in it, which are given themselves."""
+    return node.walk(prune=lambda part: isinstance(part, exp.Query) and not isinstance(part, exp.Subquery))
+
+
+def is_windowed(node: exp.Expr) -> bool:
+    """Whether a function has OVER, perhaps behind FILTER or IGNORE NULLS."""
+    parent = node.parent
+    while isinstance(parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        parent = parent.parent
+    return isinstance(parent, exp.Window)
