@@ -104,7 +104,7 @@ def ignored_hints(sql: str, tokens: Tokens) -> Iterator[SqlProblem]:
     `tokens` are those of `sql`. A comment with one of Spark's own hints counts only where a hint may stand, directly
     after SELECT: elsewhere it may well be a piece of SQL that was commented out, such as `+ coalesce(x, 0)`.
     """
-    for start, text in find_comments(sql):
+    for start, text in find_comments(sql) if _COMMENTED_HINT.search(sql) else ():
         meant = _COMMENTED_HINT.match(text)
         if meant is None:
             continue

@@ -108,6 +108,8 @@ _KINDS = {
 }
 _NAMES = (Kind.WORD, Kind.QUOTED)
 _KEYED = (Kind.WORD, Kind.SYMBOL)
+_make = tuple.__new__
+"""Makes a token in half the time that its constructor takes: there are some two hundred in a model."""
 
 
 def tokenize(sql: str) -> Tokens:
@@ -123,9 +125,10 @@ def tokenize(sql: str) -> Tokens:
     outer: list[Token] = []
     hint: int | None = None
     for group, start, text in _pieces(sql):
-        kind = _KINDS.get(group, Kind.SYMBOL)
         if group == "word":  # what most pieces are
-            done.append(Token(kind, text, start, start + len(text), text.upper()))
+            done.append(_make(Token, (Kind.WORD, text, start, start + len(text), text.upper(), ())))
+        elif group == "symbol":
+            done.append(_make(Token, (Kind.SYMBOL, text, start, start + len(text), text.upper(), ())))
         elif group == "opening":
             raise SqlTokenError(start, f"a {_OPENINGS[text]} starts here and never ends")
         elif text == "/*+" and hint is None:
@@ -135,6 +138,7 @@ def tokenize(sql: str) -> Tokens:
             outer.append(Token(Kind.HINT, sql[hint:end], hint, end, inside=tuple(done)))
             hint, done = None, outer
         elif group not in _COMMENTS:
+            kind = _KINDS.get(group, Kind.SYMBOL)
             done.append(Token(kind, text, start, start + len(text), text.upper() if kind in _KEYED else ""))
     if hint is not None:
         raise SqlTokenError(hint, "a hint starts here and never ends")
@@ -154,12 +158,13 @@ def _pieces(sql: str) -> Iterator[tuple[str, int, str]]:
         pieces, begin = _RULES.finditer(sql, begin, end_of_text), None
         for match in pieces:
             group = match.lastgroup or "symbol"
+            text = match[group]
+            start = match.end() - len(text)
             if group == "comment" or group == "dollars":
-                start, end = match.span(group)
-                begin = _comment_end(sql, start) if group == "comment" else _dollar_string_end(sql, start, end)
+                begin = _comment_end(sql, start) if group == "comment" else _dollar_string_end(sql, start, match.end())
                 yield group, start, sql[start:begin]
                 break
-            yield group, match.start(group), match[group]
+            yield group, start, text
 
 
 def _comment_end(sql: str, start: int) -> int:

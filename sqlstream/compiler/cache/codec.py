@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from types import ModuleType, NoneType
-from typing import Any
+from typing import Any, cast
 
 from sqlstream.compiler import compiled, edits, problem, rewriting
 from sqlstream.compiler.flow import found, nodes
@@ -68,6 +68,7 @@ _CLASSES: Mapping[str, type] = {
     },
 }
 _FIELDS = {name: tuple(field.name for field in fields(kind)) for name, kind in _CLASSES.items()}
+_NAMES = {kind: name for name, kind in _CLASSES.items()}
 _PLAIN = frozenset({str, bool, float, NoneType})
 """The types of values that stand for themselves in a row."""
 
@@ -140,25 +141,26 @@ class _Writer:
             return [value]
         index = self._written.get(id(value))
         if index is None:
-            row = self._row(value, kind)
+            row = [_NAMES.get(kind) or kind.__name__]
+            parts = self._parts(value, kind, row)
+            row += [item if type(item) in _PLAIN else self.part(item) for item in parts]
             index = self._written[id(value)] = len(self.rows)
             self.rows.append(row)
             self._alive.append(value)  # an object that is gone would leave its id to another one
         return index
 
-    def _row(self, value: Any, kind: type) -> list[Any]:
-        name = kind.__name__
+    def _parts(self, value: Any, kind: type, row: list[Any]) -> Iterable[Any]:
+        """What `value` is made of; another name is put into `row` where its own does not tell."""
         if id(value) in self._elsewhere:
-            return [ELSEWHERE, self._elsewhere[id(value)]]
-        if _CLASSES.get(name) is kind:
-            return self._with_parts(name, map(value.__dict__.__getitem__, _FIELDS[name]))
+            row[0] = ELSEWHERE
+            return (self._elsewhere[id(value)],)
+        if kind in _NAMES:
+            return map(value.__dict__.__getitem__, _FIELDS[_NAMES[kind]])
         if kind in (tuple, list, frozenset):
-            return self._with_parts(name, value)
+            return cast("Iterable[Any]", value)
         if kind is dict:
-            return self._with_parts(name, (item for pair in value.items() for item in pair))
+            return (item for pair in value.items() for item in pair)
         if kind is Severity:
-            return ["severity", str(value)]
-        raise CodecError(f"a value of type {name} cannot be kept")
-
-    def _with_parts(self, name: str, values: Iterable[Any]) -> list[Any]:
-        return [name, *[value if type(value) in _PLAIN else self.part(value) for value in values]]
+            row[0] = "severity"
+            return (str(value),)
+        raise CodecError(f"a value of type {kind.__name__} cannot be kept")

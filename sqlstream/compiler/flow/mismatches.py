@@ -222,8 +222,8 @@ class Mismatches:
 
     def _path(self, node: exp.Alias) -> Iterator[SqlProblem]:
         """`body:name` in a select list, which sqlglot takes for an alias that is a parameter."""
-        type_ = self._type(node.this)
-        if not isinstance(node.args["alias"], exp.Placeholder) or family(type_) in ("", "variant"):
+        type_ = self._type(node.this) if isinstance(node.args["alias"], exp.Placeholder) else None
+        if family(type_) in ("", "variant"):
             return
         written = self._written(node.this)
         yield self._problem(

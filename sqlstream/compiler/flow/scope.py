@@ -78,11 +78,17 @@ Resolution = Resolved | Missing | Ambiguous | None
 
 @dataclass(frozen=True)
 class Scope:
-    """The relations in sight, the aliases of the select list so far, and the scope around a subquery."""
+    """The relations in sight, the aliases of the select list so far, and the scope around a subquery.
+
+    `_found` are the names that have been found among the relations.
+    """
 
     relations: tuple[Visible, ...] = ()
     aliases: dict[str, Column] = field(default_factory=dict)
     outer: Scope | None = None
+    _found: dict[tuple[str, ...], Resolved | Ambiguous] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def with_relations(self, *more: Visible) -> Scope:
         """Returns the scope with more relations."""
@@ -90,20 +96,31 @@ class Scope:
 
     def resolve(self, parts: tuple[str, ...]) -> Resolution:
         """Returns what the name with these parts means."""
+        known = self._found.get(parts)
+        if known is not None:
+            return known
         names = tuple(part.lower() for part in parts)
-        found = self._here(names)
+        found = self._of_relations(names)
+        if found is not None:
+            self._found[parts] = found
+            return found
+        found = self._besides(names)
         if not isinstance(found, Missing):
             return found
         if self.outer is not None:
             return self.outer.resolve(parts)
         return None if names[0] in ANYWHERE else found
 
-    def _here(self, names: tuple[str, ...]) -> Resolution:
+    def _of_relations(self, names: tuple[str, ...]) -> Resolution:
         for matches, used in (self._qualified(names), self._plain(names)):
             if len(matches) > 1:
                 return Ambiguous(tuple(name or "?" for name, _ in matches))
             if matches:
                 return Resolved(matches[0][1], names[used:])
+        return None
+
+    def _besides(self, names: tuple[str, ...]) -> Resolution:
+        """What a name means that is no column of the relations."""
         if any(relation.columns is None for relation in self.relations):
             return None
         if len(names) > 1 and not all(relation.qualifiers_known for relation in self.relations):

@@ -114,9 +114,12 @@ class Text:
         nodes = list(root.walk())
         self._indexed.extend(nodes)  # a node that is gone would leave its id to another one
         starts = self._starts
+        for node in nodes:
+            starts[id(node)] = node.meta.get("start", NOWHERE)
         for node in reversed(nodes):
-            own: int = node.meta.get("start", NOWHERE)
-            starts[id(node)] = min([own, *(starts[id(part)] for part in node.iter_expressions())])
+            start, around = starts[id(node)], id(node.parent)
+            if start < starts.get(around, 0):
+                starts[around] = start
 
     def written(self, node: exp.Expr) -> str:
         """Returns `node` in SQL, on one line."""
