@@ -96,9 +96,9 @@ class Scope:
 
     def resolve(self, parts: tuple[str, ...]) -> Resolution:
         """Returns what the name with these parts means."""
-        known = self._found.get(parts)
-        if known is not None:
-            return known
+        found: Resolution = self._found.get(parts)
+        if found is not None:
+            return found
         names = tuple(part.lower() for part in parts)
         found = self._of_relations(names)
         if found is not None:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from sqlstream.compiler.render.environment import TemplateEnvironment
 from sqlstream.compiler.render.macros import load_macros
-from sqlstream.compiler.render.model_functions import model_names
+from sqlstream.compiler.render.model_functions import model_names, names_of_model
+from sqlstream.compiler.render.plain_templates import read_plain, run_plain
 from sqlstream.compiler.render.running import render_file
+from sqlstream.compiler.render.source import TemplateSource
 from sqlstream.compiler.render.source_mapper import SourceMapper
 from sqlstream.compiler.render.state import RenderState
 from sqlstream.compiler.render.values import MacroIndex, RenderedModel, RenderOptions
@@ -35,8 +37,7 @@ class ModelRenderer:
 
     def render(self, file: ModelFile) -> RenderedModel:
         """Returns the model's SQL and what its template said. Raises: FindingsError with the first failure."""
-        state = RenderState(self._environment.limits, file)
-        sql = render_file(self._environment, file, state)
+        sql, state = self._plain(file) or self._by_jinja(file)
         return RenderedModel(
             file,
             sql,
@@ -47,6 +48,26 @@ class ModelRenderer:
             state.reads,
             tuple(state.logged),
         )
+
+    def _by_jinja(self, file: ModelFile, logged: Sequence[tuple[str, bool]] = ()) -> tuple[str, RenderState]:
+        """The output and the effects of a template; what was `logged` at a first attempt is not logged again."""
+        state = RenderState(self._environment.limits, file)
+        state.quiet = bool(logged)
+        sql = render_file(self._environment, file, state)
+        state.logged = state.logged or list(logged)
+        return sql, state
+
+    def _plain(self, file: ModelFile) -> tuple[str, RenderState] | None:
+        """The output and the effects of a plain template; None where it is not one."""
+        template = read_plain(TemplateSource(file.path, file.text))
+        if template is None:
+            return None
+        self._environment.names.update(names_of_model(file))
+        state = self._environment.state = RenderState(self._environment.limits, file)
+        try:
+            return run_plain(self._environment, template), state
+        except Exception:  # Jinja finds it too, and says where
+            return self._by_jinja(file, state.logged)
 
     def source_map(self, rendered: RenderedModel) -> SourceMap:
         """Returns the way back from `rendered.sql` to the lines that it was written on.
