@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.cli.main import main
+from sqlstream.cli.main import program
 
 if __name__ == "__main__":
-    main()
+    program()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 import click
 
@@ -53,6 +55,27 @@ class _Commands(click.Group):
 @click.version_option(__version__, "--version", "-v", prog_name="sqlstream")
 def cli() -> None:
     """Compile a folder of SQL models and run them as streams on Spark."""
+
+
+def program() -> NoReturn:
+    """The command `sqlstream` as a process: `main`, and its end.
+
+    What compiling has made is left to the system, which takes it back at once; Python would take half a second to free
+    the objects of a thousand models one by one. Where Spark was used, its own end is waited for.
+    """
+    try:
+        main()
+    except SystemExit as ended:
+        if "pyspark" in sys.modules or not isinstance(ended.code, int):
+            raise
+        logging.shutdown()
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except (OSError, ValueError):  # closed, or nobody reads it any more
+            raise ended from None
+        os._exit(ended.code)
+    raise AssertionError("main() ends by SystemExit")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

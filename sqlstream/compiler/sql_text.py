@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from sqlstream.compiler.relations import Relation, find_relations
 from sqlstream.compiler.tokens import Tokens, tokenize
+
+REMEMBERED = 1_000
+"""Texts that are read once: what runs is what was rendered, but for hints and streams that are read twice."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class SqlText:
         return find_relations(self.tokens)
 
 
+@lru_cache(REMEMBERED)
 def read_sql(sql: str) -> SqlText:
     """Returns `sql` with its tokens. Raises: SqlTokenError."""
     return SqlText(sql, tokenize(sql))

@@ -36,21 +36,26 @@ class Memory:
     """The entries of earlier compilations, and the new ones of this one.
 
     An entry is asked for with the key that it must have, so a stale one is never used. `new` are the entries that
-    `storage` does not have, by kind and name: key and text.
+    `storage` does not have, by kind and name: key and text. `values` are what those of them mean that were made in this
+    process, trees aside: all of them are frozen.
     """
 
     def __init__(self, storage: Storage | None = None) -> None:
         self._storage = storage or Nothing()
         self.new: Entries = {}
+        self.values: dict[tuple[str, str], tuple[str, object]] = {}
 
     def copy(self) -> Memory:
         """Returns a memory that knows the same, and whose new entries are its own."""
         copied = Memory(self._storage)
-        copied.new = dict(self.new)
+        copied.new, copied.values = dict(self.new), self.values
         return copied
 
     def recall(self, kind: str, name: str, key: str, find: Callable[[str], object] | None = None) -> Any:
         """Returns what was noted under that key, None where nothing was; `find` is as for `decode`."""
+        made = self.values.get((kind, name))
+        if made is not None and made[0] == key:
+            return made[1]
         entry = self.new.get((kind, name)) or self._storage.read(kind, name)
         if entry is None or entry[0] != key:
             return None
@@ -65,6 +70,9 @@ class Memory:
             self.new[kind, name] = (key, encode(value, elsewhere))
         except CodecError:
             self.new.pop((kind, name), None)
+            return
+        if kind != TREE:
+            self.values[kind, name] = (key, value)
 
     def remember(self, kind: str, name: str, key: str, make: Callable[[], T]) -> T:
         """Returns what was noted under that key, or else what `make` gives, which is noted."""

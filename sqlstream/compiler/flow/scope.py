@@ -86,9 +86,7 @@ class Scope:
     relations: tuple[Visible, ...] = ()
     aliases: dict[str, Column] = field(default_factory=dict)
     outer: Scope | None = None
-    _found: dict[tuple[str, ...], Resolved | Ambiguous] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    _found: dict[tuple[str, ...], Resolution] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def with_relations(self, *more: Visible) -> Scope:
         """Returns the scope with more relations."""
