@@ -91,7 +91,7 @@ def _parsed(text: str) -> exp.Query | None:
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Query):
         return None
-    for node in tree.find_all(exp.Identifier, exp.Anonymous):
+    for node in tree.find_all(exp.Identifier, exp.Anonymous) if WINDOW in text else ():
         if isinstance(node.this, str) and node.this.lower() == WINDOW:
             node.set("this", "window")
     return tree

@@ -38,8 +38,9 @@ _COLUMN = frozenset({exp.Column})
 class Look:
     """What one walk through the expression `node` has found, queries in it aside.
 
-    `parts` are its nodes, a query in it as one, from the top down; `kinds` their classes; `functions` those that call a
-    function, each behind its name as `Text.function` gives it; `names` the longest form of each name, behind its parts.
+    `parts` are its nodes from the top down, a name and a query in it as one each; `kinds` their classes; `functions`
+    those that call a function, each behind its name as `Text.function` gives it; `names` the longest form of each name,
+    behind its parts.
     """
 
     node: exp.Expr
@@ -140,7 +141,7 @@ class Text:
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):  # most of what there is
             name = parts_of(node)
             return Look(node, (node,), _COLUMN, (), () if _is_variable(node, name) else ((name, node),))
-        parts = tuple(_walk(node))
+        parts = _parts_of(node)
         functions = tuple((called, part) for part in parts if (called := self.function(part)))
         units = {id(child) for called, part in functions if called in UNIT_FIRST for child in part.iter_expressions()}
         names = tuple((found, part) for part in parts if (found := _whole_name(part, node)) and id(part) not in units)
@@ -199,9 +200,14 @@ def _is_variable(node: exp.Expr, parts: tuple[str, ...]) -> bool:
     return False
 
 
-def _walk(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Walks through `node`, not into the queries in it, which are given themselves."""
-    return node.walk(prune=lambda part: isinstance(part, exp.Query) and not isinstance(part, exp.Subquery))
+def _parts_of(node: exp.Expr) -> tuple[exp.Expr, ...]:
+    """The nodes of an expression from the top down, a name and a query in it as one each."""
+    found = [node]
+    for part in found:  # which grows meanwhile
+        is_whole = isinstance(part, exp.Query) and not isinstance(part, exp.Subquery)
+        if not is_whole and not isinstance(part, exp.Column):
+            found.extend(part.iter_expressions())
+    return tuple(found)
 
 
 def is_windowed(node: exp.Expr) -> bool:
