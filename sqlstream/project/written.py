@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sqlstream.project.config import combine_patches
 from sqlstream.project.validate import Path
@@ -18,12 +18,12 @@ def written_config(*patches: ConfigPatch) -> Mapping[str, object]:
     return {key: located.value for key, located in combine_patches(patches).items()}
 
 
-def written_keys(node: YamlMapping, path: Path) -> dict[str, object]:
-    """Returns what the mapping at `path` says, but for the keys that only describe; nothing where there is none."""
+def written_keys(node: YamlMapping, path: Path, but: Collection[str] = DESCRIBING) -> dict[str, object]:
+    """Returns what the mapping at `path` says, `but` for these keys; nothing where there is none."""
     mapping = follow(node, path)
-    values = plain(mapping) if isinstance(mapping, YamlMapping) else None
-    known = values if isinstance(values, dict) else {}
-    return {key: value for key, value in known.items() if key not in DESCRIBING and value is not None}
+    entries = mapping.entries if isinstance(mapping, YamlMapping) else ()
+    values = ((entry.key, plain(entry.value)) for entry in entries if entry.key not in but)
+    return {key: value for key, value in values if value is not None}
 
 
 def written_table(node: YamlMapping, path: Path, schema: Schema | None) -> Mapping[str, object]:
@@ -31,7 +31,7 @@ def written_table(node: YamlMapping, path: Path, schema: Schema | None) -> Mappi
 
     A schema counts as its text, be it in a file or not, and columns by their names and types.
     """
-    table, source = written_keys(node, path), written_keys(node, path[:2])
+    table, source = written_keys(node, path), written_keys(node, path[:2], (*DESCRIBING, "tables"))
     taken = {key: value for key, value in source.items() if key in ("format", "options")}
     written = {**taken, **table}
     inherited, own = source.get("options"), table.get("options")

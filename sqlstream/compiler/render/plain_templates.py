@@ -21,6 +21,9 @@ from sqlstream.compiler.render.template_function import TemplateFunction
 MOST_CALLS = 1_000
 """More calls are left to Jinja, whose limits are counted in the words of all tags."""
 
+MOST_BRACKETS = 20
+"""More brackets in a call may nest too deeply for Jinja, which then says so."""
+
 _TAG = re.compile(r"\{[{%#]")
 _CALL = re.compile(r"\{\{\s*(?P<name>[a-z_]\w*)\s*\((?P<arguments>[^\\#]{0,2000}?)\)\s*\}\}", re.ASCII | re.IGNORECASE)
 _LITERAL = re.compile(r"""'[^'\n]*'|"[^"\n]*"|\d+|True|False|None""")
@@ -73,7 +76,7 @@ def read_plain(source: TemplateSource) -> PlainTemplate | None:
 
 def _read_call(arguments: str) -> ast.Call | None:
     """The arguments as those of a call, None where Python may read them otherwise than Jinja."""
-    if not arguments.isascii():
+    if not arguments.isascii() or arguments.count("[") + arguments.count("{") > MOST_BRACKETS:
         return None
     try:
         call = ast.parse(f"f({arguments}\n)", mode="eval").body
