@@ -57,7 +57,7 @@ class Expressions:
         value = self._timed(inner, scope) if window else self._within(inner, found, used, scope)
         unclear = not value.held.is_known and (window or isinstance(inner, exp.Column | exp.Dot | exp.Bracket))
         lost = self._lost(inner, used) if value == Within() else None
-        origins = frozenset(origin for item in used for origin in item.column.origins)
+        origins = _together([item.column.origins for item in used])
         kind = self.type_of(inner, scope)
         return Column(named, kind, value.time, lost, origins, window, value.held, unclear)
 
@@ -206,6 +206,11 @@ class Parts:
         if not isinstance(node, exp.Star) or any(item.columns is None for item in self.scope.relations):
             return None
         return tuple(column for item in self.scope.relations for column in item.columns or ())
+
+
+def _together(origins: Sequence[frozenset[tuple[str, str]]]) -> frozenset[tuple[str, str]]:
+    """All of them; what one column alone comes from is the same object, and is kept once."""
+    return origins[0] if len(origins) == 1 else frozenset().union(*origins)
 
 
 def _renamed(column: Column, name: str) -> Column:
