@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -100,7 +99,7 @@ def measure(folder: Path, models: int, repeat: int, dbt: Path, samples: Samples)
     write_sqlstream_project(tools[0].folder, models)
     write_dbt_project(tools[1].folder, models)
     prepare: dict[str, Callable[[Tool, int], None]] = {
-        "cold": lambda tool, _: shutil.rmtree(tool.folder / "target", ignore_errors=True),
+        "cold": lambda tool, edition: _put_away(tool.folder / "target", f"{tool.name}-{models}-{edition}"),
         "unchanged": lambda *_: None,
         "one model changed": lambda tool, edition: edit_a_model(tool.folder, models, edition),
     }
@@ -109,6 +108,14 @@ def measure(folder: Path, models: int, repeat: int, dbt: Path, samples: Samples)
             for tool in tools:
                 prepare[case](tool, edition)
                 samples.setdefault((tool.name, case, models), []).append(tool.run())
+
+
+def _put_away(target: Path, name: str) -> None:
+    """Leaves a project without its target folder, which is deleted only at the end: where many files have just been
+    deleted, ext4 takes several times as long to make new ones, as no clone of a repository would see it.
+    """
+    if target.exists():
+        target.rename(target.parents[1] / f"put-away-{name}")
 
 
 def _sqlstream(folder: Path) -> Tool:

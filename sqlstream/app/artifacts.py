@@ -41,7 +41,7 @@ def write_compiled(loaded: Loaded, models: Sequence[CompiledModel]) -> None:
 
     Raises: UsageError where target/ cannot be written.
     """
-    for model in models:
+    for model in sorted(models, key=lambda model: model.compiled_path):  # folder by folder
         write_text(loaded.target_folder / model.compiled_path, model.sql)
     manifest = build_manifest(loaded.compiled, generated_at=_now(), invocation_id=loaded.invocation.id)
     # on one line, as dbt writes its manifest: indented, writing it takes ten times as long

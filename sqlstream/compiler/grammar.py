@@ -7,7 +7,7 @@ Most words are names as well as keywords to Spark, so little is certain. What is
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import pairwise
+from itertools import dropwhile
 
 from sqlstream.compiler.clauses import at, skip_alias, skip_watermark
 from sqlstream.compiler.problem import SqlProblem
@@ -103,10 +103,9 @@ def _only_froms(tokens: Tokens) -> dict[int, int]:
 
 def _statements(tokens: Tokens) -> Iterator[SqlProblem]:
     """A text is one statement, and begins with a word that statements begin with."""
-    words = [token for token in tokens if token.kind is not Kind.HINT]
-    while words and words[0].key == ";":
-        words.pop(0)
-    second = next((after for token, after in pairwise(words) if token.key == ";" != after.key), None)
+    words = list(dropwhile(lambda token: token.kind is Kind.HINT or token.key == ";", tokens))
+    ended = next((index for index, token in enumerate(words) if token.key == ";"), len(words))
+    second = next((token for token in words[ended:] if token.kind is not Kind.HINT and token.key != ";"), None)
     if second is not None:
         why, fix = "a model is one query", "put it into a model of its own, or delete it"
         yield _problem(second, "a second statement begins here", why, fix)

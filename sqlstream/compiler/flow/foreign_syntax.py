@@ -20,11 +20,11 @@ BEFORE_OPERAND = frozenset({"WHERE", "AND", "OR", "WHEN", "THEN", "ELSE", "BETWE
 
 def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     """Gives a problem for each form in `tree` that Spark's grammar does not have, or that needs values from outside."""
-    parameters = {str(node.this or "") for node in tree.find_all(exp.Placeholder)}
-    if parameters:
-        yield from _parameters(parameters, text)
-    for node in tree.find_all(exp.AtTimeZone, exp.Select, exp.SetOperation, exp.Array):
-        if isinstance(node, exp.AtTimeZone) and "start" not in node.meta:  # from_utc_timestamp() has a place
+    parameters: set[str] = set()
+    for node in tree.find_all(exp.Placeholder, exp.AtTimeZone, exp.Select, exp.SetOperation, exp.Array):
+        if isinstance(node, exp.Placeholder):
+            parameters.add(str(node.this or ""))
+        elif isinstance(node, exp.AtTimeZone) and "start" not in node.meta:  # from_utc_timestamp() has a place
             yield _problem(
                 node,
                 text,
@@ -41,6 +41,8 @@ def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:
             why = "array() takes values, and a query in an expression stands in parentheses and gives one"
             fix = "write (select collect_list(column) from ...)"
             yield _problem(node, text, "ARRAY of a query is not Spark's", why, fix)
+    if parameters:
+        yield from _parameters(parameters, text)
 
 
 def _order_of_clauses(select: exp.Select, text: Text) -> Iterator[SqlProblem]:

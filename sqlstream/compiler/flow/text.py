@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 
 from sqlstream.compiler.clauses import after_parentheses
 from sqlstream.compiler.flow.nodes import Where
@@ -32,6 +33,7 @@ NOWHERE = sys.maxsize
 """The start of what has no place."""
 
 _COLUMN = frozenset({exp.Column})
+_SPARK = Spark()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ class Text:
         if isinstance(node, exp.Column) and not any(part.args.get("quoted", True) for part in node.parts):
             return ".".join(part.name for part in node.parts)
         if id(node) not in self._written:
-            self._written[id(node)] = (node.sql("spark", comments=False, normalize_functions=False), node)
+            self._written[id(node)] = (_SPARK.generate(node, comments=False, normalize_functions=False), node)
         return self._written[id(node)][0]
 
     def look(self, node: exp.Expr) -> Look:
