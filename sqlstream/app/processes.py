@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import marshal
 import os
 import signal
@@ -23,6 +24,7 @@ class Processes:
     def run(self, jobs: Sequence[Callable[[], Entries]]) -> Iterator[Entries]:
         """Gives what each job gave, those aside that failed; ends all processes when it is left early."""
         running: list[tuple[int, int]] = []
+        gc.freeze()  # what is there now stays: looking for garbage in it would give each process a copy of its own
         try:
             running.extend(map(_start, jobs[1:]))
             yield jobs[0]()
@@ -35,6 +37,7 @@ class Processes:
                 os.waitpid(process, 0)
                 yield from _read(content)
         finally:
+            gc.unfreeze()
             for process, pipe in running:
                 os.close(pipe)
                 os.kill(process, signal.SIGKILL)

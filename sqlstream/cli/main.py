@@ -21,7 +21,7 @@ from sqlstream.version import __version__
 COMMANDS = ("init", "debug", "compile", "explain", "ls", "lineage", "run", "clean")
 """In the order in which a newcomer meets them. Each is the one command in the module of its name."""
 
-OBJECTS_BETWEEN_COLLECTIONS = 100_000
+OBJECTS_BETWEEN_COLLECTIONS = 400_000
 """Compiling makes millions of objects, most of which stay: at Python's own 700, looking for garbage takes a tenth of
 its time."""
 
