@@ -31,6 +31,7 @@ NESTED_TYPES = frozenset({"ARRAY", "MAP", "STRUCT"})
 """Types that hold others in `<` and `>`."""
 
 QUERIES = frozenset({"FROM", "SELECT"})
+BEFORE_QUERIES = frozenset({",", "FROM", "JOIN", "LATERAL"})
 VIEWS = frozenset({"VIEW", "PIVOT", "UNPIVOT"})
 CLOSINGS = {"(": ")", "[": "]", "{": "}", "CASE": "END"}
 JOINS = frozenset({"JOIN", "STRAIGHT_JOIN"})
@@ -99,7 +100,7 @@ def is_bounded(tokens: Tokens) -> bool:
         if token.key not in _COUNTED and reads <= MOST_READS:
             continue
         here.take(before, token)
-        queries += token.key in QUERIES and before.key in (",", "FROM")  # sqlglot reads all that follows as its own
+        queries += token.key in QUERIES and before.key in BEFORE_QUERIES  # sqlglot reads all that follows as its own
         views += token.key in VIEWS
         closing = ">" if token.key == "<" and before.key in NESTED_TYPES else CLOSINGS.get(token.key)
         if closing is not None:

@@ -18,7 +18,10 @@ from sqlstream.compiler.flow.types_of import generator_columns, type_of
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.project.types import DataType
 
-TIME_WINDOWS = frozenset({"window", "session_window", "window_time"})
+WINDOWS = frozenset({"window", "session_window"})
+"""Functions whose result an aggregation gives as a column of their name."""
+
+TIME_WINDOWS = WINDOWS | {"window_time"}
 """Functions that carry on the watermark of their first argument."""
 
 HOLDERS = frozenset({"struct", "named_struct", "array", "map", "arrays_zip", "map_from_arrays"})

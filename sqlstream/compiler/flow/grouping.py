@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sqlstream.compiler.flow.checks import check_expression
-from sqlstream.compiler.flow.expressions import TIME_WINDOWS, Expressions
+from sqlstream.compiler.flow.expressions import TIME_WINDOWS, WINDOWS, Expressions
 from sqlstream.compiler.flow.grouped import Keys, keys_of
 from sqlstream.compiler.flow.nodes import Column, Key
 from sqlstream.compiler.flow.places import Place
@@ -21,9 +21,6 @@ from sqlstream.project.wording import counted
 
 SETS = {exp.Rollup: "rollup", exp.Cube: "cube", exp.GroupingSets: "grouping sets"}
 """sqlglot's classes for grouping sets, and their names."""
-
-WINDOWS = frozenset({"window", "session_window"})
-"""Functions whose result an aggregation gives as a column of their name."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ WITHOUT_PLACE: dict[type[exp.Expr], str] = {
 UNIT_FIRST = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff", "date_add", "date_diff", "extract"})
 """Functions whose first argument may be a unit such as HOUR, which looks like a column."""
 
-
 NOWHERE = sys.maxsize
 """The start of what has no place."""
 

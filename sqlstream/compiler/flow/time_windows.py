@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.expressions import Expressions
+from sqlstream.compiler.flow.expressions import TIME_WINDOWS, WINDOWS, Expressions
 from sqlstream.compiler.flow.scope import Scope
 from sqlstream.compiler.flow.text import parts_of
 from sqlstream.compiler.flow.type_values import DATETIMES, kind
@@ -32,9 +32,6 @@ NO_LITERAL = "Spark takes only a text or a whole number of microseconds here, as
 LENGTHS = ("length", "slide", "start")
 """What the arguments of `window` after its time say."""
 
-TIME_WINDOWS = frozenset({"window", "session_window"})
-TIMED = TIME_WINDOWS | {"window_time"}
-
 
 @dataclass(frozen=True)
 class TimeWindows:
@@ -45,16 +42,16 @@ class TimeWindows:
 
     def problems(self, parts: Iterable[exp.Expr]) -> Iterator[SqlProblem]:
         """Gives what is wrong with each window in `parts`, which are of one operator, and with several of them."""
-        calls = [part for item in parts for name, part in self.expressions.text.look(item).functions if name in TIMED]
+        calls = [
+            part for item in parts for name, part in self.expressions.text.look(item).functions if name in TIME_WINDOWS
+        ]
         for call in calls:
             yield from self._of_call(call)
-        yield from self._several(
-            [call for call in calls if self._name(call) in TIME_WINDOWS and not self._is_within(call)]
-        )
+        yield from self._several([call for call in calls if self._name(call) in WINDOWS and not self._is_within(call)])
 
     def _name(self, part: exp.Expr) -> str:
         name = self.expressions.text.function(part)
-        return name if name in TIMED else ""
+        return name if name in TIME_WINDOWS else ""
 
     def _is_within(self, call: exp.Expr) -> bool:
         """Whether a window is what another one is cut from."""
@@ -168,7 +165,7 @@ class TimeWindows:
     def _window_time(self, call: exp.Expr, window: exp.Expr) -> Iterator[SqlProblem]:
         type_ = self.expressions.type_of(window, self.scope)
         made = self.expressions.text.function(window)
-        if (made and made not in TIME_WINDOWS) or (_is_known(type_) and not _is_window(type_)):
+        if (made and made not in WINDOWS) or (_is_known(type_) and not _is_window(type_)):
             yield self._problem(
                 call,
                 f"window_time takes a window, and {quoted(self._written(window))} is none",

@@ -104,7 +104,18 @@ def test_brackets_that_do_not_match_count_as_open() -> None:
 
 
 @pytest.mark.parametrize(
-    "opening", ["(select * from ", "(", "(t join ", "a, from ", "from ", "from select ", "describe "]
+    "opening",
+    [
+        "(select * from ",
+        "(",
+        "(t join ",
+        "a, from ",
+        "from ",
+        "from select ",
+        "lateral select ",
+        "select join ",
+        "describe ",
+    ],
 )
 def test_no_nesting_crashes_the_process(opening: str) -> None:
     """Compiled code overruns the stack without a word; a text of a hundred thousand levels is not given to it."""
