@@ -44,7 +44,7 @@ class CompileCache:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / CACHE_FILE
-        self._versions = _versions()
+        self._versions = hashlib.blake2b(_versions().encode("utf-8", "surrogatepass"), digest_size=16)
         self._is_damaged = False
         self._entries = self._read_entries()
 
@@ -97,8 +97,9 @@ class CompileCache:
 
     def _seal(self, *parts: str) -> bytes:
         """A digest of an entry and of all versions: an entry of other versions is none."""
-        joined = "\0".join((self._versions, *parts))
-        return hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        seal = self._versions.copy()
+        seal.update("\0".join(("", *parts)).encode("utf-8", "surrogatepass"))
+        return seal.digest()
 
     def _is_own_file(self) -> bool:
         """Whether there is an ordinary file: a link or a pipe was not made by sqlstream."""
