@@ -31,7 +31,9 @@ def find_files(files: ProjectFiles, folder: str, suffix: str, findings: list[Fin
 
 def file_name(path: str) -> str:
     """Returns the name of the model or seed in a file: the file's name without its ending."""
-    return PurePosixPath(path).stem
+    name = path.rpartition("/")[2]
+    stem, dot, _ = name.rpartition(".")
+    return stem if dot and stem else name
 
 
 def folders_of(path: str) -> Folders:

@@ -61,11 +61,14 @@ def unused_macros(compiled: CompiledProject) -> list[Finding]:
     """A macro whose name stands nowhere but in its own definition."""
     project = compiled.project
     texts = [*(file.text for file in project.models), *(_MACRO.sub("", file.text) for file in project.macros)]
-    named = _words(texts)
+    unnamed = {match["name"] for file in project.macros for match in _MACRO.finditer(_without_comments(file.text))}
+    for text in texts:
+        if any(name in text for name in unnamed):
+            unnamed -= _words([text])
     found: list[Finding] = []
     for file in project.macros:
         for match in _MACRO.finditer(_without_comments(file.text)):
-            if match["name"] not in named:
+            if match["name"] in unnamed:
                 location = location_at(file.path, file.text, match.start("name"))
                 found.append(_unused("unused-macro", f"macro `{match['name']}`", "nothing calls it", location))
     return found
