@@ -15,6 +15,7 @@ from sqlstream.app.explain_model import explain_model
 from sqlstream.app.lineage import trace
 from sqlstream.app.ls import list_nodes
 from sqlstream.app.request import ProjectRequest
+from sqlstream.compiler.cache.rendering import OF_THE_MOMENT
 from sqlstream.errors import CODES, Finding, FindingsError, UsageError
 from sqlstream.location import Location
 from sqlstream.report.compiled import compiled_json, compiled_text
@@ -52,8 +53,15 @@ def check_project(folder: Path) -> Outcome:
         return Outcome("usage", frozenset(), _text_faults(str(error), "the error"))
     outcome = _outcome("compiled", compiled.findings, folder, _printed(request, compiled))
     again = compile_models(request)
-    same = (again.models, again.findings) == (compiled.models, compiled.findings)
+    same = (again.models, again.findings) == (compiled.models, compiled.findings) or _is_of_the_moment(compiled)
     return outcome if same else replace(outcome, faults=(*outcome.faults, "the cache changes what compile gives"))
+
+
+def _is_of_the_moment(compiled: Compiled) -> bool:
+    """Whether a template may ask for what is another each time."""
+    project = compiled.loaded.compiled.project
+    texts = [*(model.text for model in project.models), *(macros.text for macros in project.macros)]
+    return any(name in text for text in texts for name in OF_THE_MOMENT)
 
 
 def _printed(request: ProjectRequest, compiled: Compiled) -> tuple[str, ...]:
