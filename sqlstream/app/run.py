@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sqlstream.app.artifacts import RunRecord, write_compiled, write_run_results
+from sqlstream.app.garbage import collect_as_ever
 from sqlstream.app.loading import Invocation, Loaded, load
 from sqlstream.app.request import RunRequest
 from sqlstream.app.selecting import select, terminal_models
@@ -20,9 +20,6 @@ from sqlstream.project.config import Trigger
 from sqlstream.project.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.state.events import Notice, QueryResult, RunEvent, Status, Warned
-
-COLLECTIONS = (700, 10, 10)
-"""How often garbage is looked for while queries run, which they do for days: as often as Python itself does it."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ def _run_loaded(
         signals.check()
         from sqlstream.app.session_run import run_queries  # pyspark is loaded here and not before
 
-        gc.set_threshold(*COLLECTIONS)
+        collect_as_ever()
         return RunOutcome(run_queries(loaded, models, request, tell, signals), warnings)
     except StopAskedError:
         tell(Notice("stopped before any query was started"))

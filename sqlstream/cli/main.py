@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import sys
@@ -12,6 +11,7 @@ from typing import NoReturn
 
 import click
 
+from sqlstream.app.garbage import collect_seldom
 from sqlstream.cli.output import DONE, FAILED, UNUSABLE, echo_trace, redacted
 from sqlstream.cli.words import join_selectors
 from sqlstream.errors import FindingsError, UsageError
@@ -20,10 +20,6 @@ from sqlstream.version import __version__
 
 COMMANDS = ("init", "debug", "compile", "explain", "ls", "lineage", "run", "clean")
 """In the order in which a newcomer meets them. Each is the one command in the module of its name."""
-
-OBJECTS_BETWEEN_COLLECTIONS = 400_000
-"""Compiling makes millions of objects, most of which stay: at Python's own 700, looking for garbage takes a tenth of
-its time."""
 
 OFF = ("", "0", "false", "f", "no", "n", "off")
 """What click reads as no in the environment variable of a flag."""
@@ -80,7 +76,7 @@ def program() -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and exits with 0, 1 or 2."""
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS, 20, 20)
+    collect_seldom()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = cli.main(join_selectors(given), prog_name="sqlstream", standalone_mode=False)

@@ -26,9 +26,6 @@ from sqlstream.location import Location, Place
 from sqlstream.project.config import ModelConfig, merge_configs
 from sqlstream.project.values import ModelFile, Project, Target
 
-STATEMENT = "{%"
-"""What tells a template that takes a while from one that is rendered in no time."""
-
 
 @dataclass(frozen=True)
 class Configured:
@@ -90,11 +87,11 @@ def _compile(
 def _render_ahead(
     project: Project, options: RenderOptions, renderer: CachedRenderer, memory: Memory, workers: Workers | None
 ) -> frozenset[str]:
-    """Returns the ids of the models that are not remembered, and has the workers render those that take a while."""
+    """Returns the ids of the models that are not remembered, and has the workers render those that need Jinja."""
     if workers is None or renderer.macro_findings:
         return frozenset()
     missing = renderer.missing(project.models)
-    parts = share([file.path for file in missing if STATEMENT in file.text], workers)
+    parts = share([file.path for file in renderer.laborious(missing)], workers)
     work_ahead(memory, workers, parts, partial(_render_part, project, options))
     return frozenset(model_id(project.name, file.name) for file in missing)
 

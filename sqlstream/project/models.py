@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
@@ -31,9 +32,7 @@ def find_files(files: ProjectFiles, folder: str, suffix: str, findings: list[Fin
 
 def file_name(path: str) -> str:
     """Returns the name of the model or seed in a file: the file's name without its ending."""
-    name = path.rpartition("/")[2]
-    stem, dot, _ = name.rpartition(".")
-    return stem if dot and stem else name
+    return posixpath.splitext(posixpath.basename(path))[0]
 
 
 def folders_of(path: str) -> Folders:

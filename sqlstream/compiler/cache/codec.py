@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from types import ModuleType, NoneType
-from typing import Any, cast
+from typing import Any
 
 from sqlstream.compiler import compiled, edits, problem, rewriting
 from sqlstream.compiler.flow import found, nodes
@@ -141,26 +141,23 @@ class _Writer:
             return [value]
         index = self._written.get(id(value))
         if index is None:
-            row = [_NAMES.get(kind) or kind.__name__]
-            parts = self._parts(value, kind, row)
-            row += [item if type(item) in _PLAIN else self.part(item) for item in parts]
+            name, parts = self._taken_apart(value, kind)
+            row = [name, *[item if type(item) in _PLAIN else self.part(item) for item in parts]]
             index = self._written[id(value)] = len(self.rows)
             self.rows.append(row)
             self._alive.append(value)  # an object that is gone would leave its id to another one
         return index
 
-    def _parts(self, value: Any, kind: type, row: list[Any]) -> Iterable[Any]:
-        """What `value` is made of; another name is put into `row` where its own does not tell."""
+    def _taken_apart(self, value: Any, kind: type) -> tuple[str, Iterable[Any]]:
+        """The kind of a row, as it is written, and what `value` is made of."""
         if id(value) in self._elsewhere:
-            row[0] = ELSEWHERE
-            return (self._elsewhere[id(value)],)
+            return ELSEWHERE, (self._elsewhere[id(value)],)
         if kind in _NAMES:
-            return map(value.__dict__.__getitem__, _FIELDS[_NAMES[kind]])
+            return _NAMES[kind], map(value.__dict__.__getitem__, _FIELDS[_NAMES[kind]])
         if kind in (tuple, list, frozenset):
-            return cast("Iterable[Any]", value)
+            return kind.__name__, value
         if kind is dict:
-            return (item for pair in value.items() for item in pair)
+            return kind.__name__, (item for pair in value.items() for item in pair)
         if kind is Severity:
-            row[0] = "severity"
-            return (str(value),)
+            return "severity", (str(value),)
         raise CodecError(f"a value of type {kind.__name__} cannot be kept")

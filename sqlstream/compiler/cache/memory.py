@@ -36,8 +36,8 @@ class Memory:
     """The entries of earlier compilations, and the new ones of this one.
 
     An entry is asked for with the key that it must have, so a stale one is never used. `new` are the entries that
-    `storage` does not have, by kind and name: key and text. `values` are what those of them mean that were made in this
-    process, trees aside: all of them are frozen.
+    `storage` does not have, by kind and name: key and text. `values` are what was noted in this
+    process, trees aside: nobody changes them.
     """
 
     def __init__(self, storage: Storage | None = None) -> None:
@@ -46,7 +46,7 @@ class Memory:
         self.values: dict[tuple[str, str], tuple[str, object]] = {}
 
     def copy(self) -> Memory:
-        """Returns a memory that knows the same, and whose new entries are its own."""
+        """Returns a memory that knows the same and shares the values, and whose new entries are its own."""
         copied = Memory(self._storage)
         copied.new, copied.values = dict(self.new), self.values
         return copied

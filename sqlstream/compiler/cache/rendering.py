@@ -95,6 +95,14 @@ class CachedRenderer:
                 self._ready[file.path] = found
         return [file for file in files if file.path not in self._ready]
 
+    def laborious(self, files: Sequence[ModelFile]) -> list[ModelFile]:
+        """Returns those of `files` that need Jinja, for which rendering them takes a while."""
+        if not files:
+            return []
+        from sqlstream.compiler.render.plain_templates import looks_plain  # which loads Jinja
+
+        return [file for file in files if not looks_plain(file.text)]
+
     def render(self, file: ModelFile) -> Known:
         """Returns a model's SQL and what its template said. Raises: FindingsError with the first failure."""
         key = self._key(file)
@@ -131,7 +139,7 @@ class CachedRenderer:
         """Returns where the character at `offset` of a model's rendered SQL was written."""
         path = rendered.model.file.path
         if path not in self._places:
-            self._places[path] = self._memory.recall("places", path, rendered.digest) or {}
+            self._places[path] = dict(self._memory.recall("places", path, rendered.digest) or {})
         places = self._places[path]
         if offset not in places:
             places[offset] = self._renderer.source_map(rendered.model).locate(offset)
@@ -141,7 +149,7 @@ class CachedRenderer:
     def remember_places(self) -> None:
         """Notes the places that were looked for."""
         for path, key in self._unsaved.items():
-            self._memory.note("places", path, key, self._places[path])
+            self._memory.note("places", path, key, dict(self._places[path]))
         self._unsaved.clear()
 
     # what a template asked for

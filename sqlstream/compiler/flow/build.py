@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -31,8 +31,6 @@ from sqlstream.compiler.flow.nodes import (
     SetOperation,
     Sort,
     Where,
-    WindowCall,
-    WindowFunctions,
     With,
     renamed,
 )
@@ -46,6 +44,7 @@ from sqlstream.compiler.flow.set_columns import set_problems, united
 from sqlstream.compiler.flow.spark_functions import AGGREGATES, GENERATORS
 from sqlstream.compiler.flow.text import Text, computed, parts_of
 from sqlstream.compiler.flow.unstable_functions import ROW_IDS
+from sqlstream.compiler.flow.window_calls import windowed
 from sqlstream.compiler.parse import ParsedSql
 from sqlstream.compiler.problem import SqlProblem
 
@@ -169,7 +168,7 @@ class Builder:
         aggregate = self._aggregated(select, node, grouping, output, inner, expressions)
         checks = SelectChecks(select, found.scope, grouping, output, expressions)
         checks.run(is_aggregated=aggregate is not None)
-        node = self._windowed(select, aggregate or node)
+        node = windowed(select, aggregate or node, self.text)
         if node is not aggregate:
             queries = tuple(query for item in computed(select) for query in expressions.subqueries(item, inner))
             node = Project(where=self.text.where(select), columns=output, children=(node,), subqueries=queries)
@@ -239,28 +238,6 @@ class Builder:
             return aggregate
         return Filter(where=self.text.where(having), columns=output, children=(aggregate,), hints=hints_of(having.this))
 
-    def _windowed(self, select: exp.Select, node: Node) -> Node:
-        windows = (window for part in _select_parts(select) for window in part.find_all(exp.Window))
-        found = tuple(map(self._window_call, windows))
-        if not found:
-            return node
-        return WindowFunctions(where=found[0].where, columns=node.columns, children=(node,), functions=found)
-
-    def _window_call(self, window: exp.Window) -> WindowCall:
-        function = window.this
-        while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
-            function = function.this
-        order = window.args["order"].expressions if window.args.get("order") else []
-        return WindowCall(
-            name=self.text.function(function) or function.sql("spark").lower(),
-            distinct=False,
-            text=self.text.written(window),
-            where=self.text.where(window),
-            partition=tuple(map(self.text.written, window.args.get("partition_by") or ())),
-            order=tuple(self.text.written(item.this if isinstance(item, exp.Ordered) else item) for item in order),
-            descends=bool(order and order[0].args.get("desc")),
-        )
-
     def _set_operation(self, query: exp.SetOperation, left: Node, scope: Scope, views: Views) -> Node:
         right = self.query(query.expression, scope, views)
         kind = type(query).__name__.lower()
@@ -299,13 +276,6 @@ class Builder:
 def _reads(query: exp.Query, name: str) -> bool:
     """Whether a query reads a relation of that name somewhere."""
     return any(table.name.lower() == name.lower() and not table.args.get("db") for table in query.find_all(exp.Table))
-
-
-def _select_parts(select: exp.Select) -> Iterator[exp.Expr]:
-    yield from computed(select)
-    for name in ("qualify", "order"):
-        if select.args.get(name) is not None:
-            yield select.args[name]
 
 
 def _distinct(where: Where, node: Node) -> Node:

@@ -57,21 +57,41 @@ class PlainTemplate:
     rest: str
 
 
+def looks_plain(text: str) -> bool:
+    """Returns whether the tags of a text are calls, whatever their arguments."""
+    return _tags(text) is not None
+
+
 def read_plain(source: TemplateSource) -> PlainTemplate | None:
     """Returns the template, None where it is not plain."""
+    tags = _tags(source.text)
+    if tags is None:
+        return None
     calls: list[PlainCall] = []
     done = 0
-    while (tag := _TAG.search(source.text, done)) is not None:
-        found = _CALL.match(source.text, tag.start())
-        call = None if found is None or len(calls) == MOST_CALLS else _read_call(found["arguments"])
-        if found is None or call is None:
+    for found in tags:
+        call = _read_call(found["arguments"])
+        if call is None:
             return None
-        text = source.text[done : tag.start()]
+        text = source.text[done : found.start()]
         calls.append(
             PlainCall(text, found["name"], found.start("name"), found.start("arguments"), found["arguments"], call)
         )
         done = found.end()
     return PlainTemplate(source, tuple(calls), source.text[done:])
+
+
+def _tags(text: str) -> list[re.Match[str]] | None:
+    """The tags of a text, None where one of them is no call, or there are too many."""
+    found: list[re.Match[str]] = []
+    done = 0
+    while (tag := _TAG.search(text, done)) is not None:
+        call = _CALL.match(text, tag.start())
+        if call is None or len(found) == MOST_CALLS:
+            return None
+        found.append(call)
+        done = call.end()
+    return found
 
 
 def _read_call(arguments: str) -> ast.Call | None:
