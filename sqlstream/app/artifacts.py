@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -82,7 +83,8 @@ def write_text(path: Path, text: str) -> None:
     if _holds(path, content):
         return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
         _write_aside(path, content)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -91,7 +93,8 @@ def write_text(path: Path, text: str) -> None:
 
 def _holds(path: Path, content: bytes) -> bool:
     try:
-        return path.is_file() and path.read_bytes() == content
+        status = path.stat()
+        return stat.S_ISREG(status.st_mode) and status.st_size == len(content) and path.read_bytes() == content
     except OSError:
         return False
 
@@ -101,8 +104,9 @@ def _write_aside(path: Path, content: bytes) -> None:
     try:
         aside.write_bytes(content)
         aside.replace(path)
-    finally:
+    except BaseException:
         aside.unlink(missing_ok=True)
+        raise
 
 
 def _now() -> str:

@@ -6,14 +6,18 @@ not depend on the workers: not on their number, and not on whether one of them f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
 from sqlstream.compiler.cache.memory import Entries, Memory
+from sqlstream.compiler.sql_text import REMEMBERED
 
 MODELS_WORTH_A_WORKER = 50
 """Models to be compiled from which on another process pays: they take about 250 ms, and it some 50 ms."""
+
+MODELS_IN_A_BATCH = REMEMBERED // 4
+"""Models that are worked on at a time. A batch is larger where one model reads more, and each has up to two texts."""
 
 
 class Workers(Protocol):
@@ -61,15 +65,33 @@ def share_graph(
     if count < 2:
         return [list(names)]
     parts: list[set[str]] = [set() for _ in range(count)]
-    wanted = set(names)
-    read = {parent for name in names for parent in parents[name]}
-    for leaf in (name for name in names if name not in read):
-        closure = closure_of(parents, [leaf]) & wanted
+    for closure in _closures(parents, names):
         min(parts, key=lambda part: len(part | closure) if part & closure else len(part)).update(closure)
     largest = max(map(len, parts))
     return (
         [[name for name in names if name in part] for part in parts] if largest * 4 < len(names) * 3 else [list(names)]
     )
+
+
+def batches(parents: Mapping[str, Collection[str]], names: Collection[str]) -> Iterator[set[str]]:
+    """Gives parts of `names` to be worked on one after another, each with all that its models read: so few models that
+    their texts are still remembered when they are read again.
+    """
+    batch: set[str] = set()
+    for closure in _closures(parents, names):
+        batch |= closure
+        if len(batch) >= MODELS_IN_A_BATCH:
+            yield batch
+            batch = set()
+    if batch:
+        yield batch
+
+
+def _closures(parents: Mapping[str, Collection[str]], names: Collection[str]) -> Iterator[set[str]]:
+    """Gives each of `names` that no other reads, with those of `names` that it reads, directly or not."""
+    wanted = set(names)
+    read = {parent for name in names for parent in parents[name]}
+    return (closure_of(parents, [leaf]) & wanted for leaf in names if leaf not in read)
 
 
 def _worth(models: int, workers: Workers | None) -> int:

@@ -47,10 +47,9 @@ def bare_names(text: SqlText, views: Collection[str]) -> tuple[tuple[int, str], 
 
     `views` are the views that the model reads by ref() and source().
     """
-    tokens, read = text.tokens, {view.lower() for view in views}
-    starts = {token.start: index for index, token in enumerate(tokens)}
+    read = {view.lower() for view in views}
     named = [
-        _written(tokens, starts[relation.name_start], relation)
+        _written(text.tokens, text.starts[relation.name_start], relation)
         for relation in text.relations
         if relation.name is not None and not relation.is_cte
     ]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from sqlstream.compiler.ahead import Workers, closure_of, share, share_graph, work_ahead
+from sqlstream.compiler.ahead import Workers, batches, closure_of, share, share_graph, work_ahead
 from sqlstream.compiler.bare_names import spellings_of
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer, Known
@@ -111,13 +111,14 @@ def _ignore(message: str, info: bool) -> None:
 
 def _analyse_part(linked: _Linked, options: RenderOptions, nodes: Collection[str], memory: Memory) -> None:
     """Rewrites and analyses some models ahead, with all that they read."""
-    project = linked.project
+    project, parents = linked.project, linked.graph.parents
     renderer = CachedRenderer(project, replace(options, log=_ignore), memory)
-    needed = closure_of(linked.graph.parents, nodes)
-    enabled = {name: model for name, model in linked.enabled.items() if model_id(project.name, name) in needed}
-    compiled, problems = _finish_all(replace(linked, enabled=enabled), options, renderer, memory)
-    if is_judged(project.target) and not _has_errors(problems):
-        streaming_rules(compiled, analyse_models(project, compiled.models, memory), memory)
+    for batch in batches(parents, [node for node in linked.graph.order if node in nodes]):
+        needed = closure_of(parents, batch)
+        enabled = {name: model for name, model in linked.enabled.items() if model_id(project.name, name) in needed}
+        compiled, problems = _finish_all(replace(linked, enabled=enabled), options, renderer, memory)
+        if is_judged(project.target) and not _has_errors(problems):
+            streaming_rules(compiled, analyse_models(project, compiled.models, memory), memory)
     renderer.remember_places()
 
 

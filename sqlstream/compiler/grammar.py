@@ -31,8 +31,10 @@ def grammar_problems(text: SqlText, views: Collection[str] = ()) -> list[SqlProb
     `views` are in lower case.
     """
     tokens = text.tokens
-    found = [*_parentheses(tokens), *_commas(tokens), *_statements(tokens), *_names(tokens), *_clauses(tokens)]
-    ends = {token.end: index for index, token in enumerate(tokens)}
+    found = [*_parentheses(tokens), *_commas(tokens), *_statements(tokens), *_clauses(tokens)]
+    if not text.sql.isascii():
+        found += _names(tokens)
+    ends = text.ends
     for relation in text.relations:
         found += _after_alias(tokens, ends[relation.alias_at] + 1)
         if relation.name is not None and relation.name.lower() in views:

@@ -70,13 +70,13 @@ class Hint:
 
 def read_hints(tokens: Tokens) -> tuple[Hint, ...]:
     """Returns all hint comments in order; several may follow one SELECT."""
-    hints = []
-    select: int | None = None
-    for index, token in enumerate(tokens):
-        if token.kind is Kind.HINT:
-            hints.append(Hint(token, tuple(_items(token.inside)), select))
-        else:
-            select = index if is_select(tokens, index) else None
+    hints: list[Hint] = []
+    last, select = -1, None
+    for index in [index for index, token in enumerate(tokens) if token.kind is Kind.HINT]:
+        if index - 1 != last:
+            select = index - 1 if is_select(tokens, index - 1) else None
+        hints.append(Hint(tokens[index], tuple(_items(tokens[index].inside)), select))
+        last = index
     return tuple(hints)
 
 

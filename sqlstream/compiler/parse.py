@@ -70,8 +70,8 @@ def parse_text(text: SqlText) -> ParsedSql:
     Of a query in pipe syntax the tree is that of what stands before the first `|>`. Pipe syntax within parentheses is
     not read.
     """
-    cuts = cut(text.tokens)
-    if cuts is None or not is_bounded(text.tokens):
+    cuts = cut(text.tokens) if "|>" in text.keys else []
+    if cuts is None or not is_bounded(text):
         return ParsedSql(None)
     overwriting = _Overwriting(text)
     overwriting.run()
@@ -104,8 +104,8 @@ class _Overwriting:
         self._sql = text.sql
         self._tokens = text.tokens
         self._relations = text.relations
-        self._starts = {token.start: index for index, token in enumerate(text.tokens)}
-        self._ends = {token.end: index for index, token in enumerate(text.tokens)}
+        self._starts, self._ends = text.starts, text.ends
+        self._has_windows = "WINDOW" in text.keys
         self._characters = list(text.sql)
         self.watermarks: dict[int, WatermarkClause] = {}
 
@@ -116,7 +116,7 @@ class _Overwriting:
 
     def run(self) -> None:
         """Writes over every word `window` that starts no WINDOW clause, and over Spark's clauses at each relation."""
-        for index, token in enumerate(self._tokens):
+        for index, token in enumerate(self._tokens) if self._has_windows else ():
             if token.key == "WINDOW" and at(self._tokens, index + 2).key != "AS":
                 self._put(token.start, token.end, WINDOW)
         for relation in self._relations:

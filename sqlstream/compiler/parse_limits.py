@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
 from sqlglot.dialects.spark import Spark
 
+from sqlstream.compiler.sql_text import SqlText
 from sqlstream.compiler.tokens import Kind, Token, Tokens
 
 DEEPEST_NESTING = 100
@@ -51,11 +53,13 @@ NEXT_OPERAND = frozenset({",", "AND", "OR", "WHEN", "THEN", "ELSE", "BY"})
 ENDS_FROM = frozenset({"SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "|>"})
 _NOTHING = Token(Kind.SYMBOL, "", 0, 0)
 
-
 _COUNTED = frozenset().union(
     *(CLOSINGS, CLOSINGS.values(), "<>", VIEWS, QUERIES, JOINS, PREFIXES, PREFIXES_AFTER, NEXT_OPERAND, ENDS_FROM),
     ("ON", "USING"),
 )
+
+_NESTING = (*CLOSINGS, "<", *PREFIXES, *PREFIXES_AFTER, *QUERIES, *VIEWS)
+_DOUBLING = JOINS | TYPE_NAMES
 
 
 @dataclass
@@ -90,8 +94,19 @@ class _Level:
             self.joins = 0
 
 
-def is_bounded(tokens: Tokens) -> bool:
-    """Returns whether sqlglot can read a text of these tokens within the limits above."""
+def is_bounded(text: SqlText) -> bool:
+    """Returns whether sqlglot can read `text` within the limits above."""
+    return _is_small(text.keys, len(text.tokens)) or _is_bounded(text.tokens)
+
+
+def _is_small(keys: Mapping[str, int], tokens: int) -> bool:
+    """Whether a text would be within the limits if all that nests in it stood within one another, as in few it does."""
+    nesting = sum(keys[key] for key in _NESTING if key in keys)
+    doubling = sum(keys[key] for key in _DOUBLING if key in keys)
+    return nesting <= DEEPEST_NESTING and tokens << doubling <= MOST_READS
+
+
+def _is_bounded(tokens: Tokens) -> bool:
     reads = queries = views = 0
     levels = [_Level(None, 1)]
     for before, token in pairwise((_NOTHING, *tokens)):

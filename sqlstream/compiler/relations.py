@@ -6,11 +6,11 @@ sqlglot cannot parse is read all the same.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlstream.compiler.clauses import (
-    after_parentheses,
     at,
     skip_alias,
     skip_primary_clauses,
@@ -75,9 +75,12 @@ class _Scope(NamedTuple):
     depth: int = 0
 
 
-def find_relations(tokens: Tokens) -> tuple[Relation, ...]:
-    """Returns all relations of the query in the order in which they stand; see `Relation`."""
-    finder = _Finder(tokens)
+def find_relations(tokens: Tokens, after: Mapping[int, int]) -> tuple[Relation, ...]:
+    """Returns all relations of the query in the order in which they stand; see `Relation`.
+
+    `after` is the index after the `)` of each `(`.
+    """
+    finder = _Finder(tokens, after)
     finder.query(0, len(tokens), _Scope())
     return tuple(sorted(finder.found, key=lambda relation: (relation.name_start, -relation.primary_end)))
 
@@ -85,9 +88,9 @@ def find_relations(tokens: Tokens) -> tuple[Relation, ...]:
 class _Finder:
     """Walks the tokens once by recursive descent; `found` grows as it goes."""
 
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: Tokens, after: Mapping[int, int]) -> None:
         self.tokens = tokens
-        self.after = after_parentheses(tokens)
+        self.after = after
         self.found: list[Relation] = []
 
     def query(self, start: int, end: int, scope: _Scope) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from sqlstream.compiler.edits import Edit, spaced
 from sqlstream.compiler.relations import Relation
 from sqlstream.compiler.sql_text import SqlText
+from sqlstream.compiler.tokens import Tokens
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -37,8 +38,7 @@ def name_second_references(
     once however often it is used, so what it reads counts once; its name hides a view of the same name.
     """
     views = {view.lower(): view for view in repeated}
-    used = {name.lower() for name in (*taken, *repeated)}
-    used |= {token.name.lower() for token in text.tokens if token.is_name}
+    used: set[str] = set()
     count: Counter[str] = Counter()
     edits: list[Edit] = []
     occurrences: list[Occurrence] = []
@@ -47,11 +47,17 @@ def name_second_references(
         if view is None or relation.is_cte or relation.is_qualified:
             continue
         count[view] += 1
+        if count[view] == 2 and not used:
+            used = {name.lower() for name in (*taken, *repeated, *_names(text.tokens))}
         name = view if count[view] == 1 else _fresh_name(view, count[view], used)
         occurrences.append(Occurrence(view, name))
         if count[view] > 1:
             edits += _rename(text.sql, relation, name)
     return tuple(edits), tuple(occurrences)
+
+
+def _names(tokens: Tokens) -> Iterator[str]:
+    return (token.name for token in tokens if token.is_name)
 
 
 def _fresh_name(view: str, number: int, used: set[str]) -> str:

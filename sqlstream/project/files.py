@@ -33,7 +33,7 @@ class ProjectFiles:
     """The files of the project at `root`; every path is posix and relative to it. A folder is walked once."""
 
     root: Path
-    _real_folders: dict[Path, PurePath] = field(default_factory=dict, repr=False, compare=False)
+    _inside: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
     _listings: dict[str, Listing] = field(default_factory=dict, repr=False, compare=False)
 
     def exists(self, relative: str) -> bool:
@@ -51,19 +51,19 @@ class ProjectFiles:
     def read_exactly(self, relative: str, named_at: Location | None = None) -> str:
         """Returns the file's text as `read_text` does, but with the line ends that it has."""
         at = named_at or Location(relative)
-        path = self.root / relative
+        path = os.path.join(self.root, relative)  # noqa: PTH118 - paths as text: there are thousands of files
         if not self._is_inside(path):
             raise FindingsError([_outside(relative, at)])
         return _decode(_read_bytes(path, relative, at), relative).removeprefix("\ufeff")
 
-    def _is_inside(self, path: Path) -> bool:
+    def _is_inside(self, path: str) -> bool:
         """Whether `path` lies below the root, with all links followed; those of a folder are followed once."""
-        if os.path.islink(path) or path.name == "..":  # noqa: PTH114, Path.is_symlink raises on a name that is too long
+        folder, name = os.path.split(path)
+        if os.path.islink(path) or name == "..":  # noqa: PTH114, Path.is_symlink raises on a name that is too long
             return is_inside(path, self.root)
-        for folder in (self.root, path.parent):
-            if folder not in self._real_folders:
-                self._real_folders[folder] = PurePath(os.path.realpath(folder))
-        return self._real_folders[path.parent].is_relative_to(self._real_folders[self.root])
+        if folder not in self._inside:
+            self._inside[folder] = is_inside(folder, self.root)
+        return self._inside[folder]
 
     def list_files(self, folder: str, *suffixes: str) -> Listing:
         """Returns the files below `folder` that end in one of `suffixes`; none if there is no such folder.
@@ -102,7 +102,7 @@ def project_not_found(folder: Path) -> Finding:
     )
 
 
-def is_inside(path: Path, root: Path) -> bool:
+def is_inside(path: Path | str, root: Path) -> bool:
     """Returns whether `path`, with all links followed, is `root` or lies below it."""
     # realpath, unlike Path.resolve in Python 3.11, does not raise on a circle of links.
     real, real_root = os.path.realpath(path), os.path.realpath(root)
@@ -152,14 +152,15 @@ class _Walk:
             self.files.append(entry)
 
 
-def _read_bytes(path: Path, relative: str, at: Location) -> bytes:
+def _read_bytes(path: str, relative: str, at: Location) -> bytes:
     try:
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116
         if not stat.S_ISREG(status.st_mode):
             raise FindingsError([_unreadable(relative, "it is not a regular file", at)])
         if status.st_size > LARGEST_FILE_BYTES:
             raise FindingsError([_too_large(relative, status.st_size, at)])
-        return path.read_bytes()
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            return file.read()
     except FileNotFoundError:
         raise FindingsError([_not_found(relative, at)]) from None
     except (OSError, ValueError) as error:

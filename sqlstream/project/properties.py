@@ -48,7 +48,8 @@ def collect_properties(resources: Resources, kind: str, findings: list[Finding])
 
 def unused_properties(properties: Iterable[Properties], names: Collection[str], kind: str) -> list[Finding]:
     """Returns a warning for each entry whose model or seed does not exist."""
-    return [_unused(entry, names, kind) for entry in properties if entry.name not in names]
+    known = frozenset(names)
+    return [_unused(entry, names, kind) for entry in properties if entry.name not in known]
 
 
 _TOP_LEVEL = ("tags", "meta")

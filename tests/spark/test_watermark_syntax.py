@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.relations import find_relations
+from sqlstream.compiler.sql_text import read_sql
 from sqlstream.compiler.tokens import Kind, Token, tokenize
 
 FIXTURES = Path(__file__).parents[1] / "unit" / "compiler" / "fixtures"
@@ -83,7 +83,7 @@ def test_odd_text_is_split_as_spark_does(spark: SparkSession, sql: str) -> None:
 def test_every_relation_takes_clauses_where_they_go(spark: SparkSession, sql: str) -> None:
     """Spark's plan has the relations found, and takes a watermark clause and an alias at the places found."""
     plan = _parsed(spark, sql)
-    relations = find_relations(tokenize(sql))
+    relations = read_sql(sql).relations
     assert sorted(r.name for r in relations if r.name) == _names(plan)
     for relation in relations:
         if relation.takes_clauses and not relation.has_watermark:

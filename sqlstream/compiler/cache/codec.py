@@ -69,6 +69,7 @@ _CLASSES: Mapping[str, type] = {
 }
 _FIELDS = {name: tuple(field.name for field in fields(kind)) for name, kind in _CLASSES.items()}
 _NAMES = {kind: name for name, kind in _CLASSES.items()}
+_JSON = json.JSONEncoder(check_circular=False, separators=(",", ":"))
 _PLAIN = frozenset({str, bool, float, NoneType})
 """The types of values that stand for themselves in a row."""
 
@@ -89,7 +90,7 @@ def encode(value: object, elsewhere: Mapping[int, str] | None = None) -> str:
     writer = _Writer(elsewhere or {})
     try:
         last = writer.part(value)
-        return json.dumps([*writer.rows, ["last", last]], separators=(",", ":"))
+        return _JSON.encode([*writer.rows, ["last", last]])
     except (RecursionError, ValueError) as error:
         raise CodecError(str(error)) from error
 
@@ -139,11 +140,15 @@ class _Writer:
             return value
         if kind is int:
             return [value]
-        index = self._written.get(id(value))
+        written = self._written
+        index = written.get(id(value))
         if index is None:
             name, parts = self._taken_apart(value, kind)
-            row = [name, *[item if type(item) in _PLAIN else self.part(item) for item in parts]]
-            index = self._written[id(value)] = len(self.rows)
+            row: list[Any] = [name]
+            for item in parts:  # most are plain, or have a row
+                known = item if type(item) in _PLAIN else written.get(id(item))
+                row.append(self.part(item) if known is None and item is not None else known)
+            index = written[id(value)] = len(self.rows)
             self.rows.append(row)
             self._alive.append(value)  # an object that is gone would leave its id to another one
         return index
@@ -153,8 +158,9 @@ class _Writer:
         if id(value) in self._elsewhere:
             return ELSEWHERE, (self._elsewhere[id(value)],)
         if kind in _NAMES:
-            return _NAMES[kind], map(value.__dict__.__getitem__, _FIELDS[_NAMES[kind]])
-        if kind in (tuple, list, frozenset):
+            held = value.__dict__
+            return _NAMES[kind], [held[name] for name in _FIELDS[_NAMES[kind]]]
+        if kind is tuple or kind is frozenset or kind is list:
             return kind.__name__, value
         if kind is dict:
             return kind.__name__, (item for pair in value.items() for item in pair)

@@ -10,7 +10,6 @@ from functools import cached_property
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from sqlstream.compiler.clauses import after_parentheses
 from sqlstream.compiler.flow.nodes import Where
 from sqlstream.compiler.flow.spark_functions import AGGREGATES
 from sqlstream.compiler.sql_text import SqlText, read_sql
@@ -77,14 +76,10 @@ class Text:
         """The tokens of the text."""
         return self.read.tokens
 
-    @cached_property
-    def _places(self) -> dict[int, int]:
-        return {token.start: index for index, token in enumerate(self.tokens)}
-
-    @cached_property
+    @property
     def after(self) -> dict[int, int]:
         """For the index of each `(`, the index after its `)`."""
-        return after_parentheses(self.tokens)
+        return self.read.after
 
     @cached_property
     def calls(self) -> dict[str, list[int]]:
@@ -97,7 +92,7 @@ class Text:
 
     def token_at(self, offset: int) -> int | None:
         """Returns the index of the token that starts at `offset`."""
-        return self._places.get(offset)
+        return self.read.starts.get(offset)
 
     def where(self, node: exp.Expr) -> Where:
         """Returns the place of `node`: that of the first token in it that has one, or else in what it is a part of."""

@@ -10,7 +10,7 @@ import pytest
 
 from sqlstream.compiler.parse import parse_sql
 from sqlstream.compiler.parse_limits import DEEPEST_NESTING, MOST_READS, is_bounded
-from sqlstream.compiler.tokens import tokenize
+from sqlstream.compiler.sql_text import read_sql
 
 NESTS = {
     "parentheses": ("(", "1", ")"),
@@ -65,13 +65,13 @@ DEEP = (
 @pytest.mark.parametrize("sql", DEEP, ids=range(len(DEEP)))
 def test_prefixes_one_beside_another_are_read(sql: str) -> None:
     """Only those that stand within each other's operands count."""
-    assert is_bounded(tokenize(sql))
+    assert is_bounded(read_sql(sql))
 
 
 @pytest.mark.parametrize("sql", ORDINARY, ids=range(len(ORDINARY)))
 def test_what_people_write_is_read(sql: str) -> None:
     """Deep expressions and long lists of a size that exists are far from the limits."""
-    assert is_bounded(tokenize(sql))
+    assert is_bounded(read_sql(sql))
 
 
 @pytest.mark.parametrize("name", NESTS)
@@ -88,19 +88,19 @@ def test_any_nesting_ends_soon(name: str, depth: int) -> None:
 def test_what_doubles_is_counted() -> None:
     """The arguments of `struct` are read as types first, and those within again: twice the work for each level."""
     levels = MOST_READS.bit_length()
-    assert is_bounded(tokenize("select " + "struct(" * (levels - 5) + "1" + ")" * (levels - 5)))
-    assert not is_bounded(tokenize("select " + "struct(" * levels + "1" + ")" * levels))
+    assert is_bounded(read_sql("select " + "struct(" * (levels - 5) + "1" + ")" * (levels - 5)))
+    assert not is_bounded(read_sql("select " + "struct(" * levels + "1" + ")" * levels))
 
 
 def test_joins_without_a_condition_are_counted() -> None:
     """What follows a join without a condition is read as joined to that one first: twice the work for each join."""
-    assert not is_bounded(tokenize("select 1 from t" + " join u" * 20))
-    assert not is_bounded(tokenize("select 1 from (select 1 from t" + " left join (u) v" * 20 + ")"))
+    assert not is_bounded(read_sql("select 1 from t" + " join u" * 20))
+    assert not is_bounded(read_sql("select 1 from (select 1 from t" + " left join (u) v" * 20 + ")"))
 
 
 def test_brackets_that_do_not_match_count_as_open() -> None:
     """No order of brackets hides how deep they are."""
-    assert not is_bounded(tokenize("select " + "( ] > } " * (DEEPEST_NESTING + 1)))
+    assert not is_bounded(read_sql("select " + "( ] > } " * (DEEPEST_NESTING + 1)))
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sql_cases import SqlCase, read_cases
 
-from sqlstream.compiler.relations import Relation, find_relations
-from sqlstream.compiler.tokens import SqlTokenError, tokenize
+from sqlstream.compiler.relations import Relation
+from sqlstream.compiler.sql_text import read_sql
+from sqlstream.compiler.tokens import SqlTokenError
 
 
 def _relations(sql: str) -> tuple[Relation, ...]:
-    return find_relations(tokenize(sql))
+    return read_sql(sql).relations
 
 
 @pytest.mark.parametrize("case", read_cases("relations"), ids=lambda case: case.name)
@@ -37,8 +38,8 @@ def test_places_of_a_relation() -> None:
 def test_select_of_a_relation() -> None:
     """Each relation belongs to the SELECT of its own FROM, at every depth and in FROM-first queries."""
     sql = "with c as (select 1 from a) select (select 2 from b) from c union from d select 3 union table e"
-    tokens = tokenize(sql)
-    texts = {r.name: tokens[r.select + 1].text if r.select is not None else None for r in find_relations(tokens)}
+    text = read_sql(sql)
+    texts = {r.name: text.tokens[r.select + 1].text if r.select is not None else None for r in text.relations}
     assert texts == {"a": "1", "b": "2", "c": "(", "d": "3", "e": None}
 
 
