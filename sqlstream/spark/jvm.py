@@ -125,6 +125,16 @@ def check_file_schema(session: SparkSession, format_name: str, frame: DataFrame)
     utils.verifySchema(instance, _java_frame(frame).schema(), False)
 
 
+def check_types(frame: DataFrame) -> None:
+    """Has Spark check that a query may give rows with the types of `frame`, as it does when the query starts.
+
+    Raises: AnalysisException. Over Connect: an unfit type shows only at start.
+    """
+    conf = _java_frame(frame).sparkSession().sessionState().conf()
+    utils = jvm_of(frame.sparkSession).org.apache.spark.sql.catalyst.util.TypeUtils
+    utils.failUnsupportedDataType(_java_frame(frame).schema(), conf)
+
+
 def check_partitions(frame: DataFrame, names: Sequence[str]) -> None:
     """Has Spark check that the rows of `frame` can be partitioned by its columns `names`, whatever their letter case.
 

@@ -11,7 +11,14 @@ from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.rules.sink_columns import column_findings
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location
-from sqlstream.spark.jvm import SPARK_ERRORS, check_file_schema, check_format, check_partitions, check_streaming
+from sqlstream.spark.jvm import (
+    SPARK_ERRORS,
+    check_file_schema,
+    check_format,
+    check_partitions,
+    check_streaming,
+    check_types,
+)
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding
 
@@ -91,5 +98,6 @@ def _check_partitions(output: Output, frame: DataFrame) -> None:
 
 
 def _check_columns(output: Output, frame: DataFrame) -> None:
+    check_types(frame)
     written = frame.drop(*output.partition_by)
     check_file_schema(frame.sparkSession, output.format, written)

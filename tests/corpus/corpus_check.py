@@ -30,6 +30,7 @@ def check_case(attempt: Attempt, case: Case, runtime: SparkRuntime) -> tuple[Fin
 def is_checked_rightly(case: Case, attempt: Attempt, verdict: Verdict, checked: tuple[Finding, ...]) -> bool:
     """Returns whether the check of `case` agrees with what Spark did, as far as it can be told before a batch."""
     if verdict.accepted:
-        return all(finding.code == case.own for finding in checked)
+        known = {case.own} | ({error.code for error in attempt.errors} if case.wrong else set())
+        return all(finding.code in known for finding in checked)
     said = bool(checked) or any(error.code in SAID_BY_RULES for error in attempt.errors)
     return said or verdict.stage not in STAGES_FORETOLD

@@ -162,6 +162,7 @@ class _Forest:
         self._views[unique_id] = _view(tree)
         self._memory.note("flow", model.file.path, key, found)
         self._memory.note(TREE, model.file.path, key, tree, _names_of(model, self._views))
+        text.let_go()
         return tree, found
 
     def _find(self, name: str) -> Node:

@@ -118,6 +118,14 @@ class Text:
             if start < starts.get(around, 0):
                 starts[around] = start
 
+    def let_go(self) -> None:
+        """Parts the nodes, which know each other, for Python to free them at once: else it must look for them first.
+
+        Nothing may be asked of them afterwards.
+        """
+        for node in self._indexed:
+            node.parent = None
+
     def written(self, node: exp.Expr) -> str:
         """Returns `node` in SQL, on one line."""
         if isinstance(node, exp.Column) and not any(part.args.get("quoted", True) for part in node.parts):
