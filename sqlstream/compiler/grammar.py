@@ -31,9 +31,9 @@ def grammar_problems(text: SqlText, views: Collection[str] = ()) -> list[SqlProb
     `views` are in lower case.
     """
     tokens = text.tokens
-    found = [*_parentheses(tokens), *_commas(tokens), *_statements(tokens), *_clauses(tokens)]
-    if not text.sql.isascii():
-        found += _names(tokens)
+    found = [*_parentheses(tokens), *_commas(tokens), *_statements(tokens)]
+    found += _clauses(tokens) if "DELAY" in text.keys or "GROUP" in text.keys else ()
+    found += _names(tokens) if not text.sql.isascii() else ()
     ends = text.ends
     for relation in text.relations:
         found += _after_alias(tokens, ends[relation.alias_at] + 1)
@@ -70,14 +70,16 @@ def _parentheses(tokens: Tokens) -> Iterator[SqlProblem]:
 
 def _commas(tokens: Tokens) -> Iterator[SqlProblem]:
     """A comma with nothing behind it, or before a FROM that is its SELECT's only one, and so no column of that name."""
-    froms = _only_froms(tokens)
+    froms: dict[int, int] | None = None
     for index, token in enumerate(tokens):
         if token.key != ",":
             continue
         following = at(tokens, index + 1)
+        if following.key == "FROM" and froms is None:
+            froms = _only_froms(tokens)
         if following.key in (")", "]", ",", ";", "") and following.kind is Kind.SYMBOL:
             yield _problem(token, "nothing follows this comma", "Spark takes no comma after the last item", "delete it")
-        elif index + 1 in froms and _ends_select_list(tokens, froms[index + 1], index):
+        elif froms is not None and index + 1 in froms and _ends_select_list(tokens, froms[index + 1], index):
             yield _problem(token, "nothing stands between this comma and FROM", "it ends the select list", "delete it")
 
 

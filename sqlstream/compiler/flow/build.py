@@ -201,8 +201,8 @@ class Builder:
 
     def _generated(self, select: exp.Select, node: Node, output: tuple[Column, ...] | None) -> Node:
         for item in computed(select):
-            for part in item.walk():
-                if self.text.function(part) in GENERATORS:
+            for name, part in self.text.look(item).functions:
+                if name in GENERATORS:
                     node = Generate(where=self.text.where(part), columns=output, children=(node,))
         return node
 

@@ -54,8 +54,7 @@ _RULES: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     ((exp.Bracket,), "_bracket"),
     ((exp.Alias,), "_path"),
     ((exp.TryCast,), "_cast"),
-    ((exp.Func,), "_generator"),
-    ((exp.Func,), "_time"),
+    ((exp.Func,), "_function"),
 )
 """Nodes, and the method that looks at them."""
 
@@ -233,10 +232,6 @@ class Mismatches:
             f"write parse_json({written}):name or get_json_object; a field of a struct stands behind a dot",
         )
 
-    def _time(self, node: exp.Expr) -> Iterator[SqlProblem]:
-        if self.expressions.text.function(node) in TIME_FUNCTIONS:
-            yield self._time_problem(node)
-
     def _time_problem(self, node: exp.Expr) -> SqlProblem:
         why = "Spark 4.3 has the type and refuses to work with it"
         fix = "keep a timestamp, or text such as date_format(ts, 'HH:mm:ss')"
@@ -254,10 +249,14 @@ class Mismatches:
                 "use a function that says what is meant, such as timestamp_seconds, to_json or element_at",
             )
 
-    def _generator(self, node: exp.Expr) -> Iterator[SqlProblem]:
-        """The rows of `stack`, which make columns of one type each, and `inline`, which takes structs."""
+    def _function(self, node: exp.Expr) -> Iterator[SqlProblem]:
+        """Functions of TIME, the rows of `stack`, which make columns of one type each, and `inline`, which takes
+        structs.
+        """
         name = self.expressions.text.function(node)
-        if name == "stack" and isinstance(node.this, exp.Literal) and node.this.name.isdecimal():
+        if name in TIME_FUNCTIONS:
+            yield self._time_problem(node)
+        elif name == "stack" and isinstance(node.this, exp.Literal) and node.this.name.isdecimal():
             rows = int(node.this.name)
             width = -(-len(node.expressions) // rows) if rows else 0
             for place in range(width):

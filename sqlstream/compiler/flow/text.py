@@ -31,6 +31,9 @@ NOWHERE = sys.maxsize
 """The start of what has no place."""
 
 _COLUMN = frozenset({exp.Column})
+_WHOLE = frozenset({exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean})
+"""Nodes in which nobody looks for others, or which have none."""
+
 _SPARK = Spark()
 
 
@@ -146,10 +149,18 @@ class Text:
             name = parts_of(node)
             return Look(node, (node,), _COLUMN, (), () if _is_variable(node, name) else ((name, node),))
         parts = _parts_of(node)
-        functions = tuple((called, part) for part in parts if (called := self.function(part)))
-        units = {id(child) for called, part in functions if called in UNIT_FIRST for child in part.iter_expressions()}
-        names = tuple((found, part) for part in parts if (found := _whole_name(part, node)) and id(part) not in units)
-        return Look(node, parts, frozenset(map(type, parts)), functions, names)
+        functions: list[tuple[str, exp.Expr]] = []
+        names: list[tuple[tuple[str, ...], exp.Expr]] = []
+        units: set[int] = set()
+        for part in parts:
+            if isinstance(part, exp.Func):
+                called = self.function(part)
+                functions += [(called, part)] if called else []
+                units.update(map(id, part.iter_expressions()) if called in UNIT_FIRST else ())
+            elif isinstance(part, exp.Column | exp.Dot | exp.Paren) and id(part) not in units:
+                found = _whole_name(part, node)
+                names += [(found, part)] if found else []
+        return Look(node, parts, frozenset(map(type, parts)), tuple(functions), tuple(names))
 
     def function(self, node: exp.Expr) -> str:
         """Returns the name of the function that `node` calls, in lower case; empty where it is no call."""
@@ -185,7 +196,7 @@ def computed(select: exp.Select) -> list[exp.Expr]:
 
 def _whole_name(node: exp.Expr, root: exp.Expr) -> tuple[str, ...]:
     """The parts of a name in `root` that is neither a part of a longer one nor a lambda's variable, else none."""
-    parts = parts_of(node) if isinstance(node, exp.Column | exp.Dot | exp.Paren) else ()
+    parts = parts_of(node)
     if not parts or _is_variable(node, parts):
         return ()
     parent = node.parent
@@ -209,7 +220,7 @@ def _parts_of(node: exp.Expr) -> tuple[exp.Expr, ...]:
     found = [node]
     for part in found:  # which grows meanwhile
         is_whole = isinstance(part, exp.Query) and not isinstance(part, exp.Subquery)
-        if not is_whole and not isinstance(part, exp.Column):
+        if type(part) not in _WHOLE and not is_whole:
             found.extend(part.iter_expressions())
     return tuple(found)
 
