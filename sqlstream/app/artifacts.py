@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic_core import to_json
+
 from sqlstream.app.loading import Invocation, Loaded
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.manifest import build_manifest
@@ -46,7 +48,7 @@ def write_compiled(loaded: Loaded, models: Sequence[CompiledModel]) -> None:
         write_text(loaded.target_folder / model.compiled_path, model.sql)
     manifest = build_manifest(loaded.compiled, generated_at=_now(), invocation_id=loaded.invocation.id)
     # on one line, as dbt writes its manifest: indented, writing it takes ten times as long
-    write_text(loaded.target_folder / MANIFEST, json.dumps(manifest, default=str, separators=(",", ":")) + "\n")
+    _write(loaded.target_folder / MANIFEST, _json(manifest))
 
 
 def write_run_results(folder: Path, record: RunRecord) -> None:
@@ -79,7 +81,18 @@ def write_text(path: Path, text: str) -> None:
 
     Raises: UsageError where it cannot be written.
     """
-    content = text.encode()
+    _write(path, text.encode())
+
+
+def _json(content: object) -> bytes:
+    """`content` as JSON on one line."""
+    try:
+        return to_json(content, fallback=str) + b"\n"
+    except ValueError:  # for names of files that are no text
+        return json.dumps(content, default=str, separators=(",", ":")).encode() + b"\n"
+
+
+def _write(path: Path, content: bytes) -> None:
     if _holds(path, content):
         return
     try:

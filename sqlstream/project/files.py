@@ -73,9 +73,8 @@ class ProjectFiles:
         """
         if folder not in self._listings:
             walk = _Walk(self.root)
-            walk.run(self.root / folder)
-            relatives = sorted(path.relative_to(self.root).as_posix() for path in walk.files)
-            self._listings[folder] = Listing(tuple(relatives), tuple(walk.findings))
+            walk.run(folder)
+            self._listings[folder] = Listing(tuple(sorted(walk.files)), tuple(walk.findings))
         whole = self._listings[folder]
         return Listing(tuple(path for path in whole.paths if path.endswith(suffixes)), whole.findings)
 
@@ -110,46 +109,55 @@ def is_inside(path: Path | str, root: Path) -> bool:
 
 
 class _Walk:
-    """One walk below a folder: collects the visible files, and enters every real folder once."""
+    """One walk below a folder: collects the visible files, and enters every real folder once. Paths are posix and
+    relative to the root.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.files: list[Path] = []
+        self.files: list[str] = []
         self.findings: list[Finding] = []
-        self._folders: list[Path] = []
-        self._links: list[Path] = []
+        self._folders: list[str] = []
+        self._links: list[str] = []
         self._seen = {os.path.realpath(root / ARTIFACTS_FOLDER)}
 
-    def run(self, folder: Path) -> None:
-        self._add(folder)
+    def run(self, folder: str) -> None:
+        path = self.root / folder
+        if os.path.lexists(path):
+            self._add(folder, is_link=path.is_symlink(), is_folder=os.path.isdir(path))  # noqa: PTH112
         while self._folders or self._links:
             # Links wait until all real folders are known, so that a file keeps its own path rather than a link's.
             current = self._folders.pop() if self._folders else self._links.pop()
-            real = os.path.realpath(current)
+            real = os.path.realpath(self.root / current)
             if real not in self._seen:
                 self._seen.add(real)
                 self._enter(current)
 
-    def _enter(self, folder: Path) -> None:
+    def _enter(self, folder: str) -> None:
         try:
-            names = sorted(os.listdir(folder), reverse=True)  # noqa: PTH208 - a path for each name is made below
+            with os.scandir(self.root / folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name, reverse=True)
         except OSError as error:
-            relative = folder.relative_to(self.root).as_posix()
-            self.findings.append(_unreadable(relative, str(error.strerror).lower(), Location(relative)))
+            self.findings.append(_unreadable(folder, str(error.strerror).lower(), Location(folder)))
             return
-        for name in names:
-            if not name.startswith("."):
-                self._add(folder / name)
+        for entry in entries:
+            if not entry.name.startswith("."):
+                self._add(f"{folder}/{entry.name}", is_link=entry.is_symlink(), is_folder=_is_folder(entry))
 
-    def _add(self, entry: Path) -> None:
-        linked = entry.is_symlink()
-        if linked and not is_inside(entry, self.root):
-            relative = entry.relative_to(self.root).as_posix()
-            self.findings.append(_outside(relative, Location(relative)))
-        elif os.path.isdir(entry):  # noqa: PTH112, Path.is_dir raises on a circle of links in Python 3.11
-            (self._links if linked else self._folders).append(entry)
-        elif linked or entry.exists():
-            self.files.append(entry)
+    def _add(self, path: str, *, is_link: bool, is_folder: bool) -> None:
+        if is_link and not is_inside(self.root / path, self.root):
+            self.findings.append(_outside(path, Location(path)))
+        elif is_folder:
+            (self._links if is_link else self._folders).append(path)
+        else:
+            self.files.append(path)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a circle of links
+        return False
 
 
 def _read_bytes(path: str, relative: str, at: Location) -> bytes:

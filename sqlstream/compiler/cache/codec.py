@@ -11,11 +11,12 @@ cannot run anything.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from types import ModuleType, NoneType
 from typing import Any
+
+from pydantic_core import from_json, to_json
 
 from sqlstream.compiler import compiled, edits, problem, rewriting
 from sqlstream.compiler.flow import found, nodes
@@ -69,7 +70,6 @@ _CLASSES: Mapping[str, type] = {
 }
 _FIELDS = {name: tuple(field.name for field in fields(kind)) for name, kind in _CLASSES.items()}
 _NAMES = {kind: name for name, kind in _CLASSES.items()}
-_JSON = json.JSONEncoder(check_circular=False, separators=(",", ":"))
 _PLAIN = frozenset({str, bool, float, NoneType})
 """The types of values that stand for themselves in a row."""
 
@@ -90,7 +90,7 @@ def encode(value: object, elsewhere: Mapping[int, str] | None = None) -> str:
     writer = _Writer(elsewhere or {})
     try:
         last = writer.part(value)
-        return _JSON.encode([*writer.rows, ["last", last]])
+        return to_json([*writer.rows, ["last", last]]).decode()
     except (RecursionError, ValueError) as error:
         raise CodecError(str(error)) from error
 
@@ -102,7 +102,7 @@ def decode(text: str, find: Callable[[str], object] | None = None) -> Any:
     """
     done: list[Any] = []
     try:
-        for kind, *row in json.loads(text):
+        for kind, *row in from_json(text):
             parts = [done[i] if type(i) is int else i[0] if type(i) is list else i for i in row]
             if kind in _CLASSES:
                 done.append(_make(_CLASSES[kind], _FIELDS[kind], parts))

@@ -124,14 +124,15 @@ class _Builder:
 
     def take(self, event: yaml.Event) -> None:
         """Adds one event. Raises: FindingsError where nothing after it could be understood."""
+        if isinstance(event, yaml.CollectionEndEvent):
+            done = self._stack.pop()
+            self._add(done.close(), done.anchor, done.location)
+            return
         location = self._marks.location(event.start_mark)
         if isinstance(event, yaml.ScalarEvent):
             self._take_scalar(event, location)
         elif isinstance(event, yaml.CollectionStartEvent):
             self._open(event, location)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            done = self._stack.pop()
-            self._add(done.close(), done.anchor, done.location)
         elif isinstance(event, yaml.AliasEvent):
             self._take_alias(str(event.anchor), location)
         elif isinstance(event, yaml.DocumentStartEvent):
@@ -147,7 +148,11 @@ class _Builder:
         scalar = resolve_scalar(event.value, event.tag, plain_style=is_plain, location=location)
         if scalar is None:
             raise FindingsError([unsupported_tag(event.tag, location)])
-        self._add(_Built(scalar, 1, 0), event.anchor, location)
+        if event.anchor is not None or not self._stack:
+            self._add(_Built(scalar, 1, 0), event.anchor, location)
+        else:  # what most events are
+            self._grow(self._stack[-1], 1, location)
+            self._place(self._stack[-1], scalar, location)
 
     def _take_alias(self, anchor: str, location: Location) -> None:
         if any(open_.anchor == anchor for open_ in self._stack):
@@ -173,14 +178,17 @@ class _Builder:
             self.root = built.node
             return
         top = self._stack[-1]
-        top.size += built.size
         top.height = max(top.height, built.height + 1)
         # An alias can bring many levels to a place that is deep already.
         if len(self._stack) + built.height > DEEPEST_NESTING:
             raise FindingsError([too_nested(DEEPEST_NESTING, location)])
+        self._grow(top, built.size, location)
+        self._place(top, built.node, location)
+
+    def _grow(self, top: _Open, size: int, location: Location) -> None:
+        top.size += size
         if top.size > MOST_NODES:
             raise FindingsError([too_large(MOST_NODES, location)])
-        self._place(top, built.node, location)
 
     def _place(self, top: _Open, node: YamlNode, location: Location) -> None:
         if not top.is_mapping:

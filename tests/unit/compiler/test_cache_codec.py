@@ -28,7 +28,7 @@ COLUMNS = (Column("a", Struct((Field("b", Array(Decimal(10, 2))),)), origins=fro
         10**40,
         1.5,
         "",
-        "text with \ud800 and \x00 and ß",
+        "text with \x00 and ß",
         (),
         [],
         {},
@@ -66,7 +66,7 @@ def test_what_is_kept_elsewhere_is_asked_for() -> None:
     assert decode(text, {"the leaf": leaf}.__getitem__)[0] is leaf
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", Location, print])
+@pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", Location, print, "half a letter: \ud800"])
 def test_other_values_are_refused(value: object) -> None:
     """What would come back as something else, or not at all, is not written."""
     with pytest.raises(CodecError):
