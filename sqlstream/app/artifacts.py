@@ -47,7 +47,7 @@ def write_compiled(loaded: Loaded, models: Sequence[CompiledModel]) -> None:
     for model in sorted(models, key=lambda model: model.compiled_path):  # folder by folder
         write_text(loaded.target_folder / model.compiled_path, model.sql)
     manifest = build_manifest(loaded.compiled, generated_at=_now(), invocation_id=loaded.invocation.id)
-    # on one line, as dbt writes its manifest: indented, writing it takes ten times as long
+    # on one line, as dbt writes its manifest
     _write(loaded.target_folder / MANIFEST, _json(manifest))
 
 
@@ -88,7 +88,7 @@ def _json(content: object) -> bytes:
     """`content` as JSON on one line."""
     try:
         return to_json(content, fallback=str) + b"\n"
-    except ValueError:  # for names of files that are no text
+    except ValueError:  # for text with halves of letters, as names of files may have
         return json.dumps(content, default=str, separators=(",", ":")).encode() + b"\n"
 
 

@@ -17,7 +17,7 @@ MODELS_WORTH_A_WORKER = 50
 """Models to be compiled from which on another process pays: they take about 250 ms, and it some 50 ms."""
 
 MODELS_IN_A_BATCH = REMEMBERED // 4
-"""Models that are worked on at a time. A batch is larger where one model reads more, and each has up to two texts."""
+"""New models that are worked on at a time; each has up to two texts."""
 
 
 class Workers(Protocol):
@@ -75,14 +75,18 @@ def share_graph(
 
 def batches(parents: Mapping[str, Collection[str]], names: Collection[str]) -> Iterator[set[str]]:
     """Gives parts of `names` to be worked on one after another, each with all that its models read: so few models that
-    their texts are still remembered when they are read again.
+    are in no part before it that their texts are still remembered when they are read again.
     """
+    done: set[str] = set()
     batch: set[str] = set()
+    fresh = 0
     for closure in _closures(parents, names):
+        fresh += len(closure - done - batch)
         batch |= closure
-        if len(batch) >= MODELS_IN_A_BATCH:
+        if fresh >= MODELS_IN_A_BATCH:
             yield batch
-            batch = set()
+            done |= batch
+            batch, fresh = set(), 0
     if batch:
         yield batch
 

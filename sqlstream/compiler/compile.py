@@ -117,7 +117,9 @@ def _analyse_part(linked: _Linked, options: RenderOptions, nodes: Collection[str
         needed = closure_of(parents, batch)
         enabled = {name: model for name, model in linked.enabled.items() if model_id(project.name, name) in needed}
         compiled, problems = _finish_all(replace(linked, enabled=enabled), options, renderer, memory)
-        if is_judged(project.target) and not _has_errors(problems):
+        if _has_errors(problems):
+            break  # the whole project goes no further
+        if is_judged(project.target):
             streaming_rules(compiled, analyse_models(project, compiled.models, memory), memory)
     renderer.remember_places()
 

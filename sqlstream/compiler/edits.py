@@ -11,12 +11,14 @@ from itertools import pairwise
 class Edit:
     """Puts `replacement` where the characters from `start` up to, not including, `end` stand; offsets start at 0.
 
-    With `start == end` the replacement is inserted before the character at `start`.
+    With `start == end` the replacement is inserted before the character at `start`. `origin` is the offset of what the
+    replacement was made from, None where that is what it replaces.
     """
 
     start: int
     end: int
     replacement: str
+    origin: int | None = None
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class EditedText:
     def original_offset(self, offset: int) -> int:
         """Returns the offset in `original` of the character at `offset` of `text`.
 
-        For a character that an edit put there, it is the start of that edit.
+        For a character that an edit put there, it is the edit's origin, or else its start.
         """
         shift = 0
         for edit in self.edits:
@@ -38,7 +40,7 @@ class EditedText:
             if offset < start:
                 break
             if offset < start + len(edit.replacement):
-                return edit.start
+                return edit.start if edit.origin is None else edit.origin
             shift += len(edit.replacement) - (edit.end - edit.start)
         return offset - shift
 

@@ -101,6 +101,8 @@ def _group_by(tokens: Tokens) -> Iterator[int]:
 
 def _parsed(prefix: str, tokens: tuple[Token, ...], text: str, parse: Parse) -> exp.Query | None:
     """The tree of `prefix` and the text of the tokens, with the places that these have in the whole text."""
+    if not tokens:
+        return None
     tree = parse(prefix + text[tokens[0].start : tokens[-1].end])
     if tree is None:
         return None

@@ -1,4 +1,4 @@
-"""A piece of SQL with what is found in it again and again: its tokens and its relations."""
+"""A piece of SQL with what is found in it again and again: its tokens, where they stand, and its relations."""
 
 from __future__ import annotations
 

@@ -30,10 +30,13 @@ class _MisplacedError(Exception):
 
 @dataclass(frozen=True)
 class _Watermark:
-    """A well-formed hint: the column as written, its qualifier if any, and the delay as Spark's interval literal."""
+    """A well-formed hint: the column as written and its offset, its qualifier if any, and the delay as Spark's interval
+    literal.
+    """
 
     qualifier: Token | None
     column: str
+    column_start: int
     delay: str
 
 
@@ -75,7 +78,8 @@ def _place(sql: str, hint: Hint, item: HintItem, relations: tuple[Relation, ...]
         raise _MisplacedError(item.start, f"{label} already has a watermark", why, "keep only one of the two")
     taken.add(relation.primary_end)
     clause = f" WATERMARK {watermark.column} DELAY OF {watermark.delay}"
-    return [Edit(relation.primary_end, relation.primary_end, spaced(sql, relation.primary_end, clause))]
+    at = relation.primary_end
+    return [Edit(at, at, spaced(sql, at, clause), watermark.column_start)]
 
 
 def _in_reach(hint: Hint, item: HintItem, relations: tuple[Relation, ...]) -> list[Relation]:
@@ -105,7 +109,7 @@ def _read(item: HintItem) -> _Watermark:
     )
     if not is_path or len(parts) > 2:
         raise _not_a_column(column, is_path=is_path)
-    return _Watermark(parts[0] if len(parts) == 2 else None, parts[-1].text, _delay(delay))
+    return _Watermark(parts[0] if len(parts) == 2 else None, parts[-1].text, parts[-1].start, _delay(delay))
 
 
 def _not_a_column(argument: Tokens, *, is_path: bool) -> _MisplacedError:

@@ -76,6 +76,13 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> tuple[_Ch
         ),
         _Check(
             "sink-schema",
+            f"`{model.name}` gives rows of a type that no query can give",
+            "cast the column, or leave it out",
+            model.place_of("sink"),
+            lambda: check_types(frame),
+        ),
+        _Check(
+            "sink-schema",
             f"sink `{output.sink}` cannot take the columns of `{model.name}`",
             f"cast or leave out the column, or use a sink that is not {output.format}",
             model.place_of("sink"),
@@ -98,6 +105,5 @@ def _check_partitions(output: Output, frame: DataFrame) -> None:
 
 
 def _check_columns(output: Output, frame: DataFrame) -> None:
-    check_types(frame)
     written = frame.drop(*output.partition_by)
     check_file_schema(frame.sparkSession, output.format, written)

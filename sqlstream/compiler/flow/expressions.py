@@ -16,7 +16,7 @@ from sqlstream.compiler.flow.spark_functions import ALL, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.text import Text, is_windowed, parts_of
 from sqlstream.compiler.flow.types_of import generator_columns, type_of
 from sqlstream.compiler.problem import SqlProblem
-from sqlstream.project.types import DataType
+from sqlstream.project.types import DataType, Field, Struct
 
 WINDOWS = frozenset({"window", "session_window"})
 """Functions whose result an aggregation gives as a column of their name."""
@@ -60,7 +60,7 @@ class Expressions:
         value = self._timed(inner, scope) if window else self._within(inner, found, used, scope)
         unclear = not value.held.is_known and (window or isinstance(inner, exp.Column | exp.Dot | exp.Bracket))
         lost = self._lost(inner, used) if value == Within() else None
-        origins = _together([item.column.origins for item in used])
+        origins = _together([*(item.column.origins for item in used), *self._origins_of_stars(inner, scope)])
         kind = self.type_of(inner, scope)
         return Column(named, kind, value.time, lost, origins, window, value.held, unclear)
 
@@ -148,9 +148,16 @@ class Expressions:
             return self.type_of_name(node, scope)
         found = self.types.get((id(node), id(scope)))
         if found is None:
-            type_ = type_of(node, lambda part: self.type_of_name(part, scope), self.text.sql)
+            type_ = type_of(node, lambda part: self._type_of_reference(part, scope), self.text.sql)
             found = self.types[id(node), id(scope)] = (type_, node, scope)
         return found[0]
+
+    def _type_of_reference(self, node: exp.Expr, scope: Scope) -> DataType | None:
+        if not node.is_star:
+            return self.type_of_name(node, scope)
+        columns = star_columns(node, scope) or ()
+        fields = tuple(Field(column.name, column.type) for column in columns if column.type is not None)
+        return Struct(fields) if columns and len(fields) == len(columns) else None
 
     def _resolved(self, node: exp.Expr, scope: Scope) -> Resolution:
         parts = parts_of(node)
@@ -158,6 +165,12 @@ class Expressions:
 
     def _used(self, node: exp.Expr, scope: Scope) -> Iterator[Resolution]:
         return (scope.resolve(names) for names, _ in self.text.look(node).names)
+
+    def _origins_of_stars(self, node: exp.Expr, scope: Scope) -> Iterator[frozenset[tuple[str, str]]]:
+        """Where the columns come from that each star in `node` stands for; that of count(*) stands for none."""
+        for part in self.text.look(node).parts if "*" in self.text.read.keys else ():
+            if part.is_star and isinstance(part, exp.Star | exp.Column) and not isinstance(part.parent, exp.Count):
+                yield from (column.origins for column in star_columns(part, scope) or ())
 
     def _timed(self, node: exp.Expr, scope: Scope) -> Within:
         """The watermark that a time window carries on: that of a column as it is, not of a field."""
@@ -209,6 +222,20 @@ class Parts:
         if not isinstance(node, exp.Star) or any(item.columns is None for item in self.scope.relations):
             return None
         return tuple(column for item in self.scope.relations for column in item.columns or ())
+
+
+def star_columns(node: exp.Expr, scope: Scope) -> tuple[Column, ...] | None:
+    """Returns the columns that `*` or `t.*` within an expression stands for, None where they are not known."""
+    qualifier = tuple(part.name.lower() for part in node.parts[:-1]) if isinstance(node, exp.Column) else ()
+    star = node.this if isinstance(node, exp.Column) else node
+    # what GROUP BY adds to the scope is no column of FROM
+    rows = [item for item in scope.relations if item.name or not all(column.window for column in item.columns or ())]
+    meant = [item for item in rows if not qualifier or (item.key,) == qualifier]
+    if not meant or any(star.args.values()) or any(item.columns is None for item in meant):
+        return None
+    return tuple(
+        column for item in meant for column in item.columns or () if qualifier or column.name.lower() not in item.merged
+    )
 
 
 def _together(origins: Sequence[frozenset[tuple[str, str]]]) -> frozenset[tuple[str, str]]:

@@ -29,6 +29,8 @@ def element_type(base: DataType | None) -> DataType | None:
 
 def _column(typer: Typer, node: exp.Expr) -> DataType | None:
     """A column; or a variable's field, where it is written in other letters than sqlglot compares."""
+    if node.is_star:
+        return None
     parts = node.parts if isinstance(node, exp.Column) else []
     variable = typer.variable(parts[0].name) if parts else None
     if variable is None:
@@ -75,13 +77,17 @@ def _map(typer: Typer, node: exp.Expr) -> DataType | None:
 
 def _struct(typer: Typer, node: exp.Expr) -> DataType | None:
     written = typer.name(node)
-    fields = []
-    for place, part in enumerate(node.expressions, 1):
+    fields: list[Field] = []
+    for part in node.expressions:
+        columns = typer.column(part) if part.is_star and written == "struct" else None
+        if isinstance(columns, Struct):
+            fields += columns.fields
+            continue
         if not isinstance(part, exp.PropertyEQ):
             return None
         value = part.args["expression"]
         if written == "struct":
-            name: str | None = _field_name(part.this, value, place)
+            name: str | None = _field_name(part.this, value, len(fields) + 1)
         else:
             name = part.this.name if _is_name_of(typer.sql, node.meta.get("end"), part.this.name) else None
         type_ = typer.of(value)

@@ -93,7 +93,9 @@ class Scope:
         return replace(self, relations=(*self.relations, *more))
 
     def resolve(self, parts: tuple[str, ...]) -> Resolution:
-        """Returns what the name with these parts means."""
+        """Returns what the name with these parts means; None where there are none, for what is no name."""
+        if not parts:
+            return None
         found: Resolution = self._found.get(parts)
         if found is not None:
             return found

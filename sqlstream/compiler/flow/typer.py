@@ -71,7 +71,9 @@ class Typer:
         return self.sql[meta["start"] : meta["end"] + 1].lower() if "start" in meta else ""
 
     def column(self, node: exp.Expr) -> DataType | None:
-        """Returns what the query's own columns say of a reference, or of a scalar subquery."""
+        """Returns what the query's own columns say of a reference, or of a scalar subquery; of a star, a struct of the
+        columns that it stands for.
+        """
         return self._column_type(node)
 
     def variable(self, name: str) -> tuple[DataType | None] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlstream.compiler.flow.nodes import Aggregate, Column, CteReference, Lost, Node, SetOperation
+from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful, is_streaming_aggregate
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Severity
@@ -45,6 +46,8 @@ def _reason(node: Aggregate, query: Query) -> tuple[str, str]:
             f"`{lost.column}` carries a watermark, and `{lost.expression}` in `{model}` does not: only the column "
             "itself and time windows over it do"
         )
+        if lost.where.model == node.where.model:
+            return why, f"keep `{lost.column}` as it is beside it, and group by window({lost.column}, '10 minutes')"
         fix = f"let `{model}` keep `{lost.column}` as it is under a name of its own, and group by a window over that"
         return why, fix
     field = next((key.text for key in node.keys if key.column.event_time and not key.is_column), None)
@@ -57,14 +60,22 @@ def _reason(node: Aggregate, query: Query) -> tuple[str, str]:
         return f"{rule}; it groups by {_keys(node)}", f"add window({times[0]}, '10 minutes') to GROUP BY"
     grouped = _time_key(node)
     if grouped is not None:
-        fix = f"add /*+ WATERMARK({grouped}, '10 minutes') */ after SELECT, or use output_mode='update'"
+        fix = f"add /*+ WATERMARK({grouped}, '10 minutes') */ after SELECT{_or_update(query)}"
         return f"{rule}, and `{grouped}` has no watermark", fix
-    time = next((item.name for item in node.children[0].columns or () if item.type == TIMESTAMP), "event_time")
+    # what DISTINCT keeps apart is its select list, and the times that it leaves out are below that
+    is_list = node.kind == "distinct"
+    rows = next(iter(node.children[0].children), node.children[0]) if is_list else node.children[0]
+    time = next((item.name for item in rows.columns or () if item.type == TIMESTAMP), "event_time")
     fix = (
-        f"add /*+ WATERMARK({time}, '10 minutes') */ after SELECT and window({time}, '10 minutes') to GROUP BY, "
-        "or use output_mode='update'"
+        f"add /*+ WATERMARK({time}, '10 minutes') */ after SELECT and window({time}, '10 minutes') to "
+        f"{'the select list' if is_list else 'GROUP BY'}{_or_update(query)}"
     )
     return f"{rule}, with a watermark; it groups by {_keys(node)}", fix
+
+
+def _or_update(query: Query) -> str:
+    """The other way out, where the sink takes it."""
+    return "" if query.sink in FILE_FORMATS else ", or use output_mode='update'"
 
 
 def _time_key(node: Aggregate) -> str | None:

@@ -139,7 +139,8 @@ def subqueries(query: Query) -> Iterator[QueryProblem]:
                     "stream-subquery",
                     "a subquery in an expression reads a stream",
                     "IN, EXISTS and scalar subqueries need all their rows at once",
-                    "join the stream instead: an inner join, or a left semi join for IN and EXISTS",
+                    "join the stream instead: an inner join, a left semi join for IN and EXISTS, and a left join that "
+                    "keeps the rows without a match for NOT IN and NOT EXISTS",
                 )
 
 

@@ -12,7 +12,7 @@ import pytest
 from generate import CHAIN, write_sqlstream_project
 
 from sqlstream.app.processes import Processes
-from sqlstream.compiler.ahead import MODELS_WORTH_A_WORKER, Workers, share_graph
+from sqlstream.compiler.ahead import MODELS_IN_A_BATCH, MODELS_WORTH_A_WORKER, Workers, batches, share_graph
 from sqlstream.compiler.cache.memory import Entries, Memory
 from sqlstream.compiler.compile import compile_project
 from sqlstream.compiler.compiled import CompileResult
@@ -116,3 +116,15 @@ def test_parts_of_a_graph_hold_all_that_they_read() -> None:
     assert all(chains[name] <= set(part) for part in parts for name in part)
     line = {str(number): ({str(number - 1)} if number else set()) for number in range(200)}
     assert len(share_graph(line, list(line), Processes(2))) == 1
+
+
+def test_batches_count_what_is_new() -> None:
+    """Each model is in one, with all that it reads; what many read does not make a batch of each of them."""
+    count = 2 * MODELS_IN_A_BATCH
+    hub = {f"part {number}": set[str]() for number in range(count)}
+    hub["hub"] = set(hub)
+    graph = hub | {f"leaf {number}": {"hub"} for number in range(count)}
+    found = list(batches(graph, list(graph)))
+    assert set().union(*found) == set(graph)
+    assert all(graph[name] <= batch for batch in found for name in batch)
+    assert len(found) <= len(graph) // MODELS_IN_A_BATCH + 1

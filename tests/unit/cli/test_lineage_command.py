@@ -44,3 +44,19 @@ def test_a_name_that_is_none_is_answered_with_the_nearest(name: str, capsys: pyt
     assert lineage(name) == 2
 
     assert "did you mean" in capsys.readouterr().err
+
+
+def test_a_star_in_a_function_stands_for_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`max_by(struct(*), ...)`, with which the latest row of each key is kept, has all of them, and their types."""
+    with pytest.raises(SystemExit):
+        main(["init", "shop", "--project-dir", str(tmp_path)])
+    sql = "select max_by(struct(*), ordered_at) as latest, count(*) as n from {{ ref('orders_clean') }} group by shop"
+    (tmp_path / "shop" / "models" / "latest.sql").write_text(sql, encoding="utf-8")
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["lineage", "--project-dir", str(tmp_path / "shop"), "latest", "--output", "json"])
+
+    latest, count = json.loads(capsys.readouterr().out)["columns"]
+    assert latest["data_type"].startswith("struct<order_id:bigint,ordered_at:timestamp,")
+    assert {origin["column"] for origin in latest["origins"]} > {"order_id", "ordered_at", "product", "shop"}
+    assert count["origins"] == []

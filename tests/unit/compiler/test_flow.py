@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,20 @@ def test_origins_reach_to_the_sources(tmp_path: Path) -> None:
 def test_what_is_not_known_is_no_problem(tmp_path: Path, sql: str) -> None:
     """Spark may know the columns: nothing is refused."""
     assert analysis_of(tmp_path, sql).problems == ()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"select * except (id (select 1), paid) from {PAYMENTS}",
+        f"select * except (p id, id) from {PAYMENTS} p",
+        f"from {PAYMENTS} |> drop |> where id > 1",
+    ],
+)
+def test_what_breaks_off_is_no_fault(tmp_path: Path, sql: str) -> None:
+    """Spark refuses it; sqlstream says what it can, and does not break."""
+    with suppress(FindingsError):
+        analysis_of(tmp_path, sql)
 
 
 @pytest.mark.parametrize(
