@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,12 +68,7 @@ def write_run_results(folder: Path, record: RunRecord) -> None:
         "findings": [finding.as_json() for finding in record.findings],
         "results": [result.as_json() for result in record.results],
     }
-    write_json(folder / RUN_RESULTS, content)
-
-
-def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Writes `content` as JSON, whole or not at all."""
-    write_text(path, json.dumps(content, indent=2, default=str) + "\n")
+    _write(folder / RUN_RESULTS, _json(content, indent=2))
 
 
 def write_text(path: Path, text: str) -> None:
@@ -84,12 +79,12 @@ def write_text(path: Path, text: str) -> None:
     _write(path, text.encode())
 
 
-def _json(content: object) -> bytes:
-    """`content` as JSON on one line."""
+def _json(content: object, indent: int | None = None) -> bytes:
+    """`content` as JSON with a line end, on one line without `indent`."""
     try:
-        return to_json(content, fallback=str) + b"\n"
+        return to_json(content, indent=indent, fallback=str) + b"\n"
     except ValueError:  # for text with halves of letters, as names of files may have
-        return json.dumps(content, default=str, separators=(",", ":")).encode() + b"\n"
+        return json.dumps(content, indent=indent, default=str).encode() + b"\n"
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -9,7 +9,7 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission import Emission, explain_emission
 from sqlstream.compiler.flow.analyse import analyse_models, is_judged
-from sqlstream.compiler.flow.nodes import Where
+from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.rules.streaming import place_in
 from sqlstream.errors import Finding, FindingsError, UsageError

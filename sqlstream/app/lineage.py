@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlstream.app.loading import load
 from sqlstream.app.request import ProjectRequest
-from sqlstream.compiler.flow.nodes import Column
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.errors import Finding, UsageError
 from sqlstream.project.nearest import did_you_mean
 

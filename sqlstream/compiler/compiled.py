@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from sqlstream.compiler.flow.nodes import Column
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import Graph
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place

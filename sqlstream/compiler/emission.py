@@ -16,6 +16,7 @@ from enum import StrEnum
 
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.emission_windows import WindowCall, read_window
+from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
     Join,
@@ -26,7 +27,6 @@ from sqlstream.compiler.flow.nodes import (
     Opaque,
     SetOperation,
     Watermark,
-    Where,
     With,
 )
 from sqlstream.compiler.intervals import IntervalError, parse_interval

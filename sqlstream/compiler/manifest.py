@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.flow.nodes import Column as FlowColumn
+from sqlstream.compiler.flow.columns import Column as FlowColumn
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.project.checksum import checksum
 from sqlstream.project.values import Column, Located, Seed, Sink, SourceTable

@@ -76,10 +76,7 @@ class _Scope(NamedTuple):
 
 
 def find_relations(tokens: Tokens, after: Mapping[int, int]) -> tuple[Relation, ...]:
-    """Returns all relations of the query in the order in which they stand; see `Relation`.
-
-    `after` is the index after the `)` of each `(`.
-    """
+    """Returns all relations in the order in which they stand; `after` is the index after the `)` of each `(`."""
     finder = _Finder(tokens, after)
     finder.query(0, len(tokens), _Scope())
     return tuple(sorted(finder.found, key=lambda relation: (relation.name_start, -relation.primary_end)))

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.emission import IDLE_BATCHES, POLICY, Delay, Emission, Example, Release, Step
-from sqlstream.compiler.flow.nodes import Where
+from sqlstream.compiler.flow.columns import Where
 from sqlstream.location import Location
 from sqlstream.project.trigger import Trigger
 

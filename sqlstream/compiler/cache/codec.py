@@ -19,7 +19,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from sqlstream.compiler import compiled, edits, problem, rewriting
-from sqlstream.compiler.flow import found, nodes
+from sqlstream.compiler.flow import columns, found, nodes
 from sqlstream.compiler.render import values
 from sqlstream.compiler.rules import query
 from sqlstream.errors import Finding, Severity
@@ -46,7 +46,7 @@ def _classes(*modules: ModuleType) -> dict[str, type]:
 
 
 _CLASSES: Mapping[str, type] = {
-    **_classes(found, nodes, types),
+    **_classes(columns, found, nodes, types),
     **{
         kind.__name__: kind
         for kind in (

@@ -9,9 +9,10 @@ from functools import partial
 from sqlstream.compiler.cache.digest import declared, digest
 from sqlstream.compiler.cache.memory import TREE, Memory
 from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.found import Found
 from sqlstream.compiler.flow.inputs import seed_node, source_node
-from sqlstream.compiler.flow.nodes import Column, Node, View
+from sqlstream.compiler.flow.nodes import Node, View
 from sqlstream.compiler.grammar import grammar_problems
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.compiler.problem import SqlProblem

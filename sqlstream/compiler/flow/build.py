@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.arguments import unread_argument_problems
 from sqlstream.compiler.flow.checks import check_expression
+from sqlstream.compiler.flow.columns import Column, Where, renamed
 from sqlstream.compiler.flow.conditions import hints_of
 from sqlstream.compiler.flow.expressions import Expressions, Types
 from sqlstream.compiler.flow.foreign_syntax import foreign_syntax
@@ -17,7 +18,6 @@ from sqlstream.compiler.flow.limits import limit_problems
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
     Call,
-    Column,
     CteReference,
     Filter,
     Generate,
@@ -30,9 +30,7 @@ from sqlstream.compiler.flow.nodes import (
     Scan,
     SetOperation,
     Sort,
-    Where,
     With,
-    renamed,
 )
 from sqlstream.compiler.flow.pipes import Pipes
 from sqlstream.compiler.flow.places import Place

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.nodes import Column, Hints
+from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.flow.nodes import Hints
 from sqlstream.compiler.flow.scope import Resolved, Scope
 from sqlstream.compiler.flow.time_sums import NO_SUM, Sum, sum_of
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from sqlstream.compiler.flow.columns import NOTHING_HELD, Column, Lost
 from sqlstream.compiler.flow.held_times import UNKNOWN_HELD, Within, generated, taken, within
 from sqlstream.compiler.flow.nested_types import field_type
-from sqlstream.compiler.flow.nodes import NOTHING_HELD, Call, Column, Lost, Node
+from sqlstream.compiler.flow.nodes import Call, Node
 from sqlstream.compiler.flow.problems import field_problem, function_problem, name_problem
 from sqlstream.compiler.flow.scope import Missing, Resolution, Resolved, Scope
 from sqlstream.compiler.flow.spark_functions import ALL, TABLE_FUNCTIONS
@@ -218,24 +219,23 @@ class Parts:
         return self.expressions.column(node, self.scope)
 
     def star(self, node: exp.Expr) -> tuple[Column, ...] | None:
-        """Returns the columns that `*` stands for, None where they are not known."""
-        if not isinstance(node, exp.Star) or any(item.columns is None for item in self.scope.relations):
-            return None
-        return tuple(column for item in self.scope.relations for column in item.columns or ())
+        """Returns the columns that `*` or `t.*` stands for, None where they are not known."""
+        return star_columns(node, self.scope)
 
 
 def star_columns(node: exp.Expr, scope: Scope) -> tuple[Column, ...] | None:
     """Returns the columns that `*` or `t.*` within an expression stands for, None where they are not known."""
-    qualifier = tuple(part.name.lower() for part in node.parts[:-1]) if isinstance(node, exp.Column) else ()
+    names = [part.name.lower() for part in node.parts[:-1]] if isinstance(node, exp.Column) else []
     star = node.this if isinstance(node, exp.Column) else node
-    # what GROUP BY adds to the scope is no column of FROM
-    rows = [item for item in scope.relations if item.name or not all(column.window for column in item.columns or ())]
-    meant = [item for item in rows if not qualifier or (item.key,) == qualifier]
-    if not meant or any(star.args.values()) or any(item.columns is None for item in meant):
+    if len(names) > 1 or any(star.args.values()):
         return None
-    return tuple(
-        column for item in meant for column in item.columns or () if qualifier or column.name.lower() not in item.merged
-    )
+    # the windows that GROUP BY adds to the scope are no columns of FROM
+    rows = tuple(item for item in scope.relations if item.name or not _are_windows(item.columns))
+    return Scope(rows).star(next(iter(names), None))
+
+
+def _are_windows(columns: tuple[Column, ...] | None) -> bool:
+    return bool(columns) and all(column.window for column in columns or ())
 
 
 def _together(origins: Sequence[frozenset[tuple[str, str]]]) -> frozenset[tuple[str, str]]:

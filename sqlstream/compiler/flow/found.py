@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlstream.compiler.flow.nodes import Column
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.problem import SqlProblem
 
 

@@ -12,8 +12,8 @@ from itertools import islice
 
 from sqlglot import exp
 
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions import Expressions
-from sqlstream.compiler.flow.nodes import Column
 from sqlstream.compiler.flow.scope import Resolved, Scope
 from sqlstream.compiler.flow.spark_functions import AGGREGATES, ALL
 from sqlstream.compiler.flow.text import is_windowed, parts_of

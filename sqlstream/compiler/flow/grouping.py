@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sqlstream.compiler.flow.checks import check_expression
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions import TIME_WINDOWS, WINDOWS, Expressions
 from sqlstream.compiler.flow.grouped import Keys, keys_of
-from sqlstream.compiler.flow.nodes import Column, Key
+from sqlstream.compiler.flow.nodes import Key
 from sqlstream.compiler.flow.places import Place
 from sqlstream.compiler.flow.problems import grouping_problem, variant_key_problem
 from sqlstream.compiler.flow.scope import Missing, Resolved, Scope, Visible

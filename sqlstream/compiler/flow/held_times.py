@@ -13,7 +13,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.nodes import NOTHING_HELD, Column, EventTime, Held
+from sqlstream.compiler.flow.columns import NOTHING_HELD, Column, EventTime, Held
 
 UNKNOWN_HELD = Held(is_known=False)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlstream.compiler.flow.nodes import Column, EventTime, Node, Scan, Watermark, Where
+from sqlstream.compiler.flow.columns import Column, EventTime, Where
+from sqlstream.compiler.flow.nodes import Node, Scan, Watermark
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.project.type_parser import TypeSyntaxError, parse_schema, parse_type
 from sqlstream.project.types import Array, DataType, Map, Primitive, Struct, read_json_schema

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.conditions import conjuncts
 from sqlstream.compiler.flow.expressions import Expressions
-from sqlstream.compiler.flow.nodes import Column, Columns
 from sqlstream.compiler.flow.scope import Missing, Resolved, Scope
 from sqlstream.compiler.flow.spark_functions import GENERATORS
 from sqlstream.compiler.flow.text import parts_of

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from sqlstream.compiler.flow.columns import Column, Columns, Where
 from sqlstream.compiler.flow.expressions import Expressions
-from sqlstream.compiler.flow.nodes import Column, Columns, Node, Opaque, Project, Where
+from sqlstream.compiler.flow.nodes import Node, Opaque, Project
 from sqlstream.compiler.flow.problems import grouping_problem, stage_problem
 from sqlstream.compiler.flow.relations import From
 from sqlstream.compiler.flow.scope import Missing, Resolved, Scope, Visible
@@ -135,12 +136,7 @@ def _open(columns: Columns | None) -> Scope:
 def _pairs(scope: Scope) -> Qualified | None:
     if any(item.columns is None or not item.qualifiers_known for item in scope.relations):
         return None
-    return [
-        (item.name, column)
-        for item in scope.relations
-        for column in item.columns or ()
-        if column.name.lower() not in item.merged
-    ]
+    return [(item.name, column) for item in scope.relations for column in item.listed or ()]
 
 
 def _runs(pairs: Qualified) -> tuple[Visible, ...]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from sqlstream.compiler.flow.columns import Column, Columns, Lost
 from sqlstream.compiler.flow.common_type import common_type_of
 from sqlstream.compiler.flow.expressions import Expressions
-from sqlstream.compiler.flow.nodes import Aggregate, Column, Columns, Expansion, Key, Lost, Node, Opaque
+from sqlstream.compiler.flow.nodes import Aggregate, Expansion, Key, Node, Opaque
 from sqlstream.compiler.flow.scope import Resolved, Scope
 from sqlstream.compiler.flow.spark_functions import AGGREGATES
 from sqlstream.compiler.flow.type_values import RANKS, STRING, kind

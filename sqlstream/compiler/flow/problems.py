@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlstream.compiler.flow.nodes import Where
+from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved
 from sqlstream.compiler.flow.spark_functions import ALL
 from sqlstream.compiler.intervals import NEGATIVE, NO_DELAY

@@ -8,26 +8,14 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sqlstream.compiler.flow.checks import check_expression
+from sqlstream.compiler.flow.columns import Column, EventTime, Where, renamed
 from sqlstream.compiler.flow.conditions import Sides, bounded_sides, has_equality, has_time_key, hints_of
 from sqlstream.compiler.flow.constant_relations import constant_problems
 from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.join_conditions import condition_problems
 from sqlstream.compiler.flow.join_kinds import join_kind
 from sqlstream.compiler.flow.laterals import Laterals
-from sqlstream.compiler.flow.nodes import (
-    Column,
-    EventTime,
-    Generate,
-    Join,
-    LateralJoin,
-    Limit,
-    Node,
-    Sample,
-    Scan,
-    Watermark,
-    Where,
-    renamed,
-)
+from sqlstream.compiler.flow.nodes import Generate, Join, LateralJoin, Limit, Node, Sample, Scan, Watermark
 from sqlstream.compiler.flow.pivots import Pivots
 from sqlstream.compiler.flow.places import Place, lateral_view_problem, range_problems
 from sqlstream.compiler.flow.problems import name_problem, negative_delay, version_problem
@@ -185,7 +173,7 @@ class FromReader:
         sides = Sides(left.scope, right.scope)
         node = Join(
             where=self.expressions.text.where(join),
-            columns=_all_columns(scope),
+            columns=scope.star(),
             children=(left.node, right.node),
             kind=kind,
             names=(_name(left, "left"), _name(right, "right")),
@@ -240,7 +228,7 @@ class FromReader:
         scope = left.scope.with_relations(Visible(name, columns))
         where = self.expressions.text.where(lateral)
         return From(
-            Generate(where=where, columns=_all_columns(scope), children=(left.node,), subqueries=queries),
+            Generate(where=where, columns=scope.star(), children=(left.node,), subqueries=queries),
             scope,
         )
 
@@ -275,13 +263,3 @@ def _merged(left: Scope, right: Scope, kind: str, using: list[str]) -> Scope:
         return left
     merged = frozenset(using)
     return left.with_relations(*(replace(item, merged=item.merged | merged) for item in right.relations))
-
-
-def _all_columns(scope: Scope) -> tuple[Column, ...] | None:
-    """What `select *` gives: the columns of USING once."""
-    columns: list[Column] = []
-    for relation in scope.relations:
-        if relation.columns is None:
-            return None
-        columns += [column for column in relation.columns if column.name.lower() not in relation.merged]
-    return tuple(columns)

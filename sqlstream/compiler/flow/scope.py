@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 
-from sqlstream.compiler.flow.nodes import Column
+from sqlstream.compiler.flow.columns import Column
 
 ANYWHERE = frozenset(
     {
@@ -40,6 +41,13 @@ class Visible:
         for column in self.columns or ():
             found.setdefault(column.name.lower(), []).append(column)
         return found
+
+    @cached_property
+    def listed(self) -> tuple[Column, ...] | None:
+        """The columns that `*` lists, those that USING has merged once; None where they are not known."""
+        if self.columns is None or not self.merged:
+            return self.columns
+        return tuple(column for column in self.columns if column.name.lower() not in self.merged)
 
     def named(self, name: str, *, qualified: bool) -> Sequence[Column]:
         """Returns the columns of that name; an unqualified one does not mean a merged column."""
@@ -91,6 +99,13 @@ class Scope:
     def with_relations(self, *more: Visible) -> Scope:
         """Returns the scope with more relations."""
         return replace(self, relations=(*self.relations, *more))
+
+    def star(self, qualifier: str | None = None) -> tuple[Column, ...] | None:
+        """Returns what `*` stands for, or `t.*` with `qualifier` in lower case; None where that is not known."""
+        meant = [item for item in self.relations if qualifier in (None, item.key)]
+        lists = [item.listed if qualifier is None else item.columns for item in meant]
+        known = [columns for columns in lists if columns is not None]
+        return tuple(chain.from_iterable(known)) if meant and len(known) == len(lists) else None
 
     def resolve(self, parts: tuple[str, ...]) -> Resolution:
         """Returns what the name with these parts means; None where there are none, for what is no name."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sqlstream.compiler.flow.checks import check_expression
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.grouping import Grouping, position_problems, ungrouped
-from sqlstream.compiler.flow.nodes import Column
 from sqlstream.compiler.flow.places import Place, misplaced_functions
 from sqlstream.compiler.flow.scope import Scope
 from sqlstream.compiler.flow.text import computed, parts_of

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sqlstream.compiler.flow.checks import check_expression
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions import Expressions, type_of_field
 from sqlstream.compiler.flow.held_times import taken
-from sqlstream.compiler.flow.nodes import Column
 from sqlstream.compiler.flow.places import Place, alias_problems
 from sqlstream.compiler.flow.scope import Resolved, Scope, Visible
 from sqlstream.compiler.flow.spark_functions import GENERATORS
@@ -69,9 +69,9 @@ class Selected:
     def _star(self, star: exp.Expr, relations: tuple[Visible, ...]) -> tuple[Column, ...] | None:
         listed: list[tuple[str | None, Column]] = []
         for relation in relations:
-            if relation.columns is None:
+            if relation.listed is None:
                 return None
-            listed += [(relation.name, c) for c in relation.columns if c.name.lower() not in relation.merged]
+            listed += [(relation.name, column) for column in relation.listed]
         return self._but(star, Scope(relations), listed)
 
     def _but(self, star: exp.Expr, scope: Scope, listed: list[tuple[str | None, Column]]) -> tuple[Column, ...]:

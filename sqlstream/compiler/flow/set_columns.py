@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from sqlstream.compiler.flow.columns import Columns
 from sqlstream.compiler.flow.common_type import common_type_of
 from sqlstream.compiler.flow.incompatible import are_incompatible
-from sqlstream.compiler.flow.nodes import Columns, Node
+from sqlstream.compiler.flow.nodes import Node
 from sqlstream.compiler.problem import SqlProblem
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from sqlstream.compiler.flow.nodes import Where
+from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.spark_functions import AGGREGATES
 from sqlstream.compiler.sql_text import SqlText, read_sql
 from sqlstream.compiler.tokens import Tokens

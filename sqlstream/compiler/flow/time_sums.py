@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.nodes import Column
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.type_values import DATETIMES, DIGITS, SPANS, kind
 from sqlstream.project.types import DataType, Primitive
 

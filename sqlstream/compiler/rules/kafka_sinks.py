@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sqlstream.compiler.compiled import CompiledModel, Output
-from sqlstream.compiler.flow.nodes import Column
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.errors import Finding
 from sqlstream.project.types import Array, DataType, Field, Primitive, Struct, Unknown
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from sqlstream.compiler.flow.nodes import Aggregate, Filter, Hints, Join, Node, Where, With
+from sqlstream.compiler.flow.columns import Where
+from sqlstream.compiler.flow.nodes import Aggregate, Filter, Hints, Join, Node, With
 from sqlstream.compiler.tokens import Tokens
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.flow.nodes import Column
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.rules.kafka_sinks import kafka_findings
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.rule import rule

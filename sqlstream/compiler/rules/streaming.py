@@ -13,7 +13,7 @@ from sqlstream.compiler.cache.digest import declared, digest
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.analyse import Analysis
-from sqlstream.compiler.flow.nodes import Where
+from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules import (
     continuous,

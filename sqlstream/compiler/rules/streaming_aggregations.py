@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlstream.compiler.flow.nodes import Aggregate, Column, CteReference, Lost, Node, SetOperation
+from sqlstream.compiler.flow.columns import Column, Lost
+from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Node, SetOperation
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful, is_streaming_aggregate
 from sqlstream.compiler.rules.rule import rule

@@ -8,7 +8,8 @@ import pytest
 
 from sqlstream.compiler.cache.codec import CodecError, decode, encode
 from sqlstream.compiler.cache.digest import digest
-from sqlstream.compiler.flow.nodes import Column, CteReference, Node, Scan, Where, With
+from sqlstream.compiler.flow.columns import Column, Where
+from sqlstream.compiler.flow.nodes import CteReference, Node, Scan, With
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.types import Array, Decimal, Field, Struct

@@ -9,7 +9,7 @@ import pytest
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.compiler.flow.analyse import Analysis, analyse_models
-from sqlstream.compiler.flow.nodes import Column
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.errors import ADVICE
 from sqlstream.location import Location
 
@@ -196,6 +196,7 @@ def test_origins_reach_to_the_sources(tmp_path: Path) -> None:
         "select value, nothing from {{ source('shop', 'raw') }}",
         f"select x.a, y from some_catalog.t x join {PAYMENTS} p on p.id = x.id",
         f"from {PAYMENTS} |> where id > 1 |> match_recognize (x) |> select y",
+        f"select struct(*).a as a from {PAYMENTS} join (select * from {{{{ source('shop', 'raw') }}}})",
     ],
 )
 def test_what_is_not_known_is_no_problem(tmp_path: Path, sql: str) -> None:

@@ -10,7 +10,8 @@ import pytest
 from judged_queries import STREAM, TABLE, THEMES, judged
 
 from sqlstream.compiler.flow.build import Builder
-from sqlstream.compiler.flow.nodes import Column, Scan, Where
+from sqlstream.compiler.flow.columns import Column, Where
+from sqlstream.compiler.flow.nodes import Scan
 from sqlstream.compiler.flow.text import Text
 from sqlstream.compiler.grammar import grammar_problems
 from sqlstream.compiler.parse import parse_sql
