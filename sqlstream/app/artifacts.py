@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,9 +11,10 @@ from pathlib import Path
 from pydantic_core import to_json
 
 from sqlstream.app.loading import Invocation, Loaded
+from sqlstream.app.whole_files import write_file, write_files
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.manifest import build_manifest
-from sqlstream.errors import Finding, UsageError
+from sqlstream.errors import Finding
 from sqlstream.state.events import QueryResult
 from sqlstream.version import __version__
 
@@ -44,11 +43,12 @@ def write_compiled(loaded: Loaded, models: Sequence[CompiledModel]) -> None:
 
     Raises: UsageError where target/ cannot be written.
     """
-    for model in sorted(models, key=lambda model: model.compiled_path):  # folder by folder
-        write_text(loaded.target_folder / model.compiled_path, model.sql)
+    folder = str(loaded.target_folder)
+    contents = [(f"{folder}/{model.compiled_path}", model.sql.encode()) for model in models]
+    write_files(sorted(contents))  # folder by folder
     manifest = build_manifest(loaded.compiled, generated_at=_now(), invocation_id=loaded.invocation.id)
     # on one line, as dbt writes its manifest
-    _write(loaded.target_folder / MANIFEST, _json(manifest))
+    write_file(f"{folder}/{MANIFEST}", _json(manifest))
 
 
 def write_run_results(folder: Path, record: RunRecord) -> None:
@@ -68,15 +68,7 @@ def write_run_results(folder: Path, record: RunRecord) -> None:
         "findings": [finding.as_json() for finding in record.findings],
         "results": [result.as_json() for result in record.results],
     }
-    _write(folder / RUN_RESULTS, _json(content, indent=2))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes `text`, whole or not at all: readers of an artifact never see half of it. What is there already stays.
-
-    Raises: UsageError where it cannot be written.
-    """
-    _write(path, text.encode())
+    write_file(str(folder / RUN_RESULTS), _json(content, indent=2))
 
 
 def _json(content: object, indent: int | None = None) -> bytes:
@@ -85,36 +77,6 @@ def _json(content: object, indent: int | None = None) -> bytes:
         return to_json(content, indent=indent, fallback=str) + b"\n"
     except ValueError:  # for text with halves of letters, as names of files may have
         return json.dumps(content, indent=indent, default=str).encode() + b"\n"
-
-
-def _write(path: Path, content: bytes) -> None:
-    if _holds(path, content):
-        return
-    try:
-        if not path.parent.is_dir():
-            path.parent.mkdir(parents=True, exist_ok=True)
-        _write_aside(path, content)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"{path} cannot be written: {reason}; compile and run write into target/") from error
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    try:
-        status = path.stat()
-        return stat.S_ISREG(status.st_mode) and status.st_size == len(content) and path.read_bytes() == content
-    except OSError:
-        return False
-
-
-def _write_aside(path: Path, content: bytes) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_bytes(content)
-        aside.replace(path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
 
 
 def _now() -> str:

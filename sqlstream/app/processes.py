@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
-from sqlstream.compiler.cache.memory import Entries
+T = TypeVar("T")
 
 
 class Processes:
@@ -21,8 +21,11 @@ class Processes:
     def __init__(self, count: int) -> None:
         self.count = count
 
-    def run(self, jobs: Sequence[Callable[[], Entries]]) -> Iterator[Entries]:
-        """Gives what each job gave, those aside that failed; ends all processes when it is left early."""
+    def run(self, jobs: Sequence[Callable[[], T]]) -> Iterator[T]:
+        """Gives what each job gave, those aside that failed; ends all processes when it is left early.
+
+        What a job gives is made of Python's plain values: of texts, numbers, tuples, lists and dicts.
+        """
         running: list[tuple[int, int]] = []
         gc.freeze()  # what is there now stays: looking for garbage in it would give each process a copy of its own
         try:
@@ -54,7 +57,7 @@ def processes() -> Processes | None:
     return Processes(cores) if cores > 1 else None
 
 
-def _start(job: Callable[[], Entries]) -> tuple[int, int]:
+def _start(job: Callable[[], Any]) -> tuple[int, int]:
     """Starts a process; returns its id and the descriptor from which its result can be read."""
     reading, writing = os.pipe()
     process = os.fork()
@@ -65,7 +68,7 @@ def _start(job: Callable[[], Entries]) -> tuple[int, int]:
     return process, reading
 
 
-def _carry_out(job: Callable[[], Entries], writing: int) -> NoReturn:
+def _carry_out(job: Callable[[], Any], writing: int) -> NoReturn:
     """Writes the result of `job` and ends the process, without anything that Python does at its end."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -76,6 +79,6 @@ def _carry_out(job: Callable[[], Entries], writing: int) -> NoReturn:
         os._exit(0)
 
 
-def _read(content: bytes) -> Iterator[Entries]:
+def _read(content: bytes) -> Iterator[Any]:
     with suppress(ValueError, EOFError):  # nothing, or not all, comes from a process that failed
         yield marshal.loads(content)  # noqa: S302 - it is this very program that has written it

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.artifacts import RunRecord, write_compiled, write_run_results, write_text
+from sqlstream.app.artifacts import RunRecord, write_compiled, write_run_results
 from sqlstream.app.loading import Loaded, load
 from sqlstream.app.request import ProjectRequest
-from sqlstream.errors import Finding, Severity, UsageError
+from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.state.events import QueryResult, Status
 from sqlstream.version import __version__
@@ -90,34 +90,3 @@ def test_run_results_tell_of_each_query(loaded: Loaded) -> None:
     assert metadata["invocation_id"] == loaded.invocation.id
     assert metadata["target"] == "local"
     assert datetime.fromisoformat(metadata["generated_at"]).utcoffset() is not None
-
-
-def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
-    """Folders are made, and nothing but the file is left."""
-    path = tmp_path / "a" / "b.sql"
-
-    write_text(path, "a longer text\n")
-    write_text(path, "größe\n")
-
-    assert path.read_bytes() == "größe\n".encode()
-    assert [entry.name for entry in path.parent.iterdir()] == ["b.sql"]
-
-
-def test_a_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path: Path) -> None:
-    """A text that UTF-8 cannot hold leaves the old one, and no file aside."""
-    path = tmp_path / "b.sql"
-    write_text(path, "old")
-
-    with pytest.raises(UnicodeEncodeError):
-        write_text(path, "x\udce9")
-
-    assert path.read_text() == "old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["b.sql"]
-
-
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """It is no fault of sqlstream that target/ is a file, or may not be written."""
-    (tmp_path / "target").write_text("")
-
-    with pytest.raises(UsageError, match="target/manifest"):
-        write_text(tmp_path / "target" / "manifest.json", "{}")

@@ -1,0 +1,72 @@
+"""Files are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sqlstream.app.whole_files import FILES_WORTH_A_PROCESS, write_file, write_files
+from sqlstream.errors import UsageError
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    """Folders are made, and nothing but the file is left."""
+    path = tmp_path / "a" / "b.sql"
+
+    write_file(str(path), b"a longer text\n")
+    write_file(str(path), "größe\n".encode())
+
+    assert path.read_bytes() == "größe\n".encode()
+    assert [entry.name for entry in path.parent.iterdir()] == ["b.sql"]
+
+
+def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path: Path) -> None:
+    """Nothing is left beside it."""
+    (tmp_path / "b.sql" / "kept").mkdir(parents=True)
+
+    with pytest.raises(UsageError, match=r"b\.sql cannot be written"):
+        write_file(str(tmp_path / "b.sql"), b"new")
+
+    assert [entry.name for entry in tmp_path.rglob("*")] == ["b.sql", "kept"]
+
+
+def test_a_file_that_holds_the_content_stays(tmp_path: Path) -> None:
+    """Its time tells when it became what it is."""
+    path = tmp_path / "b.sql"
+    write_file(str(path), b"same")
+    os.utime(path, (1, 1))
+
+    write_file(str(path), b"same")
+
+    assert path.stat().st_mtime == 1
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """It is no fault of sqlstream that target/ is a file, or may not be written."""
+    (tmp_path / "target").write_text("")
+
+    with pytest.raises(UsageError, match="target/manifest"):
+        write_file(str(tmp_path / "target" / "manifest.json"), b"{}")
+
+
+def test_many_files_are_all_written(tmp_path: Path) -> None:
+    """Also where several processes write them."""
+    contents = [(f"{tmp_path}/{number % 7}/{number}.sql", b"%d" % number) for number in range(FILES_WORTH_A_PROCESS)]
+
+    write_files(contents)
+
+    assert all(Path(path).read_bytes() == content for path, content in contents)
+    assert len(list(tmp_path.rglob("*"))) == FILES_WORTH_A_PROCESS + 7
+
+
+@pytest.mark.parametrize("bad", [0, -1], ids=["in this process", "in another one"])
+def test_one_of_many_that_cannot_be_written_is_named(tmp_path: Path, bad: int) -> None:
+    """Whichever process was to write it."""
+    contents = [(f"{tmp_path}/{number:04}.sql", b"x") for number in range(FILES_WORTH_A_PROCESS)]
+    path = Path(contents[bad][0])
+    path.mkdir()
+
+    with pytest.raises(UsageError, match=path.name):
+        write_files(contents)
