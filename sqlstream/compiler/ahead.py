@@ -16,6 +16,9 @@ from sqlstream.compiler.sql_text import REMEMBERED
 MODELS_WORTH_A_WORKER = 50
 """Models to be compiled from which on another process pays: they take about 250 ms, and it some 50 ms."""
 
+MODELS_WORTH_A_RENDERER = 200
+"""Models to be rendered from which on another process pays: those that need no Jinja take about 40 ms."""
+
 MODELS_IN_A_BATCH = REMEMBERED // 4
 """New models that are worked on at a time; each has up to two texts."""
 
@@ -49,19 +52,22 @@ def _noted(memory: Memory, part: Sequence[str], job: Callable[[Collection[str], 
     return {at: entry for at, entry in own.new.items() if memory.new.get(at) != entry}
 
 
-def share(names: Sequence[str], workers: Workers | None) -> list[Sequence[str]]:
-    """Returns `names` in as many parts of about the same size as it pays to work on at the same time."""
-    count = _worth(len(names), workers)
+def share(names: Sequence[str], workers: Workers | None, worth: int) -> list[Sequence[str]]:
+    """Returns `names` in as many parts of about the same size as it pays to work on at the same time, none of which is
+    smaller than `worth`.
+    """
+    count = _worth(len(names), workers, worth)
     return [names[start::count] for start in range(count)]
 
 
 def share_graph(
     parents: Mapping[str, Collection[str]], names: Sequence[str], workers: Workers | None
 ) -> list[list[str]]:
-    """Returns parts of the models `names`, which are in the order of the graph, as `share` does; each part holds all
-    that its models read, so that some may stand in several parts. One part where most of them would.
+    """Returns parts of the models `names`, which are in the order of the graph, to be analysed at the same time.
+
+    Each part holds all that its models read, so that some may stand in several parts. One part where most of them would.
     """
-    count = _worth(len(names), workers)
+    count = _worth(len(names), workers, MODELS_WORTH_A_WORKER)
     if count < 2:
         return [list(names)]
     parts: list[set[str]] = [set() for _ in range(count)]
@@ -98,8 +104,8 @@ def _closures(parents: Mapping[str, Collection[str]], names: Collection[str]) ->
     return (closure_of(parents, [leaf]) & wanted for leaf in names if leaf not in read)
 
 
-def _worth(models: int, workers: Workers | None) -> int:
-    return 1 if workers is None else max(1, min(workers.count, models // MODELS_WORTH_A_WORKER))
+def _worth(models: int, workers: Workers | None, worth: int) -> int:
+    return 1 if workers is None else max(1, min(workers.count, models // worth))
 
 
 def closure_of(parents: Mapping[str, Collection[str]], nodes: Iterable[str]) -> set[str]:

@@ -7,7 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from sqlstream.compiler.ahead import Workers, batches, closure_of, share, share_graph, work_ahead
+from sqlstream.compiler.ahead import (
+    MODELS_WORTH_A_RENDERER,
+    Workers,
+    batches,
+    closure_of,
+    share,
+    share_graph,
+    work_ahead,
+)
 from sqlstream.compiler.bare_names import spellings_of
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer, Known
@@ -87,11 +95,11 @@ def _compile(
 def _render_ahead(
     project: Project, options: RenderOptions, renderer: CachedRenderer, memory: Memory, workers: Workers | None
 ) -> frozenset[str]:
-    """Returns the ids of the models that are not remembered, and has the workers render those that need Jinja."""
+    """Returns the ids of the models that are not remembered, which the workers render where they are many."""
     if workers is None or renderer.macro_findings:
         return frozenset()
     missing = renderer.missing(project.models)
-    parts = share([file.path for file in renderer.laborious(missing)], workers)
+    parts = share([file.path for file in missing], workers, MODELS_WORTH_A_RENDERER)
     work_ahead(memory, workers, parts, partial(_render_part, project, options))
     return frozenset(model_id(project.name, file.name) for file in missing)
 

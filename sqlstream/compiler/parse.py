@@ -24,6 +24,9 @@ from sqlstream.compiler.tokens import SqlTokenError
 WINDOW = "w_ndow"
 """What stands for the word `window`, which sqlglot takes for the start of a WINDOW clause."""
 
+_TOKENIZER = Spark().tokenizer()
+_PARSER = Spark().parser()
+
 FIRST_SAMPLE = 770_000_000
 """The watermark clause of a subquery without an alias becomes `TABLESAMPLE (n ROWS)`, n counting from here, which
 sqlglot keeps at its relation. No true sample has as many rows.
@@ -85,7 +88,7 @@ def parse_text(text: SqlText) -> ParsedSql:
 def _parsed(text: str) -> exp.Query | None:
     """The tree of a query in which Spark's own syntax is written over; None where sqlglot cannot read it."""
     try:
-        trees = Spark().parse(text)
+        trees = _PARSER.parse(_TOKENIZER.tokenize(text), text)
     except Exception:  # whatever goes wrong in a parser is no fault of the user's SQL
         return None
     tree = trees[0] if len(trees) == 1 else None

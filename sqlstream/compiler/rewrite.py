@@ -70,7 +70,7 @@ def plan_rewriting(rendered: RenderedModel, views: Mapping[str, str], repeated: 
         return Rewriting((), reads, (_unreadable(error, rendered),))
     marks, problems = place_watermarks(text)
     renames, reads = _name_reads(text, views, repeated)
-    statement = statement_problem(text.tokens, rendered.file.name)
+    statement = statement_problem(text, rendered.file.name)
     if statement is not None:
         return Rewriting((*marks, *renames), reads, (*problems, statement))
     problems = (*problems, *ignored_hints(text.sql, text.tokens))

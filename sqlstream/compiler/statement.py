@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlstream.compiler.clauses import NEVER_ALIASES, at, skip_parentheses
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.compiler.sql_shape import is_select
+from sqlstream.compiler.sql_text import SqlText
 from sqlstream.compiler.tokens import Kind, Token, Tokens
 
 COMMANDS = frozenset(
@@ -23,12 +24,12 @@ _WRITES = frozenset({"DELETE", "INSERT", "MERGE", "UPDATE"})
 _BEFORE_RELATION = NEVER_ALIASES | {"AS", "FROM", "AND", "OR", "NOT"}
 
 
-def statement_problem(tokens: Tokens, name: str) -> SqlProblem | None:
+def statement_problem(text: SqlText, name: str) -> SqlProblem | None:
     """Returns what is wrong with the SQL of the model `name` where it is no query as far as its words tell.
 
-    `tokens` are those of the rendered SQL. Text that may be a query, or may be none that Spark can read, is no problem.
+    `text` is the rendered SQL. Text that may be a query, or may be none that Spark can read, is no problem.
     """
-    if all(token.kind is Kind.HINT or token.key == ";" for token in tokens):
+    if all(token.kind is Kind.HINT or token.key == ";" for token in text.tokens):
         return SqlProblem(
             0,
             "no-query",
@@ -36,7 +37,7 @@ def statement_problem(tokens: Tokens, name: str) -> SqlProblem | None:
             "there is nothing in it but comments, blanks or Jinja that gives no text",
             "write a SELECT, delete the file, or leave it out of the project with {{ config(enabled=false) }}",
         )
-    command = command_word(tokens)
+    command = command_word(text)
     return command_problem(name, command.key, command.start) if command else None
 
 
@@ -51,14 +52,17 @@ def command_problem(name: str, command: str, offset: int = 0) -> SqlProblem:
     )
 
 
-def command_word(tokens: Tokens) -> Token | None:
+def command_word(text: SqlText) -> Token | None:
     """Returns the word that makes a statement a command, such as the INSERT of `WITH x AS (...) INSERT INTO y ...`;
     None for queries, and for text of which the words do not tell.
     """
+    tokens = text.tokens
     index = next((i for i, token in enumerate(tokens) if token.kind is not Kind.HINT and token.key != ";"), len(tokens))
     first = at(tokens, index)
     if first.key in COMMANDS:
         return first
+    if _WRITES.isdisjoint(text.keys):
+        return None
     if first.key == "WITH":
         index = _after_ctes(tokens, index + 1)
         if at(tokens, index).key in _WRITES:

@@ -95,14 +95,6 @@ class CachedRenderer:
                 self._ready[file.path] = found
         return [file for file in files if file.path not in self._ready]
 
-    def laborious(self, files: Sequence[ModelFile]) -> list[ModelFile]:
-        """Returns those of `files` that need Jinja, for which rendering them takes a while."""
-        if not files:
-            return []
-        from sqlstream.compiler.render.plain_templates import looks_plain  # which loads Jinja
-
-        return [file for file in files if not looks_plain(file.text)]
-
     def render(self, file: ModelFile) -> Known:
         """Returns a model's SQL and what its template said. Raises: FindingsError with the first failure."""
         key = self._key(file)

@@ -179,6 +179,8 @@ class Builder:
         return self.scopes.get(id(select))
 
     def _row_ids(self, select: exp.Select, expressions: Expressions) -> tuple[Call, ...]:
+        if not self.text.may_call(ROW_IDS):
+            return ()
         clauses = [select.args.get(name) for name in ("where", "group", "having", "order")]
         parts = [*computed(select), *(select.args.get("laterals") or ()), *(item for item in clauses if item)]
         return tuple(call for part in parts for call in expressions.calls(part, ROW_IDS))
@@ -198,7 +200,7 @@ class Builder:
         )
 
     def _generated(self, select: exp.Select, node: Node, output: tuple[Column, ...] | None) -> Node:
-        for item in computed(select):
+        for item in computed(select) if self.text.may_call(GENERATORS) else ():
             for name, part in self.text.look(item).functions:
                 if name in GENERATORS:
                     node = Generate(where=self.text.where(part), columns=output, children=(node,))

@@ -133,7 +133,7 @@ class Expressions:
         for name, part in self.text.look(node).functions:
             if name in names and not isinstance(part.parent, exp.Window) and not is_windowed(part):
                 distinct = any(isinstance(child, exp.Distinct) for child in part.iter_expressions())
-                found.append(Call(name, distinct, self.text.written(part), self.text.where(part)))
+                found.append(Call(name, distinct, self.text.said(part), self.text.where(part)))
         return tuple(found)
 
     def type_of_name(self, node: exp.Expr, scope: Scope) -> DataType | None:

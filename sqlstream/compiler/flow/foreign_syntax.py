@@ -15,13 +15,15 @@ from sqlstream.project.wording import quoted
 CLAUSES = {"where": "WHERE", "group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT"}
 """The clauses of a SELECT that follow its FROM, in Spark's order."""
 
+LOOKED_AT = (exp.Placeholder, exp.AtTimeZone, exp.Select, exp.SetOperation, exp.Array)
+
 BEFORE_OPERAND = frozenset({"WHERE", "AND", "OR", "WHEN", "THEN", "ELSE", "BETWEEN", "LIKE", "LIMIT"})
 
 
 def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     """Gives a problem for each form in `tree` that Spark's grammar does not have, or that needs values from outside."""
     parameters: set[str] = set()
-    for node in tree.find_all(exp.Placeholder, exp.AtTimeZone, exp.Select, exp.SetOperation, exp.Array):
+    for node in (node for node in text.nodes(tree) if isinstance(node, LOOKED_AT)):
         if isinstance(node, exp.Placeholder):
             parameters.add(str(node.this or ""))
         elif isinstance(node, exp.AtTimeZone) and "start" not in node.meta:  # from_utc_timestamp() has a place

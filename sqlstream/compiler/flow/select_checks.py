@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.checks import check_expression
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.expressions import Expressions
+from sqlstream.compiler.flow.expressions import TIME_WINDOWS, Expressions
 from sqlstream.compiler.flow.grouping import Grouping, position_problems, ungrouped
 from sqlstream.compiler.flow.places import Place, misplaced_functions
 from sqlstream.compiler.flow.scope import Scope
@@ -57,6 +57,8 @@ class SelectChecks:
 
     def _time_windows(self) -> Iterator[SqlProblem]:
         """The select list and the keys are of one operator, WHERE is of another below it."""
+        if not self.expressions.text.may_call(TIME_WINDOWS):
+            return
         scope = self.scope if self.grouping is None else self.grouping.scope
         keys = () if self.grouping is None else self.grouping.items
         yield from TimeWindows(self.expressions, scope).problems([*keys, *computed(self.select)])

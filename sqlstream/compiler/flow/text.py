@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -67,7 +67,7 @@ class Text:
     _looks: dict[int, Look] = field(default_factory=dict, init=False, repr=False, compare=False)
     _written: dict[int, tuple[str, exp.Expr]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _starts: dict[int, int] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _indexed: list[exp.Expr] = field(default_factory=list, init=False, repr=False, compare=False)
+    _nodes: dict[int, list[exp.Expr]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def read(self) -> SqlText:
@@ -93,6 +93,10 @@ class Text:
                 found.setdefault(self.tokens[opening - 1].key.lower(), []).append(opening - 1)
         return found
 
+    def may_call(self, names: frozenset[str]) -> bool:
+        """Whether one of `names`, which are in lower case, stands before a `(` anywhere in the text."""
+        return not names.isdisjoint(self.calls)
+
     def token_at(self, offset: int) -> int | None:
         """Returns the index of the token that starts at `offset`."""
         return self.read.starts.get(offset)
@@ -109,10 +113,15 @@ class Text:
             around = around.parent
         return Where(self.model, 0)
 
+    def nodes(self, root: exp.Expr) -> Sequence[exp.Expr]:
+        """Returns all nodes of a tree that was read from the text, from the top down."""
+        if id(root) not in self._starts:
+            self._index(root)
+        return self._nodes[id(root)]
+
     def _index(self, root: exp.Expr) -> None:
         """Notes where each node of a tree starts: the first of what it and its parts say."""
-        nodes = list(root.walk())
-        self._indexed.extend(nodes)  # a node that is gone would leave its id to another one
+        nodes = self._nodes[id(root)] = list(root.walk())
         starts = self._starts
         for node in nodes:
             starts[id(node)] = node.meta.get("start", NOWHERE)
@@ -126,8 +135,9 @@ class Text:
 
         Nothing may be asked of them afterwards.
         """
-        for node in self._indexed:
-            node.parent = None
+        for nodes in self._nodes.values():
+            for node in nodes:
+                node.parent = None
 
     def written(self, node: exp.Expr) -> str:
         """Returns `node` in SQL, on one line."""
@@ -136,6 +146,16 @@ class Text:
         if id(node) not in self._written:
             self._written[id(node)] = (_SPARK.generate(node, comments=False, normalize_functions=False), node)
         return self._written[id(node)][0]
+
+    def said(self, call: exp.Expr) -> str:
+        """Returns the call of a function as its author wrote it, on one line; in SQL where that is not known."""
+        name = self.read.starts.get(call.meta.get("start", NOWHERE), len(self.tokens))
+        end = self.after.get(name + 1)
+        if end is None:
+            return self.written(call)
+        first, *others = self.tokens[name:end]
+        gaps = zip(others, self.tokens[name:end], strict=False)
+        return first.text + "".join(f"{'' if token.start == before.end else ' '}{token.text}" for token, before in gaps)
 
     def look(self, node: exp.Expr) -> Look:
         """Returns what is in `node`, for which it is walked through once."""

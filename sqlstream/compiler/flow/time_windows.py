@@ -112,17 +112,15 @@ class TimeWindows:
         return None
 
     def _length_problem(self, what: str, argument: exp.Expr, value: Span | str) -> SqlProblem | None:
-        written = self._written(argument)
-        fix = "write it as text, for example '10 minutes'"
+        why, fix = "", "write it as text, for example '10 minutes'"
         if isinstance(value, str):
-            return self._problem(argument, f"{quoted(written)} cannot be the {what} of a window", value, fix)
-        if value.months:
+            why = value
+        elif value.months:
             why, fix = "months and years differ in length, so windows of them are not possible", "say it in days"
-            return self._problem(argument, f"{quoted(written)} cannot be the {what} of a window", why, fix)
-        if what != "start" and value.microseconds <= 0:
+        elif what != "start" and value.microseconds <= 0:
             why = "a window must be longer than no time, and must move on"
-            return self._problem(argument, f"{quoted(written)} cannot be the {what} of a window", why, fix)
-        return None
+        message = f"{quoted(self._written(argument))} cannot be the {what} of a window" if why else ""
+        return self._problem(argument, message, why, fix) if why else None
 
     def _proportions(self, arguments: list[exp.Expr], spans: list[int]) -> Iterator[SqlProblem]:
         length, slide = spans[0], spans[1] if len(spans) > 1 else spans[0]

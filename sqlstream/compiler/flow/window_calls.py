@@ -12,6 +12,8 @@ from sqlstream.compiler.flow.text import Text, computed
 
 def windowed(select: exp.Select, node: Node, text: Text) -> Node:
     """Returns the rows of `node` behind the functions with OVER in `select`; `node` itself where there are none."""
+    if "OVER" not in text.read.keys:
+        return node
     found = tuple(_call(window, text) for part in _parts(select) for window in part.find_all(exp.Window))
     if not found:
         return node

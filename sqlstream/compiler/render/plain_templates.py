@@ -57,11 +57,6 @@ class PlainTemplate:
     rest: str
 
 
-def looks_plain(text: str) -> bool:
-    """Returns whether the tags of a text are calls, whatever their arguments."""
-    return _tags(text) is not None
-
-
 def read_plain(source: TemplateSource) -> PlainTemplate | None:
     """Returns the template, None where it is not plain."""
     tags = _tags(source.text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sqlstream.compiler.flow.columns import Column, Lost
@@ -13,6 +14,9 @@ from sqlstream.errors import Severity
 from sqlstream.project.types import Primitive
 
 TIMESTAMP = Primitive("timestamp")
+
+_DISTINCT = re.compile(r".*?\(\s*DISTINCT\b\s*", re.IGNORECASE)
+"""What stands before the arguments of a call with DISTINCT."""
 
 
 @rule("append-without-watermark")
@@ -145,7 +149,7 @@ def distinct_functions(query: Query) -> Iterator[QueryProblem]:
             continue
         for call in node.functions:
             if call.distinct:
-                values = call.text.partition("DISTINCT ")[2].removesuffix(")")
+                values = _DISTINCT.sub("", call.text, count=1).removesuffix(")")
                 values = f"struct({values})" if "," in values else values
                 fix = f"use collect_set({values}), and compute from it"
                 if call.name == "count":

@@ -12,7 +12,7 @@ import pytest
 from generate import CHAIN, write_sqlstream_project
 
 from sqlstream.app.processes import Processes
-from sqlstream.compiler.ahead import MODELS_IN_A_BATCH, MODELS_WORTH_A_WORKER, Workers, batches, share_graph
+from sqlstream.compiler.ahead import MODELS_IN_A_BATCH, MODELS_WORTH_A_RENDERER, Workers, batches, share_graph
 from sqlstream.compiler.cache.memory import Entries, Memory
 from sqlstream.compiler.compile import compile_project
 from sqlstream.compiler.compiled import CompileResult
@@ -43,7 +43,7 @@ def compiled(root: Path, workers: Workers | None) -> tuple[CompileResult, Memory
 
 def test_workers_change_nothing(tmp_path: Path) -> None:
     """The same models, columns and findings in the same order; what templates log comes once and in order."""
-    write_sqlstream_project(tmp_path, 2 * MODELS_WORTH_A_WORKER + CHAIN)
+    write_sqlstream_project(tmp_path, 2 * MODELS_WORTH_A_RENDERER + CHAIN)
     for number, path in enumerate(sorted((tmp_path / "models").rglob("*_enrich_*.sql"))):
         said = f"{{{{ log('model {number}') }}}}{{{{ exceptions.warn('look at {number}') }}}}-- odd\n"
         path.write_text(said + path.read_text().replace("-- Adds", "/* + BROADCAST(d) */ -- Adds"))

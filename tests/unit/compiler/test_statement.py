@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sqlstream.compiler.sql_text import read_sql
 from sqlstream.compiler.statement import statement_problem
-from sqlstream.compiler.tokens import tokenize
 
 STATEMENTS = Path(__file__).parent / "fixtures" / "statements"
 QUERIES = (STATEMENTS / "queries.sql").read_text().splitlines()
@@ -20,13 +20,13 @@ COMMANDS = (STATEMENTS / "commands.sql").read_text().splitlines()
 @pytest.mark.parametrize("sql", [*QUERIES, "selct 1", "x", "1", ")", "with", "with a", "with a as", "from"])
 def test_a_query_is_no_problem(sql: str) -> None:
     """Nor is text that Spark itself must judge."""
-    assert statement_problem(tokenize(sql), "orders") is None
+    assert statement_problem(read_sql(sql), "orders") is None
 
 
 @pytest.mark.parametrize("sql", COMMANDS)
 def test_a_command_is_refused(sql: str) -> None:
     """By its own word, wherever that stands."""
-    problem = statement_problem(tokenize(f"\n {sql.upper()}"), "orders")
+    problem = statement_problem(read_sql(f"\n {sql.upper()}"), "orders")
 
     assert problem is not None
     assert problem.code == "no-query"
@@ -36,7 +36,7 @@ def test_a_command_is_refused(sql: str) -> None:
 @pytest.mark.parametrize("sql", ["", " \n", "-- select 1", "/* select 1 */", ";", "/*+ BROADCAST(a) */"])
 def test_a_model_without_a_query_is_refused(sql: str) -> None:
     """At its first line, which is all there is."""
-    problem = statement_problem(tokenize(sql), "orders")
+    problem = statement_problem(read_sql(sql), "orders")
 
     assert problem is not None
     assert (problem.code, problem.offset) == ("no-query", 0)
@@ -45,7 +45,7 @@ def test_a_model_without_a_query_is_refused(sql: str) -> None:
 def test_a_command_is_found_at_its_own_word() -> None:
     """The INSERT after two CTEs, and not the WITH."""
     sql = "with a(x) as (select 1), b as (select insert from c)\ninsert into t select * from a"
-    problem = statement_problem(tokenize(sql), "orders")
+    problem = statement_problem(read_sql(sql), "orders")
 
     assert problem is not None
     assert sql[problem.offset :].startswith("insert into")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rendering import model, renderer
 
 from sqlstream.compiler.render import model as rendering_of_models
-from sqlstream.compiler.render.plain_templates import MOST_CALLS, looks_plain, read_plain
+from sqlstream.compiler.render.plain_templates import MOST_CALLS, read_plain
 from sqlstream.compiler.render.source import TemplateSource
 from sqlstream.errors import FindingsError
 
@@ -124,13 +124,6 @@ def test_a_template_of_very_many_calls_is_left_to_jinja() -> None:
     call = "{{ ref('a') }}"
     assert read_plain(TemplateSource("a.sql", call * MOST_CALLS)) is not None
     assert read_plain(TemplateSource("a.sql", call * (MOST_CALLS + 1))) is None
-
-
-def test_templates_that_need_jinja_are_told_without_reading_their_arguments() -> None:
-    """They are shared among several cores: statements, filters, comments and operators take a while."""
-    assert all(map(looks_plain, PLAIN))
-    needy = ("{% if true %}{% endif %}", "{# x #}", "{{- f() }}", "{{ f() | upper }}", "{{ x }}", "{{ f() ~ g }}")
-    assert not any(map(looks_plain, needy))
 
 
 PIECES = st.sampled_from(
