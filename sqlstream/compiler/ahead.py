@@ -65,7 +65,7 @@ def share_graph(
 ) -> list[list[str]]:
     """Returns parts of the models `names`, which are in the order of the graph, to be analysed at the same time.
 
-    Each part holds all that its models read, so that some may stand in several parts. One part where most of them would.
+    Each holds all that its models read, so that some may stand in several parts. One part where most of them would.
     """
     count = _worth(len(names), workers, MODELS_WORTH_A_WORKER)
     if count < 2:
