@@ -45,10 +45,12 @@ def write_compiled(loaded: Loaded, models: Sequence[CompiledModel]) -> None:
     """
     folder = str(loaded.target_folder)
     contents = [(f"{folder}/{model.compiled_path}", model.sql.encode()) for model in models]
-    write_files(sorted(contents))  # folder by folder
-    manifest = build_manifest(loaded.compiled, generated_at=_now(), invocation_id=loaded.invocation.id)
-    # on one line, as dbt writes its manifest
-    write_file(f"{folder}/{MANIFEST}", _json(manifest))
+
+    def manifest() -> tuple[str, bytes]:
+        content = build_manifest(loaded.compiled, generated_at=_now(), invocation_id=loaded.invocation.id)
+        return f"{folder}/{MANIFEST}", _json(content)  # on one line, as dbt writes its manifest
+
+    write_files(sorted(contents), manifest)  # folder by folder
 
 
 def write_run_results(folder: Path, record: RunRecord) -> None:

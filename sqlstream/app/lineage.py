@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlstream.app.loading import load
+from sqlstream.app.loading import look_at
 from sqlstream.app.request import ProjectRequest
+from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.flow.inputs import source_node
+from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding, UsageError
 from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.wording import quoted_list
 
 
 @dataclass(frozen=True)
@@ -25,17 +29,32 @@ def trace(request: ProjectRequest, name: str) -> Lineage:
 
     Raises: FindingsError, UsageError for a name that is none, or a model whose columns are not known.
     """
-    loaded = load(request)
+    loaded = look_at(request)
     models = {model.name: node for node, model in loaded.compiled.models.items()}
     model, _, column = name.partition(".")
     if model not in models:
         raise UsageError(f"there is no model `{model}`; {did_you_mean(model, models)}")
     columns = loaded.compiled.columns.get(models[model])
     if columns is None:
-        raise UsageError(f"the columns of `{model}` are not known: declare the schemas of the sources that it reads")
+        raise UsageError(f"the columns of `{model}` are not known: {_reason(loaded.compiled, models[model])}")
     if column:
         found = tuple(item for item in columns if item.name.lower() == column.lower())
         if not found:
             raise UsageError(f"`{model}` has no column `{column}`; {did_you_mean(column, [c.name for c in columns])}")
         columns = found
     return Lineage(model, columns, loaded.warnings)
+
+
+def _reason(compiled: CompiledProject, node: str) -> str:
+    """Why the columns of a model are not known: because of the first of its ancestors of which they are not."""
+    unknown = {name for name, columns in compiled.columns.items() if columns is None}
+    while upstream := [read.node_id for read in compiled.models[node].reads if read.node_id in unknown]:
+        node = upstream[0]
+    model, name = compiled.models[node], compiled.project.name
+    tables = {source_id(name, table): table for table in compiled.project.sources}
+    read = [tables[item.node_id] for item in model.reads if item.node_id in tables]
+    silent = [table for table in read if source_node(name, table).columns is None]
+    if silent:
+        shown = quoted_list([f"{table.source}.{table.name}" for table in silent])
+        return f"declare the schema of the source {shown}, which `{model.name}` reads"
+    return f"sqlstream does not follow the SQL of `{model.name}`, which Spark may know all the same"

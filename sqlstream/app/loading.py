@@ -77,6 +77,17 @@ def load(request: ProjectRequest, invocation: Invocation | None = None) -> Loade
     return attempted.loaded
 
 
+def look_at(request: ProjectRequest) -> Loaded:
+    """Returns the compiled project for what starts nothing, also where rules refuse it: `compile` tells of that.
+
+    Raises: FindingsError where there is no SQL to look at.
+    """
+    attempted = attempt(request)
+    if attempted.loaded is None:
+        raise FindingsError(attempted.findings)
+    return attempted.loaded
+
+
 def attempt(request: ProjectRequest, invocation: Invocation | None = None) -> Attempt:
     """Returns the project compiled, also where rules refuse it, and the findings of the first stage that has errors.
 

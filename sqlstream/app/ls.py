@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlstream.app.loading import load
+from sqlstream.app.loading import look_at
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.selecting import select
 from sqlstream.compiler.manifest import build_manifest
@@ -26,8 +26,8 @@ class Listing:
 
 
 def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> Listing:
-    """Returns the selected nodes. Raises: FindingsError."""
-    loaded = load(request)
+    """Returns the selected nodes, also of a project whose SQL rules refuse. Raises: FindingsError."""
+    loaded = look_at(request)
     chosen, unmatched = select(loaded.compiled, selection)
     manifest = build_manifest(loaded.compiled, generated_at="", invocation_id="")
     every = {**manifest["nodes"], **manifest["sources"]}

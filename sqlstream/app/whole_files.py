@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import pairwise
 
 from sqlstream.app.processes import processes
 from sqlstream.errors import UsageError
@@ -33,22 +34,35 @@ def write_file(path: str, content: bytes) -> None:
         raise UsageError(f"{path} cannot be written: {reason}; compile and run write into target/") from error
 
 
-def write_files(contents: Sequence[Content]) -> None:
-    """Writes files, on all cores where there are many. Raises: UsageError where one cannot be written."""
+def write_files(contents: Sequence[Content], first: Callable[[], Content]) -> None:
+    """Writes the file that `first` makes, and all others; where they are many, other processes write most of them.
+
+    Raises: UsageError where one cannot be written.
+    """
     workers = processes() if len(contents) >= FILES_WORTH_A_PROCESS else None
-    size = -(-len(contents) // (workers.count if workers else 1)) or 1
-    parts = {start: contents[start : start + size] for start in range(0, len(contents), size)}
-    if workers:
-        for start in workers.run([partial(_write_part, part, start) for start, part in parts.items()]):
-            del parts[start]
-    for start, part in parts.items():  # what no other process has written is written here, or its fault told
-        _write_part(part, start)
+    parts = _parts(contents, workers.count if workers else 1)
+    jobs = {number: partial(_write_part, number, part) for number, part in enumerate(parts)}
+    jobs[0] = partial(_write_part, 0, parts[0], first)
+    for number in workers.run(list(jobs.values())) if workers else ():
+        del jobs[number]
+    for write in jobs.values():  # what no other process has written is written here, or its fault told
+        write()
 
 
-def _write_part(contents: Sequence[Content], start: int) -> int:
+def _parts(contents: Sequence[Content], count: int) -> list[Sequence[Content]]:
+    """As many parts, the first of which is half as large as the others: what comes before it takes as long."""
+    share = -(-2 * len(contents) // (2 * count - 1))
+    bounds = [0, *(share // 2 + share * number for number in range(count))]
+    return [contents[start:end] for start, end in pairwise(bounds)]
+
+
+def _write_part(number: int, contents: Sequence[Content], first: Callable[[], Content] | None = None) -> int:
+    """Returns `number` when all are written."""
+    if first is not None:
+        write_file(*first())
     for path, content in contents:
         write_file(path, content)
-    return start
+    return number
 
 
 def _holds(path: str, content: bytes) -> bool:

@@ -1,7 +1,8 @@
 """What a project allows: findings lowered by `rules:` in project.yml and by comments in models and macros.
 
 Only warnings and infos can be lowered. A comment `-- sqlstream: allow CODE because ...` allows what is found in its own
-file, and names its reason for whoever reads the model next.
+file, and names its reason for whoever reads the model next. The other forms of comments, `/* */` and Jinja's `{# #}`,
+say the same.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sqlstream.project.lowering import lowering_problem
 from sqlstream.project.values import MacroFile, ModelFile, Project
 from sqlstream.project.wording import quoted
 
-_COMMENT = re.compile(r"--[ \t]*sqlstream:[ \t]*(?P<words>[^\n]*)")
+_COMMENT = re.compile(r"(?:--|/\*|\{#-?)\s*sqlstream:[ \t]*(?P<words>.*?)[ \t]*(?:-?#\}|\*/|$)", re.MULTILINE)
 _ALLOW = re.compile(r"allow\s+(?P<code>\S+)\s+because\s+\S.*")
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError
 
 from sqlstream.compiler.clauses import at, skip_parentheses
 from sqlstream.compiler.parse_limits import is_bounded
@@ -50,13 +51,14 @@ class WatermarkClause:
 class ParsedSql:
     """A query as a tree, None where sqlglot cannot read it, its watermark clauses, and its stages in pipe syntax.
 
-    A clause's key is the offset of its relation's alias, else of the table's name, else the rows of the TABLESAMPLE
-    that stands for it.
+    `unread_at` is the offset at which sqlglot gave up, where that is known. A clause's key is the offset of its
+    relation's alias, else of the table's name, else the rows of the TABLESAMPLE that stands for it.
     """
 
     tree: exp.Query | None
     watermarks: Mapping[int, WatermarkClause] = field(default_factory=dict)
     stages: tuple[Stage, ...] = ()
+    unread_at: int | None = None
 
 
 def parse_sql(sql: str) -> ParsedSql:
@@ -79,9 +81,10 @@ def parse_text(text: SqlText) -> ParsedSql:
     overwriting = _Overwriting(text)
     overwriting.run()
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
-    tree = _parsed(overwriting.text[: text.tokens[cuts[0]].start] if cuts else overwriting.text)
+    read = overwriting.text[: text.tokens[cuts[0]].start] if cuts else overwriting.text
+    tree = _parsed(read)
     if tree is None:
-        return ParsedSql(None)
+        return ParsedSql(None, unread_at=_unread_at(read))
     return ParsedSql(tree, overwriting.watermarks, parse_stages(text.tokens, cuts, overwriting.text, _parsed))
 
 
@@ -98,6 +101,19 @@ def _parsed(text: str) -> exp.Query | None:
         if isinstance(node.this, str) and node.this.lower() == WINDOW:
             node.set("this", "window")
     return tree
+
+
+def _unread_at(text: str) -> int | None:
+    """The offset of the word at which sqlglot gives up on a text, None where it does not say."""
+    try:
+        _PARSER.parse(_TOKENIZER.tokenize(text), text)
+    except ParseError as error:
+        for found in error.errors[:1]:
+            lines = text.splitlines(keepends=True)[: int(found["line"]) - 1]
+            return sum(map(len, lines)) + max(int(found["col"]) - len(found["highlight"] or ""), 0)
+    except Exception:  # as in `_parsed`
+        return None
+    return None
 
 
 class _Overwriting:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePath
 
 from sqlstream.errors import Finding, FindingsError
@@ -30,10 +31,13 @@ class Listing:
 
 @dataclass(frozen=True)
 class ProjectFiles:
-    """The files of the project at `root`; every path is posix and relative to it. A folder is walked once."""
+    """The files of the project at `root`; every path is posix and relative to it. A folder is walked once.
+
+    `_found` are the files that walks have found, which lie inside the project.
+    """
 
     root: Path
-    _inside: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
+    _found: set[str] = field(default_factory=set, repr=False, compare=False)
     _listings: dict[str, Listing] = field(default_factory=dict, repr=False, compare=False)
 
     def exists(self, relative: str) -> bool:
@@ -52,18 +56,9 @@ class ProjectFiles:
         """Returns the file's text as `read_text` does, but with the line ends that it has."""
         at = named_at or Location(relative)
         path = os.path.join(self.root, relative)  # noqa: PTH118 - paths as text: there are thousands of files
-        if not self._is_inside(path):
+        if relative not in self._found and "\0" not in relative and not is_inside(path, self.root):
             raise FindingsError([_outside(relative, at)])
         return _decode(_read_bytes(path, relative, at), relative).removeprefix("\ufeff")
-
-    def _is_inside(self, path: str) -> bool:
-        """Whether `path` lies below the root, with all links followed; those of a folder are followed once."""
-        folder, name = os.path.split(path)
-        if os.path.islink(path) or name == "..":  # noqa: PTH114, Path.is_symlink raises on a name that is too long
-            return is_inside(path, self.root)
-        if folder not in self._inside:
-            self._inside[folder] = is_inside(folder, self.root)
-        return self._inside[folder]
 
     def list_files(self, folder: str, *suffixes: str) -> Listing:
         """Returns the files below `folder` that end in one of `suffixes`; none if there is no such folder.
@@ -75,6 +70,7 @@ class ProjectFiles:
             walk = _Walk(self.root)
             walk.run(folder)
             self._listings[folder] = Listing(tuple(sorted(walk.files)), tuple(walk.findings))
+            self._found.update(walk.files)
         whole = self._listings[folder]
         return Listing(tuple(path for path in whole.paths if path.endswith(suffixes)), whole.findings)
 
@@ -162,13 +158,16 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def _read_bytes(path: str, relative: str, at: Location) -> bytes:
     try:
-        status = os.stat(path)  # noqa: PTH116
-        if not stat.S_ISREG(status.st_mode):
-            raise FindingsError([_unreadable(relative, "it is not a regular file", at)])
-        if status.st_size > LARGEST_FILE_BYTES:
-            raise FindingsError([_too_large(relative, status.st_size, at)])
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-            return file.read()
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is opened without waiting for who writes into it
+        try:
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode):
+                raise FindingsError([_unreadable(relative, "it is not a regular file", at)])
+            if status.st_size > LARGEST_FILE_BYTES:
+                raise FindingsError([_too_large(relative, status.st_size, at)])
+            return b"".join(iter(partial(os.read, file, status.st_size + 1), b""))
+        finally:
+            os.close(file)
     except FileNotFoundError:
         raise FindingsError([_not_found(relative, at)]) from None
     except (OSError, ValueError) as error:

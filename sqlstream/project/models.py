@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
@@ -37,7 +36,7 @@ def file_name(path: str) -> str:
 
 def folders_of(path: str) -> Folders:
     """Returns the folders of a file below models/ or seeds/, outermost first."""
-    return PurePosixPath(path).parts[1:-1]
+    return tuple(path.split("/")[1:-1])
 
 
 def refuse_other_files(files: ProjectFiles, findings: list[Finding]) -> None:

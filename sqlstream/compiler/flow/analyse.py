@@ -159,7 +159,7 @@ class _Forest:
             builder = replace(builder, parsed=ParsedSql(None), problems=[])
             tree = builder.build(read)
         problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems])
-        found = Found(tree.columns, tuple(problems), builder.parsed.tree is not None)
+        found = Found(tree.columns, tuple(problems), builder.parsed.tree is not None, builder.parsed.unread_at)
         self._views[unique_id] = _view(tree)
         self._memory.note("flow", model.file.path, key, found)
         self._memory.note(TREE, model.file.path, key, tree, _names_of(model, self._views))

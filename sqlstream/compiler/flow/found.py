@@ -10,10 +10,11 @@ from sqlstream.compiler.problem import SqlProblem
 
 @dataclass(frozen=True)
 class Found:
-    """What is known of one model: its columns, what is wrong with names in its own text, and whether
-    sqlglot could read it.
+    """What is known of one model: its columns, what is wrong with names in its own text, and whether sqlglot could read
+    it; where it could not, `unread_at` is the offset at which it gave up, None where that is not known.
     """
 
     columns: tuple[Column, ...] | None
     problems: tuple[SqlProblem, ...]
     is_read: bool
+    unread_at: int | None = None

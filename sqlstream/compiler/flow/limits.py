@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from sqlstream.compiler.clauses import at
 from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.scope import Scope
-from sqlstream.compiler.flow.text import parts_of
+from sqlstream.compiler.flow.text import Text, parts_of
 from sqlstream.compiler.flow.type_values import INT, kind
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.project.wording import quoted
@@ -26,12 +27,20 @@ def limit_problems(query: exp.Expr, expressions: Expressions) -> Iterator[SqlPro
         why = _reason(value, expressions)
         if why is not None:
             yield SqlProblem(
-                expressions.text.where(value).offset,
+                _offset(value, expressions.text),
                 "bad-limit",
                 f"{name.upper()} cannot be {quoted(expressions.text.written(value))}",
                 why,
                 "write a whole number; the same one for every row and batch",
             )
+
+
+def _offset(value: exp.Expr, text: Text) -> int:
+    """Where a value stands, its sign included: sqlglot keeps no place for that."""
+    offset = text.where(value).offset
+    token = text.token_at(offset)
+    is_signed = isinstance(value, exp.Neg) and token is not None and at(text.tokens, token - 1).key == "-"
+    return text.tokens[token - 1].start if is_signed and token else offset
 
 
 def _reason(value: exp.Expr, expressions: Expressions) -> str | None:

@@ -45,13 +45,25 @@ def _metadata_problem(what: str, offset: int) -> SqlProblem:
 
 
 def _ambiguous(found: Ambiguous, written: str, offset: int) -> SqlProblem:
+    named = [name for name in found.relations if name]
+    fix = f"write for example {quoted(f'{named[0]}.{written}')}" if named else "name the relations with AS"
+    if None in found.relations:
+        fix = f"{fix}; a subquery gets a name with AS behind its parentheses"
     return SqlProblem(
         offset,
         "ambiguous-column",
         f"{quoted(written)} is a column of more than one relation",
-        f"{quoted_list(found.relations)} have a column of that name",
-        f"write for example {quoted(f'{found.relations[0]}.{written}')}",
+        f"{_relations(found.relations)} have a column of that name",
+        fix,
     )
+
+
+def _relations(names: Sequence[str | None]) -> str:
+    """Relations in words, those without a name counted."""
+    named = [quoted(name) for name in names if name]
+    nameless = len(names) - len(named)
+    rest = ["a subquery without a name" if nameless == 1 else f"{nameless} subqueries without a name"]
+    return " and ".join([*named, *(rest if nameless else [])])
 
 
 def field_problem(found: Resolved, offset: int) -> SqlProblem | None:

@@ -75,9 +75,9 @@ class Missing:
 
 @dataclass(frozen=True)
 class Ambiguous:
-    """A name that means several columns, of the relations named."""
+    """A name that means several columns, of the relations named; None for one without a name."""
 
-    relations: tuple[str, ...]
+    relations: tuple[str | None, ...]
 
 
 Resolution = Resolved | Missing | Ambiguous | None
@@ -129,7 +129,7 @@ class Scope:
     def _of_relations(self, names: tuple[str, ...]) -> Resolution:
         for matches, used in (self._qualified(names), self._plain(names)):
             if len(matches) > 1:
-                return Ambiguous(tuple(name or "?" for name, _ in matches))
+                return Ambiguous(tuple(name for name, _ in matches))
             if matches:
                 return Resolved(matches[0][1], names[used:])
         return None

@@ -39,6 +39,7 @@ def column_findings(
 
 def _partitions(model: CompiledModel, output: Output, names: Sequence[str]) -> list[Finding]:
     known = {name.lower() for name in names}
+    said = "partition_by" if model.config.partition_by else f"partition_by of the sink, {output.location}"
     if known and known <= {name.lower() for name in output.partition_by}:
         return [_nothing_left(model, output)]
     return [
@@ -46,7 +47,7 @@ def _partitions(model: CompiledModel, output: Output, names: Sequence[str]) -> l
             "partition-column",
             f"sink `{output.sink}` partitions by `{column}`, which is not a column of `{model.name}`",
             f"`{model.name}` gives {', '.join(names)}",
-            f"add `{column}` to the select list, or change partition_by",
+            f"add `{column}` to the select list, or change {said}",
             model.place_of("partition_by"),
         )
         for column in output.partition_by

@@ -30,7 +30,7 @@ from sqlstream.compiler.rules.query import Query, QueryProblem, QueryText
 from sqlstream.compiler.rules.rule import Rule
 from sqlstream.compiler.tokens import tokenize
 from sqlstream.errors import Finding, Severity
-from sqlstream.location import Place
+from sqlstream.location import Location, Place
 
 QUERY_RULES: tuple[Rule[Query, QueryProblem], ...] = (
     *streaming_watermarks.RULES,
@@ -66,7 +66,9 @@ def streaming_rules(
     found: list[Finding] = []
     for unique_id, analysis in analyses.items():
         if not analysis.is_read and not analysis.problems:
-            found.append(_not_followed(compiled.models[unique_id]))
+            offset = analysis.found.unread_at
+            place = None if offset is None else compiled.locate(unique_id, offset).location
+            found.append(_not_followed(compiled.models[unique_id], place))
         found += [problem.at(compiled.locate(unique_id, problem.offset)) for problem in analysis.problems]
     for model in compiled.models.values():
         if model.output is not None and model.streaming:
@@ -78,13 +80,13 @@ def streaming_rules(
     return list(dict.fromkeys(found))
 
 
-def _not_followed(model: CompiledModel) -> Finding:
+def _not_followed(model: CompiledModel, place: Location | None) -> Finding:
     return Finding(
         "not-followed",
         f"the rules on streams cannot follow `{model.name}`",
         "sqlstream does not read a form of its SQL that Spark may read all the same, and says nothing about it",
         "`sqlstream compile --check` asks Spark",
-        model.file.location,
+        place or model.file.location,
         Severity.INFO,
     )
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sqlstream.compiler.flow.columns import Column, Lost
-from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Node, SetOperation
+from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Node, SetOperation, Sort
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful, is_streaming_aggregate
 from sqlstream.compiler.rules.rule import rule
@@ -58,7 +58,7 @@ def _reason(node: Aggregate, query: Query) -> tuple[str, str]:
     field = next((key.text for key in node.keys if key.column.event_time and not key.is_column), None)
     if field is not None:
         why = f"`{field}` carries a watermark, but it is a field of a struct, and Spark looks for it on columns only"
-        return why, f"select {field} under a name of its own in a subquery or a model below, and group by that"
+        return why, f"select {field} under a name of its own in a subquery or an upstream model, and group by that"
     times = [column.name for column in node.children[0].columns or () if column.event_time]
     rule = "a group comes out when the watermark has passed its event time, so one of the keys must be the event time"
     if times:
@@ -137,7 +137,7 @@ def complete_without_aggregation(query: Query) -> Iterator[QueryProblem]:
         "complete-without-aggregation",
         f"`{query.model}` streams in complete mode and aggregates no stream",
         "complete mode writes the whole result in each batch, which Spark keeps for aggregations only",
-        "use output_mode='append'",
+        f"use output_mode='append'{', and delete ORDER BY' if any(query.all(Sort)) else ''}",
     )
 
 
@@ -159,7 +159,7 @@ def distinct_functions(query: Query) -> Iterator[QueryProblem]:
                     "distinct-aggregate",
                     f"`{call.text}` cannot run on a stream",
                     "Spark refuses DISTINCT in the aggregate functions of a streaming query",
-                    f"{fix}; or SELECT DISTINCT in a model below, with a watermark",
+                    f"{fix}; or SELECT DISTINCT in an upstream model, with a watermark",
                 )
 
 

@@ -77,18 +77,26 @@ def outer_joins(query: Query) -> Iterator[QueryProblem]:
 
 
 def _without_bound(node: Join) -> QueryProblem:
-    kept, other = (0, 1) if KEPT[node.kind] != "right" else (1, 0)
-    times = [event_time(node, side) for side in (0, 1)]
-    has_watermark = any(column.event_time for column in node.children[other].columns or ())
+    kept = {"full": (0, 1), "right": (1,)}.get(node.kind, (0,))
+    rows = " or ".join(f"`{node.names[side]}`" for side in kept)
+    others = " or ".join(f"`{node.names[1 - side]}`" for side in kept)
+    what = "waits for a match" if node.kind == "left semi" else "without a match waits"
+    without = [f"`{node.names[1 - side]}`" for side in kept if not has_watermark(node, 1 - side)]
+    bounds = [f"{event_time(node, 1 - side)} <= {event_time(node, side)} + interval 1 hour" for side in kept]
     return QueryProblem(
         node.where,
         "outer-join-without-bound",
         f"{a_join(node)} of two streams has no bound in time",
-        f"a row of `{node.names[kept]}` without a match comes out when the watermark of `{node.names[other]}` has "
-        "passed it, so Spark needs that watermark and a condition on both times",
-        ("" if has_watermark else f"give `{node.names[other]}` a watermark, and ")
-        + f"add a condition such as {times[other]} <= {times[kept]} + interval 1 hour",
+        f"a row of {rows} {what} until the watermark of {others} has passed it, so Spark needs that watermark and a "
+        "condition on both times",
+        (f"give {' and '.join(without)} a watermark, and " if without else "")
+        + f"add a condition such as {' and '.join(bounds)}",
     )
+
+
+def has_watermark(node: Join, side: int) -> bool:
+    """Returns whether a column of one side (0, 1) carries a watermark."""
+    return any(column.event_time for column in node.children[side].columns or ())
 
 
 def a_join(node: Join) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sqlstream.compiler.flow.columns import Columns
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
     CteReference,
@@ -19,6 +20,9 @@ from sqlstream.compiler.flow.nodes import (
 from sqlstream.compiler.flow.spark_functions import AGGREGATES
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.rule import rule
+from sqlstream.project.types import Primitive
+
+TIMESTAMP = Primitive("timestamp")
 
 RANKING = frozenset({"row_number", "rank", "dense_rank"})
 """Functions that most often look for the latest row of a key."""
@@ -36,19 +40,25 @@ def window_functions(query: Query) -> Iterator[QueryProblem]:
                 "window-function",
                 f"`{call.name}` with OVER cannot run on a stream",
                 "it compares a row with others of its partition, which may not have come yet",
-                _without_over(call),
+                _without_over(call, node.columns or ()),
             )
 
 
-def _without_over(call: WindowCall) -> str:
-    """How the model could say it with an aggregation, in its own names."""
-    keys, time = ", ".join(call.partition), call.order[0] if call.order else "event_time"
+def _without_over(call: WindowCall, columns: Columns) -> str:
+    """How the model could say it with an aggregation, in its own names; `columns` are those that it may use."""
+    keys = ", ".join(call.partition)
+    types = {column.name.lower(): column.type for column in columns}
+    is_time = bool(call.order) and types.get(call.order[0].rpartition(".")[2].lower(), TIMESTAMP) in (TIMESTAMP, None)
+    times = [column.name for column in columns if column.type == TIMESTAMP]
+    time = call.order[0] if is_time else next(iter(times), "event_time")
     group = f"group by {keys}" if keys else "without GROUP BY"
     by_window = "group by " + ", ".join([f"window({time}, '1 hour')", *call.partition])
     if call.name in RANKING and len(call.order) == 1:
         which, function = ("latest", "max_by") if call.descends else ("first", "min_by")
+        if not is_time:
+            which = "largest" if call.descends else "smallest"
         of_each = f" of each {keys}" if keys else ""
-        return f"for the {which} row{of_each}: select {function}(struct(*), {time}) as {which} ... {group}"
+        return f"for the {which} row{of_each}: select {function}(struct(*), {call.order[0]}) as {which} ... {group}"
     if call.name in AGGREGATES:
         return f"aggregate instead: {call.text[: call.text.upper().index(' OVER')]} ... {by_window}"
     return f"gather the rows and compare them there: array_sort(collect_list(struct({time}, *))) ... {by_window}"

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from sqlstream.compiler.flow.nodes import Aggregate, Join
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.rule import rule
-from sqlstream.compiler.rules.streaming_joins import a_join, event_time
+from sqlstream.compiler.rules.streaming_joins import a_join, event_time, has_watermark
 from sqlstream.errors import Severity
 from sqlstream.project.types import Primitive
 from sqlstream.project.wording import quoted_list
 
 SIDES = ("left", "right")
+
+ALLOW = "-- sqlstream: allow unbounded-state because ..."
 
 
 @rule("unbounded-state", severity=Severity.WARNING)
@@ -34,8 +36,7 @@ def endless_groups(query: Query) -> Iterator[QueryProblem]:
             "unbounded-state",
             f"the state of {what} never shrinks",
             f"it keeps a row for each value of {keys} that was ever seen, since none of them carries a watermark",
-            "group by a time window too, with a watermark; or allow this where the values are few: "
-            "-- sqlstream: allow unbounded-state because ...",
+            f"group by a time window too, with a watermark; or allow this where the values are few: {ALLOW}",
             Severity.WARNING,
         )
 
@@ -56,11 +57,12 @@ def endless_joins(query: Query) -> Iterator[QueryProblem]:
 
 def _endless(node: Join, sides: list[int]) -> QueryProblem:
     names = quoted_list([node.names[side] for side in sides])
-    without = [node.names[side] for side in (0, 1) if 1 - side in sides and not _has_watermark(node, side)]
+    without = [node.names[side] for side in (0, 1) if 1 - side in sides and not has_watermark(node, side)]
     bounds = [f"{event_time(node, side)} >= {event_time(node, 1 - side)} - interval 1 hour" for side in sides]
     fix = f"add to the join's condition: {' and '.join(bounds)}"
     if without:
         fix = f"give {quoted_list(without)} a watermark, and {fix}"
+    fix = f"{fix}; or allow this where the rows are few: {ALLOW}"
     return QueryProblem(
         node.where,
         "unbounded-state",
@@ -69,10 +71,6 @@ def _endless(node: Join, sides: list[int]) -> QueryProblem:
         fix,
         Severity.WARNING,
     )
-
-
-def _has_watermark(node: Join, side: int) -> bool:
-    return any(column.event_time for column in node.children[side].columns or ())
 
 
 RULES = (endless_groups, endless_joins)

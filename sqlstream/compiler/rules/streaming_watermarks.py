@@ -9,6 +9,8 @@ from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.project.types import Primitive, Unknown
 
+TIMESTAMP = Primitive("timestamp")
+
 
 @rule("second-watermark")
 def second_watermarks(query: Query) -> Iterator[QueryProblem]:
@@ -43,13 +45,16 @@ def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
             kind = column.type
             if column.event_time is not node.event_time or kind is None or isinstance(kind, Unknown):
                 continue
-            if kind != Primitive("timestamp"):
+            if kind != TIMESTAMP:
+                others = [item.name for item in node.columns or () if item.type == TIMESTAMP]
+                instead = f"declare it on `{others[0]}`, which is a timestamp; or " if others else ""
                 yield QueryProblem(
                     node.where,
                     "watermark-type",
                     f"`{column.name}` cannot have a watermark: it is {kind}",
                     "event time is a timestamp to Spark, and no other type",
-                    f"make it one in a model below, for example to_timestamp({column.name}) as {column.name}",
+                    f"{instead}make it one in an upstream model, for example to_timestamp({column.name}) as "
+                    f"{column.name}",
                 )
 
 

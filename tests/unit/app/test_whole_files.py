@@ -51,14 +51,16 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         write_file(str(tmp_path / "target" / "manifest.json"), b"{}")
 
 
-def test_many_files_are_all_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [0, 1, 8, FILES_WORTH_A_PROCESS])
+def test_many_files_are_all_written(tmp_path: Path, count: int) -> None:
     """Also where several processes write them."""
-    contents = [(f"{tmp_path}/{number % 7}/{number}.sql", b"%d" % number) for number in range(FILES_WORTH_A_PROCESS)]
+    contents = [(f"{tmp_path}/{number % 7}/{number}.sql", b"%d" % number) for number in range(count)]
 
-    write_files(contents)
+    write_files(contents, lambda: (f"{tmp_path}/manifest.json", b"{}"))
 
     assert all(Path(path).read_bytes() == content for path, content in contents)
-    assert len(list(tmp_path.rglob("*"))) == FILES_WORTH_A_PROCESS + 7
+    assert (tmp_path / "manifest.json").read_bytes() == b"{}"
+    assert len(list(tmp_path.rglob("*"))) == count + min(count, 7) + 1
 
 
 @pytest.mark.parametrize("bad", [0, -1], ids=["in this process", "in another one"])
@@ -69,4 +71,4 @@ def test_one_of_many_that_cannot_be_written_is_named(tmp_path: Path, bad: int) -
     path.mkdir()
 
     with pytest.raises(UsageError, match=path.name):
-        write_files(contents)
+        write_files(contents, lambda: (f"{tmp_path}/manifest.json", b"{}"))

@@ -46,6 +46,38 @@ def test_a_name_that_is_none_is_answered_with_the_nearest(name: str, capsys: pyt
     assert "did you mean" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        ("undeclared", "declare the schema of the source `shop.raw`, which `undeclared` reads"),
+        ("reader", "declare the schema of the source `shop.raw`, which `undeclared` reads"),
+        ("mapped", "sqlstream does not follow the SQL of `mapped`, which Spark may know all the same"),
+    ],
+)
+def test_columns_that_are_not_known_say_why(
+    tmp_path: Path, model: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The source or the model in which they are lost; an error of another model is not in the way."""
+    files = {
+        "project.yml": "name: shop\n",
+        "sources.yml": "sources:\n  - name: shop\n    tables:\n      - {name: raw, format: parquet, mode: batch, path: in}\n"
+        "      - {name: orders, format: json, path: in, schema: id int}\n",
+        "models/undeclared.sql": "select * from {{ source('shop', 'raw') }}",
+        "models/reader.sql": "select * from {{ ref('undeclared') }}",
+        "models/mapped.sql": "from {{ source('shop', 'orders') }} map id using 'cat' as id",
+        "models/wrong.sql": "select nothing from {{ source('shop', 'orders') }}",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+
+    with pytest.raises(SystemExit) as ended:
+        main(["lineage", "--project-dir", str(tmp_path), model])
+
+    assert ended.value.code == 2
+    assert why in capsys.readouterr().err
+
+
 def test_a_star_in_a_function_stands_for_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`max_by(struct(*), ...)`, with which the latest row of each key is kept, has all of them, and their types."""
     with pytest.raises(SystemExit):

@@ -144,9 +144,18 @@ def test_a_project_lowers_a_warning(tmp_path: Path) -> None:
     assert advice(tmp_path, files) == ["info unbounded-state models/asked.sql:2:71"]
 
 
-def test_a_comment_allows_a_warning_in_its_file(tmp_path: Path) -> None:
-    """Also one that lies in a macro which the model calls."""
-    allowed = "-- sqlstream: allow unbounded-state because there are few ids\n"
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        "-- sqlstream: allow unbounded-state because there are few ids\n",
+        "/* sqlstream: allow unbounded-state because there are few ids */\n",
+        "/*\nsqlstream: allow unbounded-state because there are few ids\n*/\n",
+        "{# sqlstream: allow unbounded-state because there are few ids #}\n",
+        "{#- sqlstream: allow unbounded-state because there are few ids -#}\n",
+    ],
+)
+def test_a_comment_allows_a_warning_in_its_file(tmp_path: Path, allowed: str) -> None:
+    """Also one that lies in a macro which the model calls; in each form that SQL and Jinja have for comments."""
     files = {
         "models/asked.sql": GROWING.replace("\n", "\n" + allowed),
         "models/called.sql": allowed + SINK % "update" + "{{ counted() }}",
@@ -173,6 +182,8 @@ def test_a_comment_that_allows_nothing_is_said(tmp_path: Path) -> None:
         "-- sqlstream: ignore unbounded-state because we may",
         "--sqlstream: allow unbound-state because we may",
         "-- sqlstream: allow unknown-column because we may",
+        "/* sqlstream: allow unbounded-state because */",
+        "{# sqlstream: allow unbounded-state #}",
     ],
 )
 def test_a_comment_of_another_form_is_an_error(tmp_path: Path, comment: str) -> None:
@@ -191,7 +202,7 @@ def test_a_rule_for_what_cannot_be_lowered_is_an_error(tmp_path: Path, code: str
 
 
 def test_an_unread_form_is_noted(tmp_path: Path) -> None:
-    """Nothing is refused where the rules cannot follow."""
+    """Nothing is refused where the rules cannot follow; the place is where they stopped reading."""
     sql = f"from {ORDERS} map id, amount using 'cat' as id, amount"
 
-    assert advice(tmp_path, {"models/asked.sql": SINK % "append" + sql}) == ["info not-followed models/asked.sql:1:1"]
+    assert advice(tmp_path, {"models/asked.sql": SINK % "append" + sql}) == ["info not-followed models/asked.sql:2:41"]
