@@ -8,8 +8,9 @@ from sqlstream.app.loading import attempt
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission import Emission, explain_emission
-from sqlstream.compiler.flow.analyse import analyse_models, is_judged
+from sqlstream.compiler.flow.analyse import analyse_models
 from sqlstream.compiler.flow.columns import Where
+from sqlstream.compiler.judged import is_judged
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.rules.streaming import place_in
 from sqlstream.errors import Finding, FindingsError, UsageError

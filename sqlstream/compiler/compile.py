@@ -20,8 +20,9 @@ from sqlstream.compiler.bare_names import spellings_of
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer, Known
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, CompileResult, Output
-from sqlstream.compiler.flow.analyse import analyse_models, is_judged
+from sqlstream.compiler.flow.analyse import analyse_models
 from sqlstream.compiler.graph import Graph, Names, build_graph, project_names, resolve_reference
+from sqlstream.compiler.judged import is_judged
 from sqlstream.compiler.node_ids import model_id, source_id
 from sqlstream.compiler.outputs import resolve_output
 from sqlstream.compiler.render.values import RenderOptions

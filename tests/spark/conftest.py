@@ -151,7 +151,14 @@ def _partition(file: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     """A bare session for asking Spark; stopped at the end of the module, since runs start their own."""
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    session = bare_session("local[1]")
+    yield session
+    session.stop()
+
+
+def bare_session(master: str) -> SparkSession:
+    """Returns a session that is not sqlstream's."""
+    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
     settings = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -159,9 +166,7 @@ def spark() -> Iterator[SparkSession]:
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
+    return builder.getOrCreate()
 
 
 def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:

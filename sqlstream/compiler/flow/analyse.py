@@ -50,27 +50,6 @@ class Analysis:
         return self.tree()
 
 
-CHANGES_SPARK = (
-    "spark.sql.ansi.",
-    "spark.sql.caseSensitive",
-    "spark.sql.groupBy",
-    "spark.sql.legacy.",
-    "spark.sql.orderByOrdinal",
-    "spark.sql.parser.",
-    "spark.sql.streaming.realTimeMode.",
-    "spark.sql.streaming.statefulOperator.",
-    "spark.sql.streaming.unsupportedOperationCheck",
-    "spark.sql.timeType.",
-    "spark.sql.timestampType",
-)
-"""Settings, or what their names begin with, that change what Spark accepts or how it reads a name or a type."""
-
-
-def is_judged(target: Target) -> bool:
-    """Returns whether Spark behaves on `target` as it does by default, so that it can be foretold."""
-    return not any(name.startswith(CHANGES_SPARK) for name in target.spark)
-
-
 def analyse_models(
     project: Project, models: Mapping[str, CompiledModel], memory: Memory | None = None
 ) -> dict[str, Analysis]:

@@ -15,7 +15,7 @@ from sqlstream.compiler.rules.outputs import (
 from sqlstream.compiler.rules.rule import Rule
 from sqlstream.compiler.rules.sources import missing_schemas, socket_sources
 from sqlstream.compiler.rules.storage import relative_storage
-from sqlstream.compiler.rules.triggers import unsupported_triggers
+from sqlstream.compiler.rules.triggers import short_real_time_triggers, unsupported_triggers
 from sqlstream.compiler.rules.unused import unused_macros, unused_sinks, unused_sources, unwritten_models
 from sqlstream.errors import Finding
 
@@ -24,6 +24,7 @@ RULES: tuple[Rule[CompiledProject, Finding], ...] = (
     missing_schemas,
     socket_sources,
     unsupported_triggers,
+    short_real_time_triggers,
     path_options,
     missing_sink_paths,
     missing_row_tags,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
@@ -74,7 +74,7 @@ def sources_and_sinks(query: Query) -> Iterator[QueryProblem]:
 @rule("continuous-trigger")
 def present_time(query: Query) -> Iterator[QueryProblem]:
     """There is no batch whose time it could be; what is said within subqueries is not looked at by Spark."""
-    if any(node.subqueries for node in query.nodes):
+    if query.trigger != "continuous" or any(node.subqueries for node in query.nodes):
         return
     for text in query.texts:
         for index, token in enumerate(text.tokens):
@@ -86,11 +86,17 @@ def present_time(query: Query) -> Iterator[QueryProblem]:
 @rule("continuous-trigger")
 def partitioning_hints(query: Query) -> Iterator[QueryProblem]:
     """Rows stay in the partition that they were read in."""
+    for text, offset, name in hints_named(query, PARTITIONING) if query.trigger == "continuous" else ():
+        yield _text_problem(query, text, offset, f"the hint {name}", "rows stay where they were read")
+
+
+def hints_named(query: Query, names: Collection[str]) -> Iterator[tuple[QueryText, int, str]]:
+    """Gives each hint with one of `names`, which are in capitals, in the texts of a query: its offset and its name."""
     for text in query.texts:
         for item in (item for hint in read_hints(text.tokens) for item in hint.items):
             name = item.name.name.upper()
-            if name in PARTITIONING:
-                yield _text_problem(query, text, item.start, f"the hint {name}", "rows stay where they were read")
+            if name in names:
+                yield text, item.start, name
 
 
 def _is_called(tokens: Tokens, index: int) -> bool:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
-from sqlstream.compiler.flow.nodes import Aggregate, Join, Node, Scan, SetOperation
-from sqlstream.compiler.rules.continuous import MICRO_BATCH_SOURCES
+from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Join, Node, Scan, SetOperation
+from sqlstream.compiler.rules.continuous import MICRO_BATCH_SOURCES, hints_named
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.rule import rule
 
 CODE = "real-time-trigger"
 REFUSED_SOURCES = MICRO_BATCH_SOURCES | {"rate", "socket"}
-REFUSED_SINKS = FILE_FORMATS | {"noop"}
+REFUSED_SINKS = FILE_FORMATS | {"memory", "noop"}
 """Sources and sinks of Spark's own that are not among those which it allows: of the others, Kafka is the one to use."""
+
+REFUSED_HINTS = frozenset({"COALESCE", "REPARTITION_BY_RANGE"})
 
 
 @rule("real-time-trigger")
@@ -42,25 +43,57 @@ def sources_and_sinks(query: Query) -> Iterator[QueryProblem]:
 
 @rule("real-time-trigger")
 def operators(query: Query) -> Iterator[QueryProblem]:
-    """Joins of streams, and unions of one stream with itself or over an aggregation, are not allowed."""
+    """Joins of streams, unions of a CTE with itself or over an aggregation, and EXCEPT are not allowed."""
     if query.trigger != "real_time":
         return
     for node in query.all(Join):
         if all(child.streaming for child in node.children):
             yield _problem(query, node, "joins two streams", "the join waits for rows of both", "use another trigger")
     for union in query.all(SetOperation):
-        below = list(union.walk())
-        read = Counter(item.node_id for item in below if isinstance(item, Scan) and item.stream)
-        if any(isinstance(item, Aggregate) and item.streaming for item in below):
+        if union.kind == "except" and union.streaming:
+            why, fix = "what it keeps of each row is written at the end of a batch", "use a left anti join"
+            yield _problem(query, union, "subtracts with EXCEPT", why, fix)
+        if any(isinstance(item, Aggregate) and item.streaming for item in union.walk()):
             why, fix = "nothing stateful may stand below a union there", "aggregate above the union"
             yield _problem(query, union, "unites the result of an aggregation", why, fix)
-        if any(count > 1 for count in read.values()):
-            why, fix = "Spark cannot tell the readers of one source apart there", "declare a second source"
-            yield _problem(query, union, "unites a stream with itself", why, fix)
+        left, right = ({id(tree) for tree in _ctes(child)} for child in union.children)
+        if left & right:
+            why, fix = "Spark cannot tell the readers of one source apart there", "write the CTE's query in both places"
+            yield _problem(query, union, "unites a CTE with itself", why, fix)
+
+
+def _ctes(node: Node) -> Iterator[Node]:
+    """The trees of the CTEs that stream and are read in `node`: other inputs have a reader for each reference."""
+    return (item.children[0] for item in node.walk() if isinstance(item, CteReference) and item.streaming)
+
+
+@rule("real-time-trigger")
+def static_joins(query: Query) -> Iterator[QueryProblem]:
+    """A static table is joined by a key: Spark sends it to all tasks, which look each row up there."""
+    if query.trigger != "real_time":
+        return
+    unclear = query.below(lambda hints: hints.may_equate)
+    for node in query.all(Join):
+        sides = [child.streaming for child in node.children]
+        has_key = node.kind != "cross" and node.has_equality is not False
+        if any(sides) and not all(sides) and not has_key and id(node) not in unclear:
+            why, fix = "Spark looks rows up by a key there", "add a condition such as a.id = b.id"
+            yield _problem(query, node, "joins a static table without an equality", why, fix)
+
+
+@rule("real-time-trigger")
+def partitioning_hints(query: Query) -> Iterator[QueryProblem]:
+    """Rows flow through tasks that all run at once; what is done with static tables is done before."""
+    if query.trigger != "real_time" or not all(scan.stream for scan in query.all(Scan)):
+        return
+    for text, offset, name in hints_named(query, REFUSED_HINTS):
+        message = f"`{query.model}` has the hint {name} under a real-time trigger"
+        why, fix = "it is not among the operators that Spark allows there", "delete it, or use REPARTITION"
+        yield QueryProblem(text.at(offset), CODE, message, why, fix)
 
 
 def _problem(query: Query, node: Node, what: str, why: str, fix: str) -> QueryProblem:
     return QueryProblem(node.where, CODE, f"`{query.model}` {what} under a real-time trigger", why, fix)
 
 
-RULES = (modes, sources_and_sinks, operators)
+RULES = (modes, sources_and_sinks, operators, static_joins, partitioning_hints)

@@ -125,7 +125,7 @@ def _query(compiled: CompiledProject, model: CompiledModel, analysis: Analysis, 
         model.config.trigger.kind,
         model.output.format if model.output else "",
         known.formats,
-        tuple(texts) if model.config.trigger.kind == "continuous" else (),
+        tuple(texts) if model.config.trigger.kind in ("continuous", "real_time") else (),
     )
 
 
