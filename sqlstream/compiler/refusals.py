@@ -10,12 +10,13 @@ from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 
-NAME_CODES = frozenset(
+UNANALYSED = frozenset(
     {
         "ambiguous-column",
         "column-count",
         "missing-ref",
         "not-grouped",
+        "stream-subquery",
         "unknown-alias",
         "unknown-column",
         "unknown-field",
@@ -64,11 +65,17 @@ def _explains(compiled: CompiledProject, error: Finding, refusal: Refusal) -> bo
     if model is None:
         return False
     if not refusal.is_query:
-        return here == model.file.location and error.code in NAME_CODES and _is_in(error, model)
+        return error.code in UNANALYSED and _is_in(error, model) and here in _beginnings(compiled, model)
     if refusal.finding.code != "output-mode":
         return error.code == refusal.finding.code and _is_in(error, model)
     in_sql = any(_is_in_sql(error, part) for part in _parts(compiled, model))
     return in_sql or place in _declared(compiled, model)
+
+
+def _beginnings(compiled: CompiledProject, model: CompiledModel) -> tuple[Location, Location]:
+    """The places of a refusal that names none: the model's file, and the first word of its SQL."""
+    blank = len(model.sql) - len(model.sql.lstrip())
+    return model.file.location, compiled.locate(model.unique_id, blank).location
 
 
 def _is_in(error: Finding, model: CompiledModel) -> bool:

@@ -45,6 +45,7 @@ def _is_explained(compiled: CompiledProject, error: Finding, refusal: Refusal) -
 
 ANALYSIS = Refusal("model.shop.base", False, _error("sql-analysis", "models/base.sql", 3, 7))
 UNPLACED = Refusal("model.shop.base", False, _error("sql-analysis", "models/base.sql", 1))
+BEGINNING = Refusal("model.shop.top", False, _error("sql-analysis", "models/top.sql", 3, 1))
 LEGALITY = Refusal("model.shop.top", True, _error("output-mode", "models/top.sql", 2, 3))
 SCHEMA = Refusal("model.shop.top", True, _error("sink-schema", "models/top.sql", 1, 11))
 
@@ -55,13 +56,14 @@ SCHEMA = Refusal("model.shop.top", True, _error("sink-schema", "models/top.sql",
         (_error("unknown-column", "models/base.sql", 3, 20), ANALYSIS),
         (_error("not-grouped", "models/base.sql", 2), UNPLACED),
         (_error("unknown-column", "macros/m.sql", 2, calls=(Location("models/base.sql", 2, 1),)), UNPLACED),
+        (_error("stream-subquery", "models/top.sql", 4, 6), BEGINNING),
         (_error("append-without-watermark", "models/base.sql", 2), LEGALITY),
         (_error("append-without-watermark", "models/top.sql", 3), LEGALITY),
         (_error("sink-schema", "models/top.sql", 3), SCHEMA),
     ],
 )
 def test_an_error_about_the_same_is_enough(compiled: CompiledProject, error: Finding, refusal: Refusal) -> None:
-    """On the same line; in the text, where Spark names no place; in anything that a query is made of."""
+    """On the same line; in the text, where Spark names no place or the first word; in anything that a query is made of."""
     assert _is_explained(compiled, error, refusal)
 
 
@@ -70,6 +72,8 @@ def test_an_error_about_the_same_is_enough(compiled: CompiledProject, error: Fin
     [
         (_error("unknown-column", "models/base.sql", 2), ANALYSIS),
         (_error("append-without-watermark", "models/base.sql", 2), UNPLACED),
+        (_error("unknown-column", "models/base.sql", 2), BEGINNING),
+        (_error("append-without-watermark", "models/top.sql", 4), BEGINNING),
         (_error("append-without-watermark", "models/other.sql", 2), LEGALITY),
         (_error("append-without-watermark", "models/top.sql", 3), SCHEMA),
         (_error("sink-schema", "models/other.sql", 3), SCHEMA),
