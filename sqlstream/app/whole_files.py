@@ -34,19 +34,28 @@ def write_file(path: str, content: bytes) -> None:
         raise UsageError(f"{path} cannot be written: {reason}; compile and run write into target/") from error
 
 
-def write_files(contents: Sequence[Content], first: Callable[[], Content]) -> None:
-    """Writes the file that `first` makes, and all others; where they are many, other processes write most of them.
+def write_files(contents: Sequence[Content], last: Callable[[], Content]) -> None:
+    """Writes files, and then the one that `last` makes; where they are many, other processes write most of them.
 
     Raises: UsageError where one cannot be written.
     """
     workers = processes() if len(contents) >= FILES_WORTH_A_PROCESS else None
-    parts = _parts(contents, workers.count if workers else 1)
-    jobs = {number: partial(_write_part, number, part) for number, part in enumerate(parts)}
-    jobs[0] = partial(_write_part, 0, parts[0], first)
-    for number in workers.run(list(jobs.values())) if workers else ():
-        del jobs[number]
-    for write in jobs.values():  # what no other process has written is written here, or its fault told
-        write()
+    parts = dict(enumerate(_parts(contents, workers.count if workers else 1)))
+    made: list[Content] = []
+
+    def make_and_write() -> int:
+        made.append(last())
+        return _try_part(0, parts[0])
+
+    jobs: list[Callable[[], int]] = [
+        make_and_write,
+        *(partial(_try_part, number, part) for number, part in list(parts.items())[1:]),
+    ]
+    for number in workers.run(jobs) if workers else ():
+        parts.pop(number, None)
+    for part in parts.values():  # what no process has written is written here, or its fault told
+        _write_part(part)
+    write_file(*(made or [last()])[0])
 
 
 def _parts(contents: Sequence[Content], count: int) -> list[Sequence[Content]]:
@@ -56,13 +65,18 @@ def _parts(contents: Sequence[Content], count: int) -> list[Sequence[Content]]:
     return [contents[start:end] for start, end in pairwise(bounds)]
 
 
-def _write_part(number: int, contents: Sequence[Content], first: Callable[[], Content] | None = None) -> int:
-    """Returns `number` when all are written."""
-    if first is not None:
-        write_file(*first())
+def _try_part(number: int, contents: Sequence[Content]) -> int:
+    """Returns `number` when all are written, and -1 where one cannot be: the other processes go on."""
+    try:
+        _write_part(contents)
+    except UsageError:
+        return -1
+    return number
+
+
+def _write_part(contents: Sequence[Content]) -> None:
     for path, content in contents:
         write_file(path, content)
-    return number
 
 
 def _holds(path: str, content: bytes) -> bool:

@@ -17,7 +17,7 @@ from sqlstream.project.lowering import lowering_problem
 from sqlstream.project.values import MacroFile, ModelFile, Project
 from sqlstream.project.wording import quoted
 
-_COMMENT = re.compile(r"(?:--|/\*|\{#-?)\s*sqlstream:[ \t]*(?P<words>.*?)[ \t]*(?:-?#\}|\*/|$)", re.MULTILINE)
+_COMMENT = re.compile(r"(?:--|/\*|\{#[-+]?)[\s*]*sqlstream:[ \t]*(?P<words>.*?)[ \t]*(?:-?#\}|\*/|$)", re.MULTILINE)
 _ALLOW = re.compile(r"allow\s+(?P<code>\S+)\s+because\s+\S.*")
 
 

@@ -106,11 +106,11 @@ def _parsed(text: str) -> exp.Query | None:
 def _unread_at(text: str) -> int | None:
     """The offset of the word at which sqlglot gives up on a text, None where it does not say."""
     try:
-        _PARSER.parse(_TOKENIZER.tokenize(text), text)
+        tokens = _TOKENIZER.tokenize(text)
+        _PARSER.parse(tokens, text)
     except ParseError as error:
-        for found in error.errors[:1]:
-            lines = text.splitlines(keepends=True)[: int(found["line"]) - 1]
-            return sum(map(len, lines)) + max(int(found["col"]) - len(found["highlight"] or ""), 0)
+        places = [(found["line"], found["col"]) for found in error.errors]
+        return next((token.start for token in tokens if (token.line, token.col) in places[:1]), None)
     except Exception:  # as in `_parsed`
         return None
     return None

@@ -64,8 +64,9 @@ def plan_rewriting(rendered: RenderedModel, views: Mapping[str, str], repeated: 
     views, `repeated` those views that need a name for each reference.
     """
     try:
+        rendered.sql.encode()
         text = read_sql(rendered.sql)
-    except SqlTokenError as error:
+    except (UnicodeEncodeError, SqlTokenError) as error:
         reads = tuple(Read(view, node) for view, node in views.items())
         return Rewriting((), reads, (_unreadable(error, rendered),))
     marks, problems = place_watermarks(text)
@@ -88,8 +89,10 @@ def _name_reads(
     return renames, tuple(reads.values())
 
 
-def _unreadable(error: SqlTokenError, rendered: RenderedModel) -> SqlProblem:
+def _unreadable(error: SqlTokenError | UnicodeEncodeError, rendered: RenderedModel) -> SqlProblem:
     message = f"the SQL of `{rendered.file.name}` cannot be read"
+    if isinstance(error, UnicodeEncodeError):
+        return SqlProblem(error.start, "sql-syntax", message, "a half of a letter stands here alone", "delete it")
     return SqlProblem(error.offset, "sql-syntax", message, error.message, "close what is left open")
 
 

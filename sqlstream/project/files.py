@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path, PurePath
 
 from sqlstream.errors import Finding, FindingsError
@@ -158,16 +157,13 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def _read_bytes(path: str, relative: str, at: Location) -> bytes:
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is opened without waiting for who writes into it
-        try:
-            status = os.fstat(file)
-            if not stat.S_ISREG(status.st_mode):
-                raise FindingsError([_unreadable(relative, "it is not a regular file", at)])
-            if status.st_size > LARGEST_FILE_BYTES:
-                raise FindingsError([_too_large(relative, status.st_size, at)])
-            return b"".join(iter(partial(os.read, file, status.st_size + 1), b""))
-        finally:
-            os.close(file)
+        status = os.stat(path)  # noqa: PTH116
+        if not stat.S_ISREG(status.st_mode):
+            raise FindingsError([_unreadable(relative, "it is not a regular file", at)])
+        if status.st_size > LARGEST_FILE_BYTES:
+            raise FindingsError([_too_large(relative, status.st_size, at)])
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            return file.read()
     except FileNotFoundError:
         raise FindingsError([_not_found(relative, at)]) from None
     except (OSError, ValueError) as error:

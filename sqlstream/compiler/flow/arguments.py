@@ -123,6 +123,8 @@ def _call_problem(text: Text, index: int | None) -> Iterator[SqlProblem]:
 
 def _count(text: Text, opening: int) -> int | None:
     """The number of arguments in the parentheses at `opening`; None where commas do not tell it."""
+    if opening not in text.after:  # sqlglot takes some characters for blanks that are none
+        return None
     level = list(_level(text, opening + 1, text.after[opening] - 1))
     if any(text.tokens[index].key in UNCOUNTABLE and not _is_operator(text.tokens, index) for index in level):
         return None

@@ -45,25 +45,14 @@ def _metadata_problem(what: str, offset: int) -> SqlProblem:
 
 
 def _ambiguous(found: Ambiguous, written: str, offset: int) -> SqlProblem:
-    named = [name for name in found.relations if name]
-    fix = f"write for example {quoted(f'{named[0]}.{written}')}" if named else "name the relations with AS"
-    if None in found.relations:
-        fix = f"{fix}; a subquery gets a name with AS behind its parentheses"
-    return SqlProblem(
-        offset,
-        "ambiguous-column",
-        f"{quoted(written)} is a column of more than one relation",
-        f"{_relations(found.relations)} have a column of that name",
-        fix,
-    )
-
-
-def _relations(names: Sequence[str | None]) -> str:
-    """Relations in words, those without a name counted."""
-    named = [quoted(name) for name in names if name]
-    nameless = len(names) - len(named)
-    rest = ["a subquery without a name" if nameless == 1 else f"{nameless} subqueries without a name"]
-    return " and ".join([*named, *(rest if nameless else [])])
+    names = list(dict.fromkeys(found.relations))
+    own = [name for name in names if name and found.relations.count(name) == 1]
+    fix = f"write for example {quoted(f'{own[0]}.{written}')}" if own else "give the columns names of their own with AS"
+    shown = [quoted(name) if name else "a relation without a name" for name in names]
+    what, why = f"{quoted(written)} is a column of more than one relation", "have a column of that name"
+    if len(names) == 1:
+        what, why = f"{quoted(written)} is the name of more than one column", "has several of that name"
+    return SqlProblem(offset, "ambiguous-column", what, f"{' and '.join(shown)} {why}", fix)
 
 
 def field_problem(found: Resolved, offset: int) -> SqlProblem | None:

@@ -148,10 +148,10 @@ class Text:
         return self._written[id(node)][0]
 
     def said(self, call: exp.Expr) -> str:
-        """Returns the call of a function as its author wrote it, on one line; in SQL where that is not known."""
+        """Returns the call of a function as its author wrote it, on one line; in SQL where that is not possible."""
         name = self.read.starts.get(call.meta.get("start", NOWHERE), len(self.tokens))
         end = self.after.get(name + 1)
-        if end is None:
+        if end is None or not all(token.text.isprintable() for token in self.tokens[name:end]):
             return self.written(call)
         first, *others = self.tokens[name:end]
         gaps = zip(others, self.tokens[name:end], strict=False)

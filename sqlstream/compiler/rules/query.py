@@ -33,7 +33,7 @@ class Query:
     """The query of terminal model `model`: its tree and its output mode. `names` are those of all models by id.
 
     `trigger` is the kind of its trigger, `sink` the format of its sink, `formats` are those of the sources by node id,
-    and `texts` those of the models that it is made of, which only triggers without batches have looked at.
+    and `texts` those of the models that it is made of, which only continuous and real-time triggers have looked at.
     """
 
     model: str

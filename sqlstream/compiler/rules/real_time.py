@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Join, Node, Scan, SetOperation
+from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Join, Node, Scan, SetOperation, View
 from sqlstream.compiler.rules.continuous import MICRO_BATCH_SOURCES, hints_named
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.query import Query, QueryProblem
@@ -53,6 +53,8 @@ def operators(query: Query) -> Iterator[QueryProblem]:
         if union.kind == "except" and union.streaming:
             why, fix = "what it keeps of each row is written at the end of a batch", "use a left anti join"
             yield _problem(query, union, "subtracts with EXCEPT", why, fix)
+        if union.kind != "union":
+            continue
         if any(isinstance(item, Aggregate) and item.streaming for item in union.walk()):
             why, fix = "nothing stateful may stand below a union there", "aggregate above the union"
             yield _problem(query, union, "unites the result of an aggregation", why, fix)
@@ -63,8 +65,8 @@ def operators(query: Query) -> Iterator[QueryProblem]:
 
 
 def _ctes(node: Node) -> Iterator[Node]:
-    """The trees of the CTEs that stream and are read in `node`: other inputs have a reader for each reference."""
-    return (item.children[0] for item in node.walk() if isinstance(item, CteReference) and item.streaming)
+    """The trees of the CTEs that stream and are read in `node`; of a model, each reference has readers of its own."""
+    return (item.children[0] for item in node.walk(View) if isinstance(item, CteReference) and item.streaming)
 
 
 @rule("real-time-trigger")
@@ -82,9 +84,11 @@ def static_joins(query: Query) -> Iterator[QueryProblem]:
 
 
 @rule("real-time-trigger")
-def partitioning_hints(query: Query) -> Iterator[QueryProblem]:
-    """Rows flow through tasks that all run at once; what is done with static tables is done before."""
+def refused_hints(query: Query) -> Iterator[QueryProblem]:
+    """Rows flow through tasks that all run at once: some hints on partitions are not allowed over streams."""
     if query.trigger != "real_time" or not all(scan.stream for scan in query.all(Scan)):
+        return
+    if any(node.subqueries for node in query.nodes):
         return
     for text, offset, name in hints_named(query, REFUSED_HINTS):
         message = f"`{query.model}` has the hint {name} under a real-time trigger"
@@ -96,4 +100,4 @@ def _problem(query: Query, node: Node, what: str, why: str, fix: str) -> QueryPr
     return QueryProblem(node.where, CODE, f"`{query.model}` {what} under a real-time trigger", why, fix)
 
 
-RULES = (modes, sources_and_sinks, operators, static_joins, partitioning_hints)
+RULES = (modes, sources_and_sinks, operators, static_joins, refused_hints)

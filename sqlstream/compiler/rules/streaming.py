@@ -30,7 +30,7 @@ from sqlstream.compiler.rules.query import Query, QueryProblem, QueryText
 from sqlstream.compiler.rules.rule import Rule
 from sqlstream.compiler.tokens import tokenize
 from sqlstream.errors import Finding, Severity
-from sqlstream.location import Location, Place
+from sqlstream.location import Place
 
 QUERY_RULES: tuple[Rule[Query, QueryProblem], ...] = (
     *streaming_watermarks.RULES,
@@ -67,8 +67,9 @@ def streaming_rules(
     for unique_id, analysis in analyses.items():
         if not analysis.is_read and not analysis.problems:
             offset = analysis.found.unread_at
-            place = None if offset is None else compiled.locate(unique_id, offset).location
-            found.append(_not_followed(compiled.models[unique_id], place))
+            model = compiled.models[unique_id]
+            place = Place(model.file.location) if offset is None else compiled.locate(unique_id, offset)
+            found.append(_not_followed(model, place))
         found += [problem.at(compiled.locate(unique_id, problem.offset)) for problem in analysis.problems]
     for model in compiled.models.values():
         if model.output is not None and model.streaming:
@@ -80,14 +81,15 @@ def streaming_rules(
     return list(dict.fromkeys(found))
 
 
-def _not_followed(model: CompiledModel, place: Location | None) -> Finding:
+def _not_followed(model: CompiledModel, place: Place) -> Finding:
     return Finding(
         "not-followed",
         f"the rules on streams cannot follow `{model.name}`",
         "sqlstream does not read a form of its SQL that Spark may read all the same, and says nothing about it",
         "`sqlstream compile --check` asks Spark",
-        place or model.file.location,
+        place.location,
         Severity.INFO,
+        place.calls,
     )
 
 

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.flow.columns import Column, Lost
 from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Node, SetOperation, Sort
+from sqlstream.compiler.flow.type_values import TIMESTAMP
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful, is_streaming_aggregate
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Severity
-from sqlstream.project.types import Primitive
-
-TIMESTAMP = Primitive("timestamp")
 
 _DISTINCT = re.compile(r".*?\(\s*DISTINCT\b\s*", re.IGNORECASE)
 """What stands before the arguments of a call with DISTINCT."""
@@ -137,7 +135,7 @@ def complete_without_aggregation(query: Query) -> Iterator[QueryProblem]:
         "complete-without-aggregation",
         f"`{query.model}` streams in complete mode and aggregates no stream",
         "complete mode writes the whole result in each batch, which Spark keeps for aggregations only",
-        f"use output_mode='append'{', and delete ORDER BY' if any(query.all(Sort)) else ''}",
+        f"use output_mode='append'{', and delete the sort' if any(sort.streaming for sort in query.all(Sort)) else ''}",
     )
 
 

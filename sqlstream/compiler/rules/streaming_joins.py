@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlstream.compiler.flow.nodes import Join
+from sqlstream.compiler.flow.type_values import TIMESTAMP
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.rule import rule
-from sqlstream.project.types import Primitive
 
-KEPT = {"left": "left", "right": "right", "full": "left or right", "left semi": "left"}
-"""The side of which an outer join of two streams must know when a row can match no more."""
+KEPT = {"left": (0,), "right": (1,), "full": (0, 1), "left semi": (0,)}
+"""The sides (0, 1) of one of which an outer join of two streams must know when a row can match no more."""
+
+SIDES = ("left", "right")
 
 STATIC_SIDES = {"left": (True,), "left semi": (True,), "left anti": (True,), "right": (False,), "full": (True, False)}
 """The joins whose left side (True) or right side (False) must not be static where the other one streams."""
@@ -72,12 +74,12 @@ def outer_joins(query: Query) -> Iterator[QueryProblem]:
             continue
         if node.time_in_keys is not False or node.bounded is None:
             continue
-        if not (node.bounded if node.kind == "full" else node.bounded & {KEPT[node.kind]}):
+        if node.bounded.isdisjoint(SIDES[side] for side in KEPT[node.kind]):
             yield _without_bound(node)
 
 
 def _without_bound(node: Join) -> QueryProblem:
-    kept = {"full": (0, 1), "right": (1,)}.get(node.kind, (0,))
+    kept = KEPT[node.kind]
     rows = " or ".join(f"`{node.names[side]}`" for side in kept)
     others = " or ".join(f"`{node.names[1 - side]}`" for side in kept)
     what = "waits for a match" if node.kind == "left semi" else "without a match waits"
@@ -109,7 +111,7 @@ def event_time(node: Join, side: int) -> str:
     """Returns the time of one side (0, 1) by which a join can be bounded: that with a watermark, else a timestamp."""
     columns = node.children[side].columns or ()
     found = [column.name for column in columns if column.event_time]
-    found += [column.name for column in columns if column.type == Primitive("timestamp")]
+    found += [column.name for column in columns if column.type == TIMESTAMP]
     return f"{node.names[side]}.{found[0] if found else 'event_time'}"
 
 

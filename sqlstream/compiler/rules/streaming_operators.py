@@ -18,11 +18,9 @@ from sqlstream.compiler.flow.nodes import (
     WindowFunctions,
 )
 from sqlstream.compiler.flow.spark_functions import AGGREGATES
+from sqlstream.compiler.flow.type_values import DATETIMES, TIMESTAMP, kind
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.rule import rule
-from sqlstream.project.types import Primitive
-
-TIMESTAMP = Primitive("timestamp")
 
 RANKING = frozenset({"row_number", "rank", "dense_rank"})
 """Functions that most often look for the latest row of a key."""
@@ -40,28 +38,37 @@ def window_functions(query: Query) -> Iterator[QueryProblem]:
                 "window-function",
                 f"`{call.name}` with OVER cannot run on a stream",
                 "it compares a row with others of its partition, which may not have come yet",
-                _without_over(call, node.columns or ()),
+                _without_over(call, node.columns),
             )
 
 
-def _without_over(call: WindowCall, columns: Columns) -> str:
+def _without_over(call: WindowCall, columns: Columns | None) -> str:
     """How the model could say it with an aggregation, in its own names; `columns` are those that it may use."""
     keys = ", ".join(call.partition)
-    types = {column.name.lower(): column.type for column in columns}
-    is_time = bool(call.order) and types.get(call.order[0].rpartition(".")[2].lower(), TIMESTAMP) in (TIMESTAMP, None)
-    times = [column.name for column in columns if column.type == TIMESTAMP]
-    time = call.order[0] if is_time else next(iter(times), "event_time")
     group = f"group by {keys}" if keys else "without GROUP BY"
-    by_window = "group by " + ", ".join([f"window({time}, '1 hour')", *call.partition])
+    is_time = _begins_with_time(call, columns)
     if call.name in RANKING and len(call.order) == 1:
         which, function = ("latest", "max_by") if call.descends else ("first", "min_by")
         if not is_time:
             which = "largest" if call.descends else "smallest"
         of_each = f" of each {keys}" if keys else ""
         return f"for the {which} row{of_each}: select {function}(struct(*), {call.order[0]}) as {which} ... {group}"
+    marked = [column.name for column in columns or () if column.event_time]
+    times = [column.name for column in columns or () if column.type == TIMESTAMP]
+    time = call.order[0] if is_time else next(iter([*marked, *times]), "event_time")
+    by_window = "group by " + ", ".join([f"window({time}, '1 hour')", *call.partition])
     if call.name in AGGREGATES:
         return f"aggregate instead: {call.text[: call.text.upper().index(' OVER')]} ... {by_window}"
     return f"gather the rows and compare them there: array_sort(collect_list(struct({time}, *))) ... {by_window}"
+
+
+def _begins_with_time(call: WindowCall, columns: Columns | None) -> bool:
+    """Whether the first of ORDER BY is a time, as far as that can be known."""
+    if columns is None or not call.order:
+        return bool(call.order)
+    name = call.order[0].replace("`", "").rpartition(".")[2].lower()
+    types = {column.name.lower(): column.type for column in columns}
+    return name in types and (types[name] is None or kind(types[name]) in DATETIMES)
 
 
 @rule("stream-sort")

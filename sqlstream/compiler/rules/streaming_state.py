@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from sqlstream.compiler.flow.nodes import Aggregate, Join
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.rule import rule
-from sqlstream.compiler.rules.streaming_joins import a_join, event_time, has_watermark
+from sqlstream.compiler.rules.streaming_joins import SIDES, a_join, event_time, has_watermark
 from sqlstream.errors import Severity
 from sqlstream.project.types import Primitive
 from sqlstream.project.wording import quoted_list
-
-SIDES = ("left", "right")
 
 ALLOW = "-- sqlstream: allow unbounded-state because ..."
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlstream.compiler.flow.nodes import Aggregate, Node, Scan, Watermark
+from sqlstream.compiler.flow.type_values import TIMESTAMP
 from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful
 from sqlstream.compiler.rules.rule import rule
-from sqlstream.project.types import Primitive, Unknown
-
-TIMESTAMP = Primitive("timestamp")
+from sqlstream.project.types import Unknown
 
 
 @rule("second-watermark")
@@ -46,15 +45,16 @@ def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
             if column.event_time is not node.event_time or kind is None or isinstance(kind, Unknown):
                 continue
             if kind != TIMESTAMP:
-                others = [item.name for item in node.columns or () if item.type == TIMESTAMP]
+                others = [item.name for item in node.columns or () if item.type == TIMESTAMP and not item.event_time]
                 instead = f"declare it on `{others[0]}`, which is a timestamp; or " if others else ""
+                in_model = node.event_time.where is not None
+                where = "an upstream model" if in_model else "a model that reads the source, and declare it there"
                 yield QueryProblem(
                     node.where,
                     "watermark-type",
                     f"`{column.name}` cannot have a watermark: it is {kind}",
                     "event time is a timestamp to Spark, and no other type",
-                    f"{instead}make it one in an upstream model, for example to_timestamp({column.name}) as "
-                    f"{column.name}",
+                    f"{instead}make it one in {where}, for example to_timestamp({column.name}) as {column.name}",
                 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -42,8 +41,7 @@ def parse_yaml(text: str, path: str) -> YamlMapping:
     problem after which the text cannot be understood.
     """
     builder = _Builder(path, text)
-    for event in _events(text, path):
-        builder.take(event)
+    _take_events(text, path, builder)
     if builder.findings:
         raise FindingsError(builder.findings)
     root = builder.root
@@ -54,9 +52,15 @@ def parse_yaml(text: str, path: str) -> YamlMapping:
     return root
 
 
-def _events(text: str, path: str) -> Iterator[yaml.Event]:
+def _take_events(text: str, path: str, builder: _Builder) -> None:
+    """Gives `builder` each event of a text, as `yaml.parse` does, which takes as long again for it."""
     try:
-        yield from yaml.parse(text, Loader=yaml.CSafeLoader)
+        parser = yaml.CSafeLoader(text)
+        try:
+            while (event := parser.get_event()) is not None:
+                builder.take(event)
+        finally:
+            parser.dispose()
     except yaml.MarkedYAMLError as error:
         raise FindingsError([syntax_problem(error, text, _error_location(error, path, text))]) from error
     except yaml.reader.ReaderError as error:

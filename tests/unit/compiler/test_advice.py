@@ -206,3 +206,15 @@ def test_an_unread_form_is_noted(tmp_path: Path) -> None:
     sql = f"from {ORDERS} map id, amount using 'cat' as id, amount"
 
     assert advice(tmp_path, {"models/asked.sql": SINK % "append" + sql}) == ["info not-followed models/asked.sql:2:41"]
+
+
+def test_an_unread_form_in_a_macro_is_allowed_where_it_is_called(tmp_path: Path) -> None:
+    """As every finding that lies in a macro."""
+    files = {
+        "macros/read.sql": "{% macro read(column) %}\n  {{ column }}:x::string{% endmacro %}",
+        "models/asked.sql": SINK % "append" + f"select {{{{ read('id') }}}} as x from {ORDERS}",
+    }
+    assert advice(tmp_path, files) == ["info not-followed macros/read.sql:2:17"]
+
+    files["models/asked.sql"] += "\n-- sqlstream: allow not-followed because Spark reads it"
+    assert advice(tmp_path, files) == []

@@ -1,0 +1,161 @@
+"""The words of findings where they depend on what the query holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream import FindingsError, ProjectRequest, compile_models
+from sqlstream.errors import Finding
+
+FILES = {
+    "project.yml": "name: shop\n",
+    "sources.yml": """sources:
+  - name: shop
+    tables:
+      - {name: orders, format: json, path: in, schema: 'id int, made date, ts timestamp, amount double'}
+      - name: marked
+        format: json
+        path: in
+        schema: 'loaded_at timestamp, ts timestamp, id int'
+        watermark: {column: ts, delay: 10 minutes}
+      - {name: zones, format: json, path: in, mode: batch, schema: 'id int, name string'}
+""",
+    "sinks.yml": "sinks:\n  - {name: out, format: noop}\n",
+}
+ORDERS = "{{ source('shop', 'orders') }}"
+MARKED = "{{ source('shop', 'marked') }}"
+ZONES = "{{ source('shop', 'zones') }}"
+
+
+def finding(root: Path, code: str, sql: str, mode: str = "append", **models: str) -> Finding:
+    """Returns the one finding of a code that the query has."""
+    asked = {"models/asked.sql": f"{{{{ config(sink='out', output_mode='{mode}') }}}}\n{sql}"}
+    for name, text in {**FILES, **asked, **{f"models/{key}.sql": text for key, text in models.items()}}.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8", errors="surrogatepass")
+    with pytest.raises(FindingsError) as raised:
+        compile_models(ProjectRequest(root))
+    (found,) = [item for item in raised.value.findings if item.code == code]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sql", "why", "fix"),
+    [
+        (
+            f"select id from {ORDERS} o join {MARKED} m on o.id = m.id",
+            "`o` and `m` have a column of that name",
+            "write for example `o.id`",
+        ),
+        (
+            f"select id from {ORDERS} o join (select id from {MARKED}) on true",
+            "`o` and a relation without a name have a column of that name",
+            "write for example `o.id`",
+        ),
+        (
+            f"select id from (select id, amount as id from {ORDERS}) o",
+            "`o` has several of that name",
+            "give the columns names of their own with AS",
+        ),
+        (
+            f"from {ORDERS} o |> extend 1 as amount |> where amount > 1",
+            "`o` and a relation without a name have a column of that name",
+            "write for example `o.amount`",
+        ),
+    ],
+)
+def test_an_ambiguous_name_names_the_relations(tmp_path: Path, sql: str, why: str, fix: str) -> None:
+    """A prefix helps only where it belongs to one of the columns."""
+    found = finding(tmp_path, "ambiguous-column", sql)
+
+    assert (found.why, found.fix) == (why, fix)
+
+
+@pytest.mark.parametrize(
+    ("sql", "fix"),
+    [
+        (
+            f"select row_number() over (partition by id order by ts desc) as n from {ORDERS}",
+            "for the latest row of each id: select max_by(struct(*), ts) as latest ... group by id",
+        ),
+        (
+            f"select row_number() over (order by made) as n from {ORDERS}",
+            "for the first row: select min_by(struct(*), made) as first ... without GROUP BY",
+        ),
+        (
+            f"select row_number() over (partition by id order by `amount` desc) as n from {ORDERS}",
+            "for the largest row of each id: select max_by(struct(*), `amount`) as largest ... group by id",
+        ),
+        (
+            f"select sum(id) over (order by id + 1) as n from {MARKED}",
+            "aggregate instead: SUM(id) ... group by window(ts, '1 hour')",
+        ),
+        (
+            f"select sum(id) over (order by loaded_at) as n from {MARKED}",
+            "aggregate instead: SUM(id) ... group by window(loaded_at, '1 hour')",
+        ),
+    ],
+)
+def test_a_window_function_becomes_an_aggregation(tmp_path: Path, sql: str, fix: str) -> None:
+    """By the time that it is ordered by, or else by the event time."""
+    assert finding(tmp_path, "window-function", sql).fix == fix
+
+
+def test_a_static_sort_is_not_to_be_deleted(tmp_path: Path) -> None:
+    """Only that of a stream is in the way."""
+    sql = f"select o.id from {ORDERS} o join (select * from {ZONES} order by name limit 3) z on o.id = z.id"
+
+    found = finding(tmp_path, "complete-without-aggregation", sql, "complete")
+
+    assert found.fix == "use output_mode='append'"
+
+
+def test_a_watermark_goes_to_a_timestamp(tmp_path: Path) -> None:
+    """One that has none yet."""
+    sql = f"select /*+ WATERMARK(id, '10 minutes') */ * from {ORDERS}"
+
+    assert finding(tmp_path, "watermark-type", sql).fix == (
+        "declare it on `ts`, which is a timestamp; or make it one in an upstream model, for example to_timestamp(id) as id"
+    )
+
+
+def test_a_call_is_shown_as_its_author_wrote_it(tmp_path: Path) -> None:
+    """On one line, and with the values that it has."""
+    sql = f"select Count( distinct\n  id ) as n from {ORDERS}"
+    assert finding(tmp_path, "distinct-aggregate", sql).message == "`Count( distinct id )` cannot run on a stream"
+
+    sql = f"select count(distinct 'a\nb') as n from {ORDERS}"
+    assert "'a\\nb'" in finding(tmp_path, "distinct-aggregate", sql).message
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_refused"),
+    [
+        (f"with x as (select id from {MARKED}) select id from x union all select id from x", True),
+        ("select id from {{ ref('inner') }} union all select id from {{ ref('inner') }}", False),
+        (f"select id from {ORDERS} where id in (select /*+ COALESCE(1) */ id from {ZONES})", False),
+        (f"select /*+ COALESCE(1) */ id from {ORDERS}", True),
+    ],
+)
+def test_what_is_shared_under_a_real_time_trigger(tmp_path: Path, sql: str, is_refused: bool) -> None:
+    """A CTE has one reader however often it is read, a model as many as references; hints in subqueries are of those."""
+    config = "{{ config(sink='out', output_mode='update', trigger={'real_time': '5 minutes'}) }}\n"
+    files = {**FILES, "models/inner.sql": f"with a as (select id from {ORDERS}) select id from a"}
+    for name, text in {**files, "models/asked.sql": config + sql}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    with pytest.raises(FindingsError) as raised:
+        compile_models(ProjectRequest(tmp_path))
+
+    said = [item.message for item in raised.value.findings if item.code == "real-time-trigger"]
+    assert any("with itself" in text or "COALESCE" in text for text in said) is is_refused
+
+
+def test_half_a_letter_is_a_finding(tmp_path: Path) -> None:
+    """No text can hold it, and no file."""
+    found = finding(tmp_path, "sql-syntax", "select '{{ '\\udce9' }}' as x")
+
+    assert found.why == "a half of a letter stands here alone"
