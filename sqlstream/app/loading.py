@@ -9,19 +9,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlstream.app.compile_cache import CompileCache
+from sqlstream.app.kept_yaml import KeptYaml
 from sqlstream.app.logs import TEMPLATE_LOGGER, open_log
 from sqlstream.app.processes import processes
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.allowances import lower_findings
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compile import compile_project
-from sqlstream.compiler.compiled import CompiledProject, CompileResult
+from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.project.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.project.loading import load_project
-from sqlstream.project.values import Project
+from sqlstream.project.yaml import parse_yaml
 
 logger = logging.getLogger(TEMPLATE_LOGGER)
 
@@ -96,12 +97,16 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None) -> At
     root = find_project_root(request.folder)
     open_log(root, request.env)
     invocation = invocation or Invocation()
+    cache = CompileCache(root.resolve() / ARTIFACTS_FOLDER) if request.partial_parse else None
+    memory = Memory(cache)
+    yaml = KeptYaml(memory)
     loaded = load_project(
         root,
         make_render=make_yaml_renderer(request.env),
         target=request.target,
         cli_vars=request.variables,
         target_named_by=request.target_named_by,
+        parse=yaml.parse if cache else parse_yaml,
     )
     if loaded.project is None or any(finding.is_error for finding in loaded.findings):
         return Attempt(None, loaded.findings)
@@ -115,23 +120,14 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None) -> At
         invocation_id=invocation.id,
         log=_log,
     )
-    result = _compile(project, options, partial=request.partial_parse)
+    result = compile_project(project, options, memory, processes())
+    if cache:
+        cache.save(memory, {"", *(model.path for model in project.models), *yaml.paths})
     findings = lower_findings(project, (*loaded.findings, *result.findings), complete=result.complete)
     if result.attempted is None:
         return Attempt(None, findings)
     no_errors = tuple(finding for finding in findings if not finding.is_error)
     return Attempt(Loaded(result.attempted, no_errors, invocation), findings)
-
-
-def _compile(project: Project, options: RenderOptions, *, partial: bool) -> CompileResult:
-    """Compiles with what earlier commands have left in the cache, and keeps there what is new."""
-    if not partial:
-        return compile_project(project, options, Memory(), processes())
-    cache = CompileCache(project.root / ARTIFACTS_FOLDER)
-    memory = Memory(cache)
-    result = compile_project(project, options, memory, processes())
-    cache.save(memory, {"", *(model.path for model in project.models)})
-    return result
 
 
 def _log(message: str, info: bool) -> None:

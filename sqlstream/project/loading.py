@@ -31,6 +31,7 @@ from sqlstream.project.sinks import build_sinks
 from sqlstream.project.sources import build_sources
 from sqlstream.project.target import Wanted
 from sqlstream.project.values import MacroFile, MakeRenderYaml, ModelFile, Project, Seed, Selector, Sink, SourceTable
+from sqlstream.project.yaml import Parse, parse_yaml
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,13 @@ def load_project(
     target: str | None,
     cli_vars: Mapping[str, object],
     target_named_by: str = "--target",
+    parse: Parse = parse_yaml,
 ) -> LoadResult:
     """Returns the project in the folder `root`, or the findings that say why there is none.
 
     `target` is the name of the target to use, None for the project's default, and `target_named_by` says to its reader
-    where that name comes from; `cli_vars` go before all variables of the files. Where project.yml is wrong, the other
+    where that name comes from; `cli_vars` go before all variables of the files; `parse` reads the YAML files beside
+    project.yml. Where project.yml is wrong, the other
     files are still checked as far as they can be without its variables.
     """
     findings: list[Finding] = []
@@ -72,7 +75,7 @@ def load_project(
     settings = load_settings(files, make_render, Wanted(target, target_named_by), cli_vars, findings)
     if settings is None and any(finding.code == "project-not-found" for finding in findings):
         return LoadResult(None, tuple(findings))
-    parts = _load_parts(files, settings, findings)
+    parts = _load_parts(files, settings, parse, findings)
     ordered = tuple(sorted(findings, key=_by_place))
     if settings is None or any(finding.is_error for finding in ordered):
         return LoadResult(None, ordered)
@@ -98,8 +101,8 @@ def _build_project(root: Path, settings: Settings, parts: _Parts) -> Project:
     )
 
 
-def _load_parts(files: ProjectFiles, settings: Settings | None, findings: list[Finding]) -> _Parts:
-    resources = load_resources(files, settings, findings)
+def _load_parts(files: ProjectFiles, settings: Settings | None, parse: Parse, findings: list[Finding]) -> _Parts:
+    resources = load_resources(files, settings, parse, findings)
     model_paths = find_files(files, MODELS, ".sql", findings)
     seed_paths = find_files(files, SEEDS, ".csv", findings)
     refuse_other_files(files, findings)

@@ -14,7 +14,7 @@ from sqlstream.project.settings import Settings
 from sqlstream.project.templates import RESOURCE_RULES, render_mapping
 from sqlstream.project.validate import Path, is_template, validate_node
 from sqlstream.project.wording import quoted
-from sqlstream.project.yaml import YamlMapping, follow, locate, parse_yaml
+from sqlstream.project.yaml import Parse, YamlMapping, follow, locate
 
 YAML_SUFFIXES = (".yml", ".yaml")
 
@@ -37,7 +37,7 @@ class Resources:
     complete: bool
 
 
-def load_resources(files: ProjectFiles, settings: Settings | None, findings: list[Finding]) -> Resources:
+def load_resources(files: ProjectFiles, settings: Settings | None, parse: Parse, findings: list[Finding]) -> Resources:
     """Returns all files that are in order, after adding to `findings` what is wrong with the others.
 
     Without settings the Jinja in them stays unrendered, and values that hold Jinja are not judged.
@@ -46,7 +46,7 @@ def load_resources(files: ProjectFiles, settings: Settings | None, findings: lis
     written: dict[str, YamlMapping] = {}
     paths = _resource_paths(files, findings)
     for path in paths:
-        loaded = _load(files, path, settings, findings)
+        loaded = _load(files, path, settings, parse, findings)
         if loaded is not None:
             document, node, written[path] = loaded
             documents[path] = (document, node)
@@ -109,12 +109,12 @@ def _resource_paths(files: ProjectFiles, findings: list[Finding]) -> list[str]:
 
 
 def _load(
-    files: ProjectFiles, path: str, settings: Settings | None, findings: list[Finding]
+    files: ProjectFiles, path: str, settings: Settings | None, parse: Parse, findings: list[Finding]
 ) -> tuple[ResourceDocument, YamlMapping, YamlMapping] | None:
     """The document, its node, and the node as it is written."""
     try:
         text = files.read_text(path)
-        parsed = parse_yaml(text, path)
+        parsed = parse(text, path)
     except FindingsError as error:
         findings.extend(error.findings)
         return None

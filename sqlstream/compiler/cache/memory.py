@@ -56,11 +56,11 @@ class Memory:
         made = self.values.get((kind, name))
         if made is not None and made[0] == key:
             return made[1]
-        entry = self.new.get((kind, name)) or self._storage.read(kind, name)
-        if entry is None or entry[0] != key:
+        text = self.recall_text(kind, name, key)
+        if text is None:
             return None
         try:
-            return decode(entry[1], find)
+            return decode(text, find)
         except CodecError:
             return None
 
@@ -73,6 +73,15 @@ class Memory:
             return
         if kind != TREE:
             self.values[kind, name] = (key, value)
+
+    def recall_text(self, kind: str, name: str, key: str) -> str | None:
+        """Returns the text that was noted under that key, None where none was."""
+        entry = self.new.get((kind, name)) or self._storage.read(kind, name)
+        return None if entry is None or entry[0] != key else entry[1]
+
+    def note_text(self, kind: str, name: str, key: str, text: str) -> None:
+        """Notes a text as it is."""
+        self.new[kind, name] = (key, text)
 
     def remember(self, kind: str, name: str, key: str, make: Callable[[], T]) -> T:
         """Returns what was noted under that key, or else what `make` gives, which is noted."""

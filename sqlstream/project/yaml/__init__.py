@@ -14,10 +14,12 @@ from sqlstream.project.yaml.nodes import (
     merge_nodes,
     plain,
 )
-from sqlstream.project.yaml.parse import parse_yaml
+from sqlstream.project.yaml.packed import pack, unpack
+from sqlstream.project.yaml.parse import Parse, parse_yaml
 from sqlstream.project.yaml.written import locate_in_scalar
 
 __all__ = [
+    "Parse",
     "YamlEntry",
     "YamlMapping",
     "YamlNode",
@@ -28,6 +30,8 @@ __all__ = [
     "locate",
     "locate_in_scalar",
     "merge_nodes",
+    "pack",
     "parse_yaml",
     "plain",
+    "unpack",
 ]

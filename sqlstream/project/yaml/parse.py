@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -32,6 +33,9 @@ DEEPEST_NESTING = 100
 
 MOST_NODES = 100_000
 """Values of one file with its aliases written out: nine levels of ten aliases each are a billion."""
+
+Parse = Callable[[str, str], "YamlMapping"]
+"""`parse_yaml`, or what gives the same for a text and a path."""
 
 
 def parse_yaml(text: str, path: str) -> YamlMapping:

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 from compiling import FILES, outcome, write_files
 
+from sqlstream.app import kept_yaml
 from sqlstream.app.compile_cache import CACHE_FILE
 from sqlstream.app.request import ProjectRequest
+from sqlstream.project.yaml import YamlMapping, parse_yaml
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
@@ -72,6 +74,29 @@ def test_a_change_is_worked_out_again_with_what_depends_on_it(request_: ProjectR
     outcome(request_, partial=True)
     assert changed(rendered, keys(request_, "render")) == {"m3"}
     assert changed(flow, keys(request_, "flow")) == {"m3", "m4", "m5"}
+
+
+def test_a_yaml_file_is_parsed_once(request_: ProjectRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has changed is parsed again, alone; one that is gone leaves the cache."""
+    parsed: list[str] = []
+
+    def parse(text: str, path: str) -> YamlMapping:
+        parsed.append(path)
+        return parse_yaml(text, path)
+
+    monkeypatch.setattr(kept_yaml, "parse_yaml", parse)
+    before = outcome(request_, partial=True)
+    assert parsed == []
+
+    path = request_.folder / "sources.yml"
+    path.write_text(path.read_text() + "\n# the same\n")
+    (request_.folder / "models" / "more.yml").write_text("version: 2\n")
+    assert outcome(request_, partial=True) == before
+    assert sorted(parsed) == ["models/more.yml", "sources.yml"]
+
+    (request_.folder / "models" / "more.yml").unlink()
+    outcome(request_, partial=True)
+    assert "models/more.yml" not in keys(request_, "yaml")
 
 
 def test_what_changes_no_query_leaves_the_parsed_models_alone(request_: ProjectRequest) -> None:

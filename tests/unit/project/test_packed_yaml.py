@@ -1,0 +1,59 @@
+"""Parsed YAML is the same after it was packed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream.errors import FindingsError
+from sqlstream.project.yaml import pack, parse_yaml, unpack
+
+REPOSITORY = Path(__file__).parents[3]
+FILES = sorted(path for pattern in ("*.yml", "models/**/*.yml", "tests/**/*.yml") for path in REPOSITORY.glob(pattern))
+
+SCALARS = """\
+values: [1, 1.0, 0x1F, -.5, 1e400, .inf, -.inf, true, 'true', no, "no", null, ~, '', 'a b', 2024-01-01, 12:02, 01234]
+largest: 123456789012345678901234567890
+nothing:
+text: |
+  two
+  lines
+names: &names {é: "\\u2028", "a b": {deeper: [[], {}]}}
+again: *names
+merged: {<<: *names, own: 1}
+"""
+
+
+def is_same_when_packed(text: str) -> bool:
+    """Whether the nodes are equal, their places and the types of their values too."""
+    node = parse_yaml(text, "a.yml")
+    again = unpack(pack(node), "a.yml")
+    return again == node and repr(again) == repr(node)
+
+
+@pytest.mark.parametrize("text", [SCALARS, "", "{}", "a: .nan"], ids=["scalars", "empty", "braces", "no number"])
+def test_every_form_is_kept(text: str) -> None:
+    """Values, texts and places."""
+    node = parse_yaml(text, "a.yml")
+    assert repr(unpack(pack(node), "a.yml")) == repr(node)
+
+
+def test_the_files_of_this_repository_are_kept() -> None:
+    """Those that can be read."""
+    kept = 0
+    for path in FILES:
+        try:
+            assert is_same_when_packed(path.read_text(encoding="utf-8")), path
+            kept += 1
+        except (FindingsError, UnicodeDecodeError):
+            continue
+    assert kept > 50
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", "[1,1,'a']", '{"at":[1,1]}', '{"at":[1,1],"items":[]}', "7", '{"at":1}']
+)
+def test_any_other_text_is_none(text: str) -> None:
+    """A file that somebody else has written breaks nothing."""
+    assert unpack(text, "a.yml") is None
