@@ -47,6 +47,7 @@ def write_compiled(loaded: Loaded, models: Sequence[CompiledModel]) -> None:
     contents = [(f"{folder}/{model.compiled_path}", model.sql.encode()) for model in models]
 
     def manifest() -> tuple[str, bytes]:
+        """Made while other processes write the models."""
         content = build_manifest(loaded.compiled, generated_at=_now(), invocation_id=loaded.invocation.id)
         return f"{folder}/{MANIFEST}", _json(content)  # on one line, as dbt writes its manifest
 

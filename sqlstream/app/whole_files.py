@@ -44,6 +44,7 @@ def write_files(contents: Sequence[Content], last: Callable[[], Content]) -> Non
     made: list[Content] = []
 
     def make_and_write() -> int:
+        """The work of this process."""
         made.append(last())
         return _try_part(0, parts[0])
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sqlglot import exp
+from sqlglot import Token, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
 
@@ -82,38 +82,35 @@ def parse_text(text: SqlText) -> ParsedSql:
     overwriting.run()
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     read = overwriting.text[: text.tokens[cuts[0]].start] if cuts else overwriting.text
-    tree = _parsed(read)
+    tree, unread_at = _read(read)
     if tree is None:
-        return ParsedSql(None, unread_at=_unread_at(read))
+        return ParsedSql(None, unread_at=unread_at)
     return ParsedSql(tree, overwriting.watermarks, parse_stages(text.tokens, cuts, overwriting.text, _parsed))
 
 
 def _parsed(text: str) -> exp.Query | None:
     """The tree of a query in which Spark's own syntax is written over; None where sqlglot cannot read it."""
+    return _read(text)[0]
+
+
+def _read(text: str) -> tuple[exp.Query | None, int | None]:
+    """The tree, as `_parsed` gives it, or else the offset of the word at which sqlglot gives up, where it says that."""
+    tokens: list[Token] = []
     try:
-        trees = _PARSER.parse(_TOKENIZER.tokenize(text), text)
+        tokens = _TOKENIZER.tokenize(text)
+        trees = _PARSER.parse(tokens, text)
+    except ParseError as error:
+        places = [(found["line"], found["col"]) for found in error.errors[:1]]
+        return None, next((token.start for token in tokens if (token.line, token.col) in places), None)
     except Exception:  # whatever goes wrong in a parser is no fault of the user's SQL
-        return None
+        return None, None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Query):
-        return None
+        return None, None
     for node in tree.find_all(exp.Identifier, exp.Anonymous) if WINDOW in text else ():
         if isinstance(node.this, str) and node.this.lower() == WINDOW:
             node.set("this", "window")
-    return tree
-
-
-def _unread_at(text: str) -> int | None:
-    """The offset of the word at which sqlglot gives up on a text, None where it does not say."""
-    try:
-        tokens = _TOKENIZER.tokenize(text)
-        _PARSER.parse(tokens, text)
-    except ParseError as error:
-        places = [(found["line"], found["col"]) for found in error.errors]
-        return next((token.start for token in tokens if (token.line, token.col) in places[:1]), None)
-    except Exception:  # as in `_parsed`
-        return None
-    return None
+    return tree, None
 
 
 class _Overwriting:

@@ -48,7 +48,9 @@ def criterion_finding(error: SelectorError, location: Location | None = None) ->
         "unknown-selector",
         f"the selector `{error.criterion}` cannot be read",
         error.problem,
-        f"did you mean {quoted_list(error.nearest)}?" if error.nearest else "docs/configuration.md lists the methods",
+        f"did you mean {quoted_list(error.nearest)}?"
+        if error.nearest
+        else "write for example tag:hourly or source:shop",
         location,
     )
 

@@ -73,7 +73,8 @@ def find_matcher(criterion: Criterion) -> Matcher:
     method = METHODS.get(criterion.method)
     if method is None:
         nearest = get_close_matches(criterion.method.lower(), (*METHODS, SELECTOR), n=3)
-        raise SelectorError(criterion.raw, f"`{criterion.method}` is not a selection method", nearest)
+        problem = f"`{criterion.method}` is not a selection method; those are {', '.join((*METHODS, SELECTOR))}"
+        raise SelectorError(criterion.raw, problem, nearest)
     return method(criterion)
 
 

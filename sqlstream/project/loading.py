@@ -67,8 +67,8 @@ def load_project(
 
     `target` is the name of the target to use, None for the project's default, and `target_named_by` says to its reader
     where that name comes from; `cli_vars` go before all variables of the files; `parse` reads the YAML files beside
-    project.yml. Where project.yml is wrong, the other
-    files are still checked as far as they can be without its variables.
+    project.yml. Where project.yml is wrong, the other files are still checked as far as they can be without its
+    variables.
     """
     findings: list[Finding] = []
     files = ProjectFiles(root.resolve())

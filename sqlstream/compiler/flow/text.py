@@ -121,7 +121,7 @@ class Text:
 
     def _index(self, root: exp.Expr) -> None:
         """Notes where each node of a tree starts: the first of what it and its parts say."""
-        nodes = self._nodes[id(root)] = list(root.walk())
+        nodes = self._nodes[id(root)] = list(root.walk())  # kept: one that is gone would leave its id to another one
         starts = self._starts
         for node in nodes:
             starts[id(node)] = node.meta.get("start", NOWHERE)

@@ -48,7 +48,7 @@ def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
                 others = [item.name for item in node.columns or () if item.type == TIMESTAMP and not item.event_time]
                 instead = f"declare it on `{others[0]}`, which is a timestamp; or " if others else ""
                 in_model = node.event_time.where is not None
-                where = "an upstream model" if in_model else "a model that reads the source, and declare it there"
+                where = "an upstream model" if in_model else "a model, and declare it where that is read"
                 yield QueryProblem(
                     node.where,
                     "watermark-type",

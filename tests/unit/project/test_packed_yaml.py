@@ -51,8 +51,16 @@ def test_the_files_of_this_repository_are_kept() -> None:
     assert kept > 50
 
 
+@pytest.mark.parametrize("depth", [1, 50, 95])
+def test_what_nests_deeply_is_kept(depth: int) -> None:
+    """As deeply as YAML may."""
+    keys = "".join("  " * level + f"k{level}:\n" for level in range(depth))
+    assert is_same_when_packed(keys + "  " * depth + "x: 1\n")
+    assert is_same_when_packed(f"a: {'[' * depth}{']' * depth}")
+
+
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", "[1,1,'a']", '{"at":[1,1]}', '{"at":[1,1],"items":[]}', "7", '{"at":1}']
+    "text", ["", "[]", "{}", "{", "7", "[0,1,1,'a']", "[2,1,1,0]", "[3,1,1,1]", '[3,1,1,"x"]', "[3,1,1,1e9]", "[9,1,1]"]
 )
 def test_any_other_text_is_none(text: str) -> None:
     """A file that somebody else has written breaks nothing."""
