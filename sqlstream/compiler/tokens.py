@@ -106,6 +106,7 @@ _KINDS = {
     "dollars": Kind.STRING,
     "number": Kind.NUMBER,
 }
+_WORD, _SYMBOL = Kind.WORD, Kind.SYMBOL
 _NAMES = (Kind.WORD, Kind.QUOTED)
 _KEYED = (Kind.WORD, Kind.SYMBOL)
 _make = tuple.__new__
@@ -126,9 +127,9 @@ def tokenize(sql: str) -> Tokens:
     hint: int | None = None
     for group, start, text in _pieces(sql):
         if group == "word":  # what most pieces are
-            done.append(_make(Token, (Kind.WORD, text, start, start + len(text), text.upper(), ())))
+            done.append(_make(Token, (_WORD, text, start, start + len(text), text.upper(), ())))
         elif group == "symbol":
-            done.append(_make(Token, (Kind.SYMBOL, text, start, start + len(text), text.upper(), ())))
+            done.append(_make(Token, (_SYMBOL, text, start, start + len(text), text.upper(), ())))
         elif group == "opening":
             raise SqlTokenError(start, f"a {_OPENINGS[text]} starts here and never ends")
         elif text == "/*+" and hint is None:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import chain
+from operator import attrgetter
 from types import ModuleType, NoneType
 from typing import Any
 
@@ -69,7 +71,6 @@ _CLASSES: Mapping[str, type] = {
     },
 }
 _FIELDS = {name: tuple(field.name for field in fields(kind)) for name, kind in _CLASSES.items()}
-_NAMES = {kind: name for name, kind in _CLASSES.items()}
 _PLAIN = frozenset({str, bool, float, NoneType})
 """The types of values that stand for themselves in a row."""
 
@@ -79,6 +80,24 @@ _COLLECTIONS: Mapping[str, Callable[[list[Any]], object]] = {
     "frozenset": frozenset,
     "dict": lambda parts: dict(zip(parts[::2], parts[1::2], strict=True)),
     "severity": lambda parts: Severity(parts[0]),
+}
+
+
+Form = tuple[str, Callable[[Any], Iterable[Any]]]
+"""The kind of a row, as it is written, and what takes a value of it apart."""
+
+
+def _taking(names: Sequence[str]) -> Callable[[object], Sequence[object]]:
+    """What gives the fields called `names` of an object."""
+    get = attrgetter(*names)
+    return get if len(names) > 1 else lambda value: (get(value),)
+
+
+_FORMS: Mapping[type, Form] = {
+    **{kind: (name, _taking(_FIELDS[name])) for name, kind in _CLASSES.items()},
+    **{kind: (kind.__name__, iter) for kind in (tuple, list, frozenset)},
+    dict: ("dict", lambda value: chain.from_iterable(value.items())),
+    Severity: ("severity", lambda value: (str(value),)),
 }
 
 
@@ -143,9 +162,9 @@ class _Writer:
         written = self._written
         index = written.get(id(value))
         if index is None:
-            name, parts = self._taken_apart(value, kind)
+            name, take = (ELSEWHERE, self._name) if id(value) in self._elsewhere else _form(kind)
             row: list[Any] = [name]
-            for item in parts:  # most are plain, or have a row
+            for item in take(value):  # most are plain, or have a row
                 known = item if type(item) in _PLAIN else written.get(id(item))
                 row.append(self.part(item) if known is None and item is not None else known)
             index = written[id(value)] = len(self.rows)
@@ -153,17 +172,12 @@ class _Writer:
             self._alive.append(value)  # an object that is gone would leave its id to another one
         return index
 
-    def _taken_apart(self, value: Any, kind: type) -> tuple[str, Iterable[Any]]:
-        """The kind of a row, as it is written, and what `value` is made of."""
-        if id(value) in self._elsewhere:
-            return ELSEWHERE, (self._elsewhere[id(value)],)
-        if kind in _NAMES:
-            held = value.__dict__
-            return _NAMES[kind], [held[name] for name in _FIELDS[_NAMES[kind]]]
-        if kind is tuple or kind is frozenset or kind is list:
-            return kind.__name__, value
-        if kind is dict:
-            return kind.__name__, (item for pair in value.items() for item in pair)
-        if kind is Severity:
-            return "severity", (str(value),)
+    def _name(self, value: object) -> tuple[str]:
+        return (self._elsewhere[id(value)],)
+
+
+def _form(kind: type) -> Form:
+    form = _FORMS.get(kind)
+    if form is None:
         raise CodecError(f"a value of type {kind.__name__} cannot be kept")
+    return form

@@ -255,10 +255,10 @@ class Builder:
             if clause is not None:
                 self._check_order(clause, node, scope)
                 node = Sort(where=self.text.where(clause), columns=node.columns, children=(node,))
-        self.problems.extend(limit_problems(query, self._expressions({})))
         for name, is_offset in (("offset", True), ("limit", False)):
             clause = query.args.get(name)
             if clause is not None and clause.expression.name.upper() != "ALL":
+                self.problems.extend(limit_problems(name, clause.expression, self._expressions({})))
                 where = self.text.where(clause)
                 node = Limit(where=where, columns=node.columns, children=(node,), is_offset=is_offset)
         return node

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from sqlstream.compiler.flow.columns import NOTHING_HELD, Column, Lost
-from sqlstream.compiler.flow.held_times import UNKNOWN_HELD, Within, generated, taken, within
+from sqlstream.compiler.flow.held_times import NOTHING, UNKNOWN_HELD, Within, generated, taken, within
 from sqlstream.compiler.flow.nested_types import field_type
 from sqlstream.compiler.flow.nodes import Call, Node
 from sqlstream.compiler.flow.problems import field_problem, function_problem, name_problem
@@ -60,7 +60,7 @@ class Expressions:
         window = self.text.function(inner) in TIME_WINDOWS
         value = self._timed(inner, scope) if window else self._within(inner, found, used, scope)
         unclear = not value.held.is_known and (window or isinstance(inner, exp.Column | exp.Dot | exp.Bracket))
-        lost = self._lost(inner, used) if value == Within() else None
+        lost = self._lost(inner, used) if value == NOTHING else None
         origins = _together([*(item.column.origins for item in used), *self._origins_of_stars(inner, scope)])
         kind = self.type_of(inner, scope)
         return Column(named, kind, value.time, lost, origins, window, value.held, unclear)
@@ -119,7 +119,7 @@ class Expressions:
                 shown,
                 kind,
                 value.time,
-                lost if value == Within() else None,
+                lost if value == NOTHING else None,
                 source.origins,
                 held=value.held,
                 may_carry=not value.held.is_known,
@@ -177,11 +177,11 @@ class Expressions:
         """The watermark that a time window carries on: that of a column as it is, not of a field."""
         first = next(node.iter_expressions(), None)
         if first is None:
-            return Within()
+            return NOTHING
         found = self._resolved(first, scope)
         if isinstance(found, Resolved) and not found.fields:
             return Within(found.column.event_time, UNKNOWN_HELD if found.column.may_carry else NOTHING_HELD)
-        return self._timed(first, scope) if self.text.function(first) in TIME_WINDOWS else Within()
+        return self._timed(first, scope) if self.text.function(first) in TIME_WINDOWS else NOTHING
 
     def _within(self, node: exp.Expr, found: object, used: list[Resolved], scope: Scope) -> Within:
         """The watermark that a field brings along, and those that the value of any expression holds."""
@@ -190,7 +190,7 @@ class Expressions:
         times = any(item.column.event_time for item in used) or node.find(exp.Star)
         builds = times and any(name in HOLDERS for name, _ in self.text.look(node).functions)
         if not builds and all(item.column.held == NOTHING_HELD for item in used):
-            return Within()
+            return NOTHING
         return within(node, Parts(self, scope))
 
     def _lost(self, node: exp.Expr, used: list[Resolved]) -> Lost | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from sqlstream.compiler.clauses import at
-from sqlstream.compiler.flow.text import Text
+from sqlstream.compiler.flow.text import NOWHERE, Text
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.compiler.tokens import Kind, Token
 from sqlstream.project.wording import quoted
@@ -52,9 +52,9 @@ def _order_of_clauses(select: exp.Select, text: Text) -> Iterator[SqlProblem]:
     before: exp.Expr | None = None
     for name in CLAUSES:
         clause = select.args.get(name)
-        if clause is None or not any("start" in part.meta for part in clause.walk()):
+        if clause is None or text.start(clause) == NOWHERE:
             continue
-        if before is not None and text.where(clause).offset < text.where(before).offset:
+        if before is not None and text.start(clause) < text.start(before):
             yield _problem(
                 before,
                 text,

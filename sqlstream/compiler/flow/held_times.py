@@ -48,6 +48,10 @@ class Within:
     held: Held = NOTHING_HELD
 
 
+NOTHING = Within()
+"""No watermark, neither of the value itself nor within it."""
+
+
 def taken(held: Held, name: str) -> Within:
     """Returns what the field `name` of a value that holds `held` is."""
     if not held.is_known:
@@ -59,7 +63,7 @@ def taken(held: Held, name: str) -> Within:
     for field, time, inner in held.fields:
         if field == name.lower():
             return Within(time, inner)
-    return Within()
+    return NOTHING
 
 
 def element(held: Held) -> Held:
@@ -87,7 +91,7 @@ def generated(node: exp.Expr, names: Iterable[str], context: Context) -> list[Wi
         return [taken(element(held), column) for column in names]
     if not name.startswith(("explode", "posexplode")):
         return [Within(held=NOTHING_HELD if held == NOTHING_HELD else UNKNOWN_HELD) for _ in names]
-    return [Within(held=element(held)) if column in ("col", "value") else Within() for column in names]
+    return [Within(held=element(held)) if column in ("col", "value") else NOTHING for column in names]
 
 
 def _held(node: exp.Expr, context: Context) -> Held:

@@ -17,22 +17,17 @@ from sqlstream.project.wording import quoted
 NEVER_CONSTANT = frozenset({"rand", "randn", "random", "uuid", "shuffle", "input_file_name", "spark_partition_id"})
 
 
-def limit_problems(query: exp.Expr, expressions: Expressions) -> Iterator[SqlProblem]:
-    """Gives what is wrong with the LIMIT and the OFFSET of `query` (`CheckAnalysis.checkLimitLikeClause`)."""
-    for name in ("limit", "offset"):
-        clause = query.args.get(name)
-        if clause is None or clause.expression.name.upper() == "ALL":
-            continue
-        value = clause.expression
-        why = _reason(value, expressions)
-        if why is not None:
-            yield SqlProblem(
-                _offset(value, expressions.text),
-                "bad-limit",
-                f"{name.upper()} cannot be {quoted(expressions.text.written(value))}",
-                why,
-                "write a whole number; the same one for every row and batch",
-            )
+def limit_problems(clause: str, value: exp.Expr, expressions: Expressions) -> Iterator[SqlProblem]:
+    """Gives what is wrong with the value of a LIMIT or OFFSET (`CheckAnalysis.checkLimitLikeClause`)."""
+    why = _reason(value, expressions)
+    if why is not None:
+        yield SqlProblem(
+            _offset(value, expressions.text),
+            "bad-limit",
+            f"{clause.upper()} cannot be {quoted(expressions.text.written(value))}",
+            why,
+            "write a whole number; the same one for every row and batch",
+        )
 
 
 def _offset(value: exp.Expr, text: Text) -> int:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -37,8 +38,7 @@ _WHOLE = frozenset({exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boole
 _SPARK = Spark()
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """What one walk through the expression `node` has found, queries in it aside.
 
     `parts` are its nodes from the top down, a name and a query in it as one each; `kinds` their classes; `functions`
@@ -97,6 +97,11 @@ class Text:
         """Whether one of `names`, which are in lower case, stands before a `(` anywhere in the text."""
         return not names.isdisjoint(self.calls)
 
+    @cached_property
+    def _has_variables(self) -> bool:
+        """Whether a name may be that of a lambda's variable."""
+        return "->" in self.read.keys
+
     def token_at(self, offset: int) -> int | None:
         """Returns the index of the token that starts at `offset`."""
         return self.read.starts.get(offset)
@@ -105,13 +110,17 @@ class Text:
         """Returns the place of `node`: that of the first token in it that has one, or else in what it is a part of."""
         around: exp.Expr | None = node
         while around is not None:
-            if id(around) not in self._starts:
-                self._index(around.root())
-            start = self._starts[id(around)]
+            start = self.start(around)
             if start != NOWHERE:
                 return Where(self.model, start)
             around = around.parent
         return Where(self.model, 0)
+
+    def start(self, node: exp.Expr) -> int:
+        """Returns the offset of the first token in `node` that has a place, `NOWHERE` where none has."""
+        if id(node) not in self._starts:
+            self._index(node.root())
+        return self._starts[id(node)]
 
     def nodes(self, root: exp.Expr) -> Sequence[exp.Expr]:
         """Returns all nodes of a tree that was read from the text, from the top down."""
@@ -124,7 +133,7 @@ class Text:
         nodes = self._nodes[id(root)] = list(root.walk())  # kept: one that is gone would leave its id to another one
         starts = self._starts
         for node in nodes:
-            starts[id(node)] = node.meta.get("start", NOWHERE)
+            starts[id(node)] = node.meta_get("start", NOWHERE)
         for node in reversed(nodes):
             start, around = starts[id(node)], id(node.parent)
             if start < starts.get(around, 0):
@@ -167,7 +176,8 @@ class Text:
     def _looked(self, node: exp.Expr) -> Look:
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):  # most of what there is
             name = parts_of(node)
-            return Look(node, (node,), _COLUMN, (), () if _is_variable(node, name) else ((name, node),))
+            is_name = not self._has_variables or not _is_variable(node, name)
+            return Look(node, (node,), _COLUMN, (), ((name, node),) if is_name else ())
         parts = _parts_of(node)
         functions: list[tuple[str, exp.Expr]] = []
         names: list[tuple[tuple[str, ...], exp.Expr]] = []
@@ -178,18 +188,27 @@ class Text:
                 functions += [(called, part)] if called else []
                 units.update(map(id, part.iter_expressions()) if called in UNIT_FIRST else ())
             elif isinstance(part, exp.Column | exp.Dot | exp.Paren) and id(part) not in units:
-                found = _whole_name(part, node)
+                found = self._whole_name(part, node)
                 names += [(found, part)] if found else []
         return Look(node, parts, frozenset(map(type, parts)), tuple(functions), tuple(names))
+
+    def _whole_name(self, node: exp.Expr, root: exp.Expr) -> tuple[str, ...]:
+        """The parts of a name in `root` that is neither a part of a longer one nor a lambda's variable, else none."""
+        parts = parts_of(node)
+        if not parts or (self._has_variables and _is_variable(node, parts)):
+            return ()
+        outer = node.parent
+        dotted = node is not root and isinstance(outer, exp.Dot | exp.Paren) and outer.this is node and parts_of(outer)
+        return () if dotted else parts
 
     def function(self, node: exp.Expr) -> str:
         """Returns the name of the function that `node` calls, in lower case; empty where it is no call."""
         if isinstance(node, exp.Func):
             if isinstance(node, exp.Anonymous):
                 return str(node.this).lower()
-            meta = node.meta
-            if "start" in meta:
-                return self.sql[meta["start"] : meta["end"] + 1].lower()
+            start = node.meta_get("start")
+            if start is not None:
+                return self.sql[start : node.meta["end"] + 1].lower()
         return WITHOUT_PLACE.get(type(node), "")
 
     def is_aggregate(self, node: exp.Expr) -> bool:
@@ -199,29 +218,19 @@ class Text:
 
 def parts_of(node: exp.Expr) -> tuple[str, ...]:
     """Returns the parts of a name such as `a.b.c`; none where `node` is no name."""
+    if type(node) is exp.Column:  # what most names are
+        return () if isinstance(node.this, exp.Star) else tuple(part.name for part in node.parts)
     if isinstance(node, exp.Paren):
         return parts_of(node.this)
     if isinstance(node, exp.Dot):
         left, right = parts_of(node.this), node.expression
         return (*left, right.name) if left and isinstance(right, exp.Identifier) else ()
-    if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
-        return tuple(part.name for part in node.parts)
     return ()
 
 
 def computed(select: exp.Select) -> list[exp.Expr]:
     """Returns the items of a select list that are more than a name."""
     return [item for item in select.expressions if not isinstance(item, exp.Column)]
-
-
-def _whole_name(node: exp.Expr, root: exp.Expr) -> tuple[str, ...]:
-    """The parts of a name in `root` that is neither a part of a longer one nor a lambda's variable, else none."""
-    parts = parts_of(node)
-    if not parts or _is_variable(node, parts):
-        return ()
-    parent = node.parent
-    dotted = node is not root and isinstance(parent, exp.Dot | exp.Paren) and parent.this is node and parts_of(parent)
-    return () if dotted else parts
 
 
 def _is_variable(node: exp.Expr, parts: tuple[str, ...]) -> bool:

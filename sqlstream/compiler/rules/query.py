@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import TypeVar
 
 from sqlstream.compiler.flow.columns import Where
@@ -52,7 +53,12 @@ class Query:
 
     def all(self, *kinds: type[N]) -> Iterator[N]:
         """Gives each operator of one of `kinds`."""
-        return (node for node in self.nodes if isinstance(node, kinds))
+        return iter(()) if self._kinds.isdisjoint(kinds) else (node for node in self.nodes if isinstance(node, kinds))
+
+    @cached_property
+    def _kinds(self) -> frozenset[type[Node]]:
+        """The classes of the operators, and those that these are derived from."""
+        return frozenset(chain.from_iterable(kind.__mro__ for kind in set(map(type, self.nodes))))
 
     def read(self) -> Iterator[Node]:
         """Gives each operator whose rows are read once, without the CTEs that only stand in a WITH."""
