@@ -7,44 +7,80 @@ import marshal
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from struct import Struct
+from typing import Any, NoReturn, Self, TypeVar
 
 T = TypeVar("T")
 
+_INDEX = Struct("H")
+"""An index of a job, read and written as a whole; a pipe takes 64 KiB before anybody reads."""
+
 
 class Processes:
-    """Runs jobs in forked processes and the first of them in this one. `count` is the number of cores to be used."""
+    """Runs jobs in forked processes and in this one. `count` is the number of cores to be used."""
 
     def __init__(self, count: int) -> None:
         self.count = count
 
     def run(self, jobs: Sequence[Callable[[], T]]) -> Iterator[T]:
-        """Gives what each job gave, those aside that failed; ends all processes when it is left early.
+        """Gives what each job gave, those aside that failed, in no order; ends all processes when it is left early.
 
-        What a job gives is made of Python's plain values: of texts, numbers, tuples, lists and dicts.
+        The first job is this process's own; whoever is ready takes the next. What a job gives is made of Python's plain
+        values: of texts, numbers, tuples, lists and dicts.
         """
         running: list[tuple[int, int]] = []
         gc.freeze()  # what is there now stays: looking for garbage in it would give each process a copy of its own
+        with _Queue(len(jobs)) as queue:
+            try:
+                running.extend(_start(jobs, queue) for _ in jobs[1 : self.count])
+                yield from _done(jobs, chain([0], queue))
+                while running:
+                    process, pipe = running[0]
+                    with open(pipe, "rb", closefd=False) as stream:
+                        content = stream.read()
+                    os.close(pipe)
+                    running.pop(0)
+                    os.waitpid(process, 0)
+                    yield from _read(content)
+            finally:
+                gc.unfreeze()
+                for process, pipe in running:
+                    os.close(pipe)
+                    os.kill(process, signal.SIGKILL)
+                    os.waitpid(process, 0)
+
+
+class _Queue:
+    """The indexes of jobs but the first, each of which one of several processes gets: a pipe that is filled before."""
+
+    def __init__(self, count: int) -> None:
+        self._reading, writing = os.pipe()
+        with open(writing, "wb") as stream:  # noqa: PTH123 - a descriptor
+            stream.write(b"".join(_INDEX.pack(index) for index in range(1, count)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._reading)
+
+    def __iter__(self) -> Iterator[int]:
+        while index := os.read(self._reading, _INDEX.size):
+            yield from _INDEX.unpack(index)
+
+
+def _done(jobs: Sequence[Callable[[], T]], indexes: Iterable[int]) -> Iterator[T]:
+    """What the jobs gave that did not fail."""
+    for index in indexes:
         try:
-            running.extend(map(_start, jobs[1:]))
-            yield jobs[0]()
-            while running:
-                process, pipe = running[0]
-                with open(pipe, "rb", closefd=False) as stream:
-                    content = stream.read()
-                os.close(pipe)
-                running.pop(0)
-                os.waitpid(process, 0)
-                yield from _read(content)
-        finally:
-            gc.unfreeze()
-            for process, pipe in running:
-                os.close(pipe)
-                os.kill(process, signal.SIGKILL)
-                os.waitpid(process, 0)
+            done = jobs[index]()
+        except Exception:  # noqa: S112 - what it was to do is done by the caller, who then sees what is wrong
+            continue
+        yield done
 
 
 def processes() -> Processes | None:
@@ -57,22 +93,22 @@ def processes() -> Processes | None:
     return Processes(cores) if cores > 1 else None
 
 
-def _start(job: Callable[[], Any]) -> tuple[int, int]:
-    """Starts a process; returns its id and the descriptor from which its result can be read."""
+def _start(jobs: Sequence[Callable[[], Any]], queue: _Queue) -> tuple[int, int]:
+    """Starts a process; returns its id and the descriptor from which its results can be read."""
     reading, writing = os.pipe()
     process = os.fork()
     if not process:
         os.close(reading)
-        _carry_out(job, writing)
+        _carry_out(jobs, queue, writing)
     os.close(writing)
     return process, reading
 
 
-def _carry_out(job: Callable[[], Any], writing: int) -> NoReturn:
-    """Writes the result of `job` and ends the process, without anything that Python does at its end."""
+def _carry_out(jobs: Sequence[Callable[[], Any]], queue: _Queue, writing: int) -> NoReturn:
+    """Writes the results of jobs and ends the process, without anything that Python does at its end."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        content = marshal.dumps(job())
+        content = marshal.dumps(list(_done(jobs, queue)))
         with open(writing, "wb") as stream:
             stream.write(content)
     finally:
@@ -81,4 +117,4 @@ def _carry_out(job: Callable[[], Any], writing: int) -> NoReturn:
 
 def _read(content: bytes) -> Iterator[Any]:
     with suppress(ValueError, EOFError):  # nothing, or not all, comes from a process that failed
-        yield marshal.loads(content)  # noqa: S302 - it is this very program that has written it
+        yield from marshal.loads(content)  # noqa: S302 - it is this very program that has written it

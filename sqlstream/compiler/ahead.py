@@ -14,13 +14,16 @@ from sqlstream.compiler.cache.memory import Entries, Memory
 from sqlstream.compiler.sql_text import REMEMBERED
 
 MODELS_WORTH_A_WORKER = 50
-"""Models to be compiled from which on another process pays: they take about 250 ms, and it some 50 ms."""
+"""Models to be compiled for which another process pays: they take about 250 ms, and it some 50 ms."""
 
 MODELS_WORTH_A_RENDERER = 200
-"""Models to be rendered from which on another process pays: those that need no Jinja take about 40 ms."""
+"""Models to be rendered for which another process pays: those that need no Jinja take about 40 ms."""
 
-MODELS_IN_A_BATCH = REMEMBERED // 4
-"""New models that are worked on at a time; each has up to two texts."""
+MODELS_IN_A_PART = REMEMBERED // 4
+"""New models that are worked on at a time at most; each has up to two texts, which are read again."""
+
+PARTS_FOR_A_WORKER = 4
+"""How much of what is left a worker takes at a time: the more there is, the more, so that all end together."""
 
 
 class Workers(Protocol):
@@ -35,7 +38,7 @@ class Workers(Protocol):
 def work_ahead(
     memory: Memory,
     workers: Workers | None,
-    parts: Sequence[Sequence[str]],
+    parts: Sequence[Collection[str]],
     job: Callable[[Collection[str], Memory], None],
 ) -> None:
     """Has the workers do `job` for each of `parts`, each with a memory of its own, and takes over what they noted."""
@@ -46,55 +49,52 @@ def work_ahead(
         memory.new.update(entries)
 
 
-def _noted(memory: Memory, part: Sequence[str], job: Callable[[Collection[str], Memory], None]) -> Entries:
+def _noted(memory: Memory, part: Collection[str], job: Callable[[Collection[str], Memory], None]) -> Entries:
+    """What `job` notes, which is noted in this process too, for the next job that it does."""
     own = memory.copy()
     job(frozenset(part), own)
-    return {at: entry for at, entry in own.new.items() if memory.new.get(at) != entry}
+    noted = {at: entry for at, entry in own.new.items() if memory.new.get(at) != entry}
+    memory.new.update(noted)
+    return noted
 
 
 def share(names: Sequence[str], workers: Workers | None, worth: int) -> list[Sequence[str]]:
-    """Returns `names` in as many parts of about the same size as it pays to work on at the same time, none of which is
-    smaller than `worth`.
+    """Returns `names` in parts of about the same size to be worked on at the same time, none of which is smaller than
+    `worth`; one part where that does not pay.
     """
-    count = _worth(len(names), workers, worth)
+    count = 1 if workers is None else max(1, min(PARTS_FOR_A_WORKER * workers.count, len(names) // worth))
     return [names[start::count] for start in range(count)]
 
 
 def share_graph(
     parents: Mapping[str, Collection[str]], names: Sequence[str], workers: Workers | None
-) -> list[list[str]]:
+) -> list[Collection[str]]:
     """Returns parts of the models `names`, which are in the order of the graph, to be analysed at the same time.
 
-    Each holds all that its models read, so that some may stand in several parts. One part where most of them would.
+    Each holds all that its models read, so that some may stand in several parts; the last ones are the smallest. One
+    part where it does not pay to have more.
     """
-    count = _worth(len(names), workers, MODELS_WORTH_A_WORKER)
-    if count < 2:
-        return [list(names)]
-    parts: list[set[str]] = [set() for _ in range(count)]
-    for closure in _closures(parents, names):
-        min(parts, key=lambda part: len(part | closure) if part & closure else len(part)).update(closure)
-    largest = max(map(len, parts))
-    return (
-        [[name for name in names if name in part] for part in parts] if largest * 4 < len(names) * 3 else [list(names)]
-    )
+    if workers is None or len(names) < 2 * MODELS_WORTH_A_WORKER:
+        return [names]
+    parts: list[Collection[str]] = list(_parts(parents, names, PARTS_FOR_A_WORKER * workers.count))
+    again = sum(map(len, parts)) - len(names)
+    return parts if again * 2 < len(names) else [names]
 
 
-def batches(parents: Mapping[str, Collection[str]], names: Collection[str]) -> Iterator[set[str]]:
-    """Gives parts of `names` to be worked on one after another, each with all that its models read: so few models that
-    are in no part before it that their texts are still remembered when they are read again.
-    """
+def _parts(parents: Mapping[str, Collection[str]], names: Collection[str], count: int) -> Iterator[set[str]]:
+    """Gives the parts; a part ends where it has one of `count` shares of the models that were in none before it."""
     done: set[str] = set()
-    batch: set[str] = set()
+    part: set[str] = set()
     fresh = 0
     for closure in _closures(parents, names):
-        fresh += len(closure - done - batch)
-        batch |= closure
-        if fresh >= MODELS_IN_A_BATCH:
-            yield batch
-            done |= batch
-            batch, fresh = set(), 0
-    if batch:
-        yield batch
+        fresh += len(closure - done - part)
+        part |= closure
+        if fresh >= min(max((len(names) - len(done)) // count, MODELS_WORTH_A_WORKER), MODELS_IN_A_PART):
+            yield part
+            done |= part
+            part, fresh = set(), 0
+    if part:
+        yield part
 
 
 def _closures(parents: Mapping[str, Collection[str]], names: Collection[str]) -> Iterator[set[str]]:
@@ -102,10 +102,6 @@ def _closures(parents: Mapping[str, Collection[str]], names: Collection[str]) ->
     wanted = set(names)
     read = {parent for name in names for parent in parents[name]}
     return (closure_of(parents, [leaf]) & wanted for leaf in names if leaf not in read)
-
-
-def _worth(models: int, workers: Workers | None, worth: int) -> int:
-    return 1 if workers is None else max(1, min(workers.count, models // worth))
 
 
 def closure_of(parents: Mapping[str, Collection[str]], nodes: Iterable[str]) -> set[str]:

@@ -10,7 +10,6 @@ from functools import partial
 from sqlstream.compiler.ahead import (
     MODELS_WORTH_A_RENDERER,
     Workers,
-    batches,
     closure_of,
     share,
     share_graph,
@@ -119,17 +118,14 @@ def _ignore(message: str, info: bool) -> None:
 
 
 def _analyse_part(linked: _Linked, options: RenderOptions, nodes: Collection[str], memory: Memory) -> None:
-    """Rewrites and analyses some models ahead, with all that they read."""
-    project, parents = linked.project, linked.graph.parents
+    """Rewrites and analyses some models ahead, among which are all that they read and that is not remembered."""
+    project = linked.project
     renderer = CachedRenderer(project, replace(options, log=_ignore), memory)
-    for batch in batches(parents, [node for node in linked.graph.order if node in nodes]):
-        needed = closure_of(parents, batch)
-        enabled = {name: model for name, model in linked.enabled.items() if model_id(project.name, name) in needed}
-        compiled, problems = _finish_all(replace(linked, enabled=enabled), options, renderer, memory)
-        if _has_errors(problems):
-            break  # the whole project goes no further
-        if is_judged(project.target):
-            streaming_rules(compiled, analyse_models(project, compiled.models, memory), memory)
+    needed = closure_of(linked.graph.parents, nodes)
+    enabled = {name: model for name, model in linked.enabled.items() if model_id(project.name, name) in needed}
+    compiled, problems = _finish_all(replace(linked, enabled=enabled), options, renderer, memory)
+    if is_judged(project.target) and not _has_errors(problems):
+        streaming_rules(compiled, analyse_models(project, compiled.models, memory), memory)
     renderer.remember_places()
 
 

@@ -12,7 +12,13 @@ import pytest
 from generate import CHAIN, write_sqlstream_project
 
 from sqlstream.app.processes import Processes
-from sqlstream.compiler.ahead import MODELS_IN_A_BATCH, MODELS_WORTH_A_RENDERER, Workers, batches, share_graph
+from sqlstream.compiler.ahead import (
+    MODELS_IN_A_PART,
+    MODELS_WORTH_A_RENDERER,
+    MODELS_WORTH_A_WORKER,
+    Workers,
+    share_graph,
+)
 from sqlstream.compiler.cache.memory import Entries, Memory
 from sqlstream.compiler.compile import compile_project
 from sqlstream.compiler.compiled import CompileResult
@@ -105,26 +111,34 @@ def test_no_process_outlives_the_work() -> None:
 
 
 def test_parts_of_a_graph_hold_all_that_they_read() -> None:
-    """Chains are shared out evenly; where most models hang together, there is one part."""
+    """What is left is shared out in ever smaller parts, so that all end together; where most models hang together,
+    there is one part.
+    """
     chains = {
         f"{chain}-{position}": {f"{chain}-{position - 1}"} if position else set()
-        for chain in range(20)
+        for chain in range(400)
         for position in range(10)
     }
     parts = share_graph(chains, list(chains), Processes(2))
-    assert sorted(map(len, parts)) == [100, 100]
+    sizes = list(map(len, parts))
+    assert sum(sizes) == len(chains)
+    assert sizes[0] == MODELS_IN_A_PART
+    assert sizes[-2] == MODELS_WORTH_A_WORKER
+    assert sizes == sorted(sizes, reverse=True)
     assert all(chains[name] <= set(part) for part in parts for name in part)
     line = {str(number): ({str(number - 1)} if number else set()) for number in range(200)}
     assert len(share_graph(line, list(line), Processes(2))) == 1
 
 
-def test_batches_count_what_is_new() -> None:
-    """Each model is in one, with all that it reads; what many read does not make a batch of each of them."""
-    count = 2 * MODELS_IN_A_BATCH
-    hub = {f"part {number}": set[str]() for number in range(count)}
-    hub["hub"] = set(hub)
+def test_parts_count_what_is_new() -> None:
+    """Each model is in one, with all that it reads; what many read does not make a part of each of them."""
+    count = 2 * MODELS_IN_A_PART
+    hub: dict[str, set[str]] = {"hub": set()}
     graph = hub | {f"leaf {number}": {"hub"} for number in range(count)}
-    found = list(batches(graph, list(graph)))
+    found = share_graph(graph, list(graph), Processes(2))
     assert set().union(*found) == set(graph)
-    assert all(graph[name] <= batch for batch in found for name in batch)
-    assert len(found) <= len(graph) // MODELS_IN_A_BATCH + 1
+    assert all(graph[name] <= set(part) for part in found for name in part)
+    assert len(found) <= count // MODELS_WORTH_A_WORKER
+    wide = {f"part {number}": set[str]() for number in range(count)}
+    wide["hub"] = set(wide)
+    assert len(share_graph(graph | wide, list(graph | wide), Processes(2))) == 1
