@@ -61,7 +61,7 @@ def ours(expressions: Iterable[str]) -> list[str | None]:
         sql = f"select {expression} from t"
         (tree,) = Spark().parse(sql)
         assert tree is not None
-        type_ = type_of(tree.expressions[0], column_type, sql)
+        type_ = type_of(tree.expressions[0], column_type, sql, {})
         found.append(None if type_ is None else str(type_))
     return found
 

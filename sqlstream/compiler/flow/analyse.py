@@ -127,6 +127,7 @@ class _Forest:
         model, key = self._models[unique_id], self.keys[unique_id]
         read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in self.keys}
         from sqlstream.compiler.flow.build import Builder  # sqlglot is loaded only where there is something to parse
+        from sqlstream.compiler.flow.relations import TooManyJoinsError
         from sqlstream.compiler.flow.text import Text
         from sqlstream.compiler.parse import ParsedSql, parse_text
 
@@ -134,7 +135,7 @@ class _Forest:
         builder = Builder(text, parse_text(text.read), self._knows_functions)
         try:
             tree = builder.build(read)
-        except RecursionError:  # hundreds of queries put together by UNION are too deep to follow, and no fault
+        except (RecursionError, TooManyJoinsError):  # hundreds of queries put together by UNION are no fault
             builder = replace(builder, parsed=ParsedSql(None), problems=[])
             tree = builder.build(read)
         problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems])

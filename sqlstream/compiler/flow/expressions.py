@@ -15,6 +15,7 @@ from sqlstream.compiler.flow.problems import field_problem, function_problem, na
 from sqlstream.compiler.flow.scope import Missing, Resolution, Resolved, Scope
 from sqlstream.compiler.flow.spark_functions import ALL, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.text import Text, is_windowed, parts_of
+from sqlstream.compiler.flow.typer import Known
 from sqlstream.compiler.flow.types_of import generator_columns, type_of
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.project.types import DataType, Field, Struct
@@ -30,15 +31,14 @@ HOLDERS = frozenset({"struct", "named_struct", "array", "map", "arrays_zip", "ma
 
 KNOWN = ALL | TABLE_FUNCTIONS
 
-Types = dict[tuple[int, int], tuple[DataType | None, exp.Expr, Scope]]
-"""Types of expressions by the ids of the expression and of the scope, with both, so that no other gets their ids."""
+Types = dict[int, tuple[Known, Scope]]
+"""Types of expressions by the `id` of the scope that they are read in, with it, so that no other gets its id."""
 
 
 @dataclass(frozen=True)
 class Expressions:
     """Reads the expressions of one text; problems are added to `problems`. `open_query` builds a subquery's tree;
-    `knows_functions` says that there are no functions but Spark's own. `types` are those that have been found, by the
-    ids of the expression and of the scope that it is read in.
+    `knows_functions` says that there are no functions but Spark's own. `types` are those that have been found.
     """
 
     text: Text
@@ -132,8 +132,7 @@ class Expressions:
         found: list[Call] = []
         for name, part in self.text.look(node).functions:
             if name in names and not isinstance(part.parent, exp.Window) and not is_windowed(part):
-                distinct = any(isinstance(child, exp.Distinct) for child in part.iter_expressions())
-                found.append(Call(name, distinct, self.text.said(part), self.text.where(part)))
+                found.append(Call(name, _is_distinct(part), self.text.said(part), self.text.where(part)))
         return tuple(found)
 
     def type_of_name(self, node: exp.Expr, scope: Scope) -> DataType | None:
@@ -147,11 +146,11 @@ class Expressions:
         """Returns the type of an expression, None where it is not known."""
         if isinstance(node, exp.Column):
             return self.type_of_name(node, scope)
-        found = self.types.get((id(node), id(scope)))
-        if found is None:
-            type_ = type_of(node, lambda part: self._type_of_reference(part, scope), self.text.sql)
-            found = self.types[id(node), id(scope)] = (type_, node, scope)
-        return found[0]
+        known, _ = self.types.setdefault(id(scope), ({}, scope))
+        found = known.get(id(node))
+        if found is not None:
+            return found[0]
+        return type_of(node, lambda part: self._type_of_reference(part, scope), self.text.sql, known)
 
     def _type_of_reference(self, node: exp.Expr, scope: Scope) -> DataType | None:
         if not node.is_star:
@@ -221,6 +220,12 @@ class Parts:
     def star(self, node: exp.Expr) -> tuple[Column, ...] | None:
         """Returns the columns that `*` or `t.*` stands for, None where they are not known."""
         return star_columns(node, self.scope)
+
+
+def _is_distinct(call: exp.Expr) -> bool:
+    """Whether a function takes each value once; WITHIN GROUP puts an order around its argument."""
+    arguments = (child.this if isinstance(child, exp.Order) else child for child in call.iter_expressions())
+    return any(isinstance(argument, exp.Distinct) for argument in arguments)
 
 
 def star_columns(node: exp.Expr, scope: Scope) -> tuple[Column, ...] | None:

@@ -26,6 +26,13 @@ from sqlstream.compiler.intervals import read_span
 from sqlstream.compiler.parse import FIRST_SAMPLE, ParsedSql, WatermarkClause
 from sqlstream.project.types import Primitive
 
+MOST_JOINS = 1_000
+"""Joins in one FROM: each has the columns of all before it. Spark itself does not plan as many."""
+
+
+class TooManyJoinsError(Exception):
+    """A FROM has more joins than are followed."""
+
 
 @dataclass(frozen=True)
 class From:
@@ -65,7 +72,10 @@ class FromReader:
         return self._joined(found, select, views)
 
     def _joined(self, found: From, select: exp.Select, views: Mapping[str, Node]) -> From:
-        for join in select.args.get("joins") or ():
+        joins = select.args.get("joins") or ()
+        if len(joins) > MOST_JOINS:
+            raise TooManyJoinsError
+        for join in joins:
             found = self._join(found, join, views)
         for lateral in select.args.get("laterals") or ():
             found = self._lateral(found, lateral, views)

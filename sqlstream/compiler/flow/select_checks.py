@@ -13,6 +13,7 @@ from sqlstream.compiler.flow.expressions import TIME_WINDOWS, Expressions
 from sqlstream.compiler.flow.grouping import Grouping, position_problems, ungrouped
 from sqlstream.compiler.flow.places import Place, misplaced_functions
 from sqlstream.compiler.flow.scope import Scope
+from sqlstream.compiler.flow.spark_functions import AGGREGATES
 from sqlstream.compiler.flow.text import computed, parts_of
 from sqlstream.compiler.flow.time_windows import TimeWindows
 from sqlstream.compiler.problem import SqlProblem
@@ -43,7 +44,7 @@ class SelectChecks:
             self._check_having(having.this)
 
     def _check_having(self, condition: exp.Expr) -> None:
-        if self.output is None or not self._is_named():
+        if self.output is None or not all(map(self._is_named, self.select.expressions)):
             text = self.expressions.text
             self.expressions.problems.extend(misplaced_functions(condition, Place.HAVING, text, correlated=False))
             return
@@ -51,9 +52,12 @@ class SelectChecks:
         given = {column.name.lower(): column for column in self.output}
         check_expression(self.expressions, condition, replace(scope, aliases={**given, **scope.aliases}), Place.HAVING)
 
-    def _is_named(self) -> bool:
-        """Whether each column has a name that is surely Spark's: HAVING may use those that Spark makes up."""
-        return all(isinstance(item, exp.Alias | exp.Aliases) or parts_of(item) for item in self.select.expressions)
+    def _is_named(self, item: exp.Expr) -> bool:
+        """Whether a column has a name that is surely Spark's, or that of a call, such as `count(1)`, which no word in
+        HAVING is: it may use the names that Spark makes up.
+        """
+        is_call = "`" not in self.expressions.text.sql and self.expressions.text.function(item) in AGGREGATES
+        return is_call or isinstance(item, exp.Alias | exp.Aliases) or bool(parts_of(item))
 
     def _time_windows(self) -> Iterator[SqlProblem]:
         """The select list and the keys are of one operator, WHERE is of another below it."""

@@ -86,11 +86,11 @@ class Text:
 
     @cached_property
     def calls(self) -> dict[str, list[int]]:
-        """The indexes of the words before a `(`, by the word in lower case."""
+        """The indexes of the names before a `(`, by the name in lower case."""
         found: dict[str, list[int]] = {}
         for opening in self.after:
-            if opening and self.tokens[opening - 1].key:
-                found.setdefault(self.tokens[opening - 1].key.lower(), []).append(opening - 1)
+            if opening and self.tokens[opening - 1].is_name:
+                found.setdefault(self.tokens[opening - 1].name.lower(), []).append(opening - 1)
         return found
 
     def may_call(self, names: frozenset[str]) -> bool:
@@ -208,7 +208,7 @@ class Text:
                 return str(node.this).lower()
             start = node.meta_get("start")
             if start is not None:
-                return self.sql[start : node.meta["end"] + 1].lower()
+                return self.sql[start : node.meta["end"] + 1].strip("`").lower()
         return WITHOUT_PLACE.get(type(node), "")
 
     def is_aggregate(self, node: exp.Expr) -> bool:

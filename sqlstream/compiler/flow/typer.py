@@ -10,6 +10,9 @@ from sqlglot import exp
 from sqlstream.project.types import DataType, Unknown
 
 ColumnType = Callable[[exp.Expr], DataType | None]
+Known = dict[int, tuple[DataType | None, exp.Expr]]
+"""The types that have been found, by the `id` of the expression, with it, so that no other gets its id."""
+
 Handler = Callable[["Typer", exp.Expr], DataType | None]
 
 DEEPEST_NESTING = 80
@@ -26,32 +29,44 @@ class Rules:
 
 
 class Typer:
-    """Knows the types of columns and of a lambda's variables while one expression is gone through."""
+    """Knows the types of columns and of a lambda's variables while one expression is gone through. `known` are the
+    types that it finds, those aside that depend on variables.
+    """
 
-    __slots__ = ("_column_type", "_depth", "_rules", "_variables", "sql")
+    __slots__ = ("_column_type", "_depth", "_known", "_rules", "_variables", "sql")
 
     def __init__(
         self,
         rules: Rules,
         column_type: ColumnType,
         sql: str,
+        known: Known,
         variables: Mapping[str, DataType | None] | None = None,
         depth: int = 0,
     ) -> None:
         self._rules = rules
         self._column_type = column_type
+        self._known = known
         self._variables = variables or {}
         self._depth = depth
         self.sql = sql
 
     def of(self, node: object) -> DataType | None:
         """Returns the type of an expression, None where it is not known."""
-        if not isinstance(node, exp.Expr) or self._depth >= DEEPEST_NESTING:
+        if not isinstance(node, exp.Expr):
+            return None
+        known = None if self._variables else self._known.get(id(node))
+        if known is not None:
+            return known[0]
+        if self._depth >= DEEPEST_NESTING:
             return None
         self._depth += 1
         found = self._found(node)
         self._depth -= 1
-        return None if isinstance(found, Unknown) else found
+        type_ = None if isinstance(found, Unknown) else found
+        if not self._variables:
+            self._known[id(node)] = (type_, node)
+        return type_
 
     def _found(self, node: exp.Expr) -> DataType | None:
         if isinstance(node, exp.Func):
@@ -68,7 +83,7 @@ class Typer:
     def name(self, node: exp.Expr) -> str:
         """Returns a function's name as it is written, in lower case; empty where sqlglot does not keep its place."""
         meta = node.meta
-        return self.sql[meta["start"] : meta["end"] + 1].lower() if "start" in meta else ""
+        return self.sql[meta["start"] : meta["end"] + 1].strip("`").lower() if "start" in meta else ""
 
     def column(self, node: exp.Expr) -> DataType | None:
         """Returns what the query's own columns say of a reference, or of a scalar subquery; of a star, a struct of the
@@ -87,7 +102,7 @@ class Typer:
             return None
         names = (variable.name.lower() for variable in node.expressions)
         variables = {**self._variables, **dict(zip(names, types, strict=False))}
-        return Typer(self._rules, self._column_type, self.sql, variables, self._depth).of(node.this)
+        return Typer(self._rules, self._column_type, self.sql, self._known, variables, self._depth).of(node.this)
 
 
 def arguments(node: exp.Expr) -> Iterator[exp.Expr]:

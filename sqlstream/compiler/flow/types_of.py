@@ -23,7 +23,7 @@ from sqlstream.compiler.flow import (
 from sqlstream.compiler.flow.fixed_types import FIXED
 from sqlstream.compiler.flow.generator_types import GENERATORS, Columns
 from sqlstream.compiler.flow.type_values import BIGINT, BOOLEAN, DOUBLE, INT, STRING
-from sqlstream.compiler.flow.typer import ColumnType, Handler, Rules, Typer
+from sqlstream.compiler.flow.typer import ColumnType, Handler, Known, Rules, Typer
 from sqlstream.project.types import DataType
 
 _WITHOUT_PLACE: dict[type[exp.Expr], DataType] = {
@@ -77,13 +77,14 @@ _RULES = Rules(
 )
 
 
-def type_of(node: exp.Expr, column_type: ColumnType, sql: str) -> DataType | None:
+def type_of(node: exp.Expr, column_type: ColumnType, sql: str, known: Known) -> DataType | None:
     """Returns the type of an expression in a tree of sqlglot's, None where it is not certain.
 
     `column_type` is asked for columns and scalar subqueries; `sql` is the text that was parsed, in which the nodes'
-    places are offsets: the names of functions are read from it, since sqlglot renames some.
+    places are offsets: the names of functions are read from it, since sqlglot renames some. `known` are the types that
+    have been found before, to which all others are added that are found on the way.
     """
-    return Typer(_RULES, column_type, sql).of(node)
+    return Typer(_RULES, column_type, sql, known).of(node)
 
 
 def generator_columns(node: exp.Expr, column_type: ColumnType, sql: str) -> Columns | None:
@@ -91,6 +92,6 @@ def generator_columns(node: exp.Expr, column_type: ColumnType, sql: str) -> Colu
 
     A type is None where only the name is known. `stack` and `json_tuple` are among the generators.
     """
-    typer = Typer(_RULES, column_type, sql)
+    typer = Typer(_RULES, column_type, sql, {})
     generator = GENERATORS.get(typer.name(node))
     return None if generator is None else generator(typer, node)

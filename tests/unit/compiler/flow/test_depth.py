@@ -79,6 +79,10 @@ def test_a_long_chain_of_models_is_followed(tmp_path: Path) -> None:
         "select " + "/*+ broadcast(a) */ " * 5_000 + "1",
         f"select 1 from {SOURCE}" + " lateral view explode(a) t as b" * 3_000,
         f"select 1 from {SOURCE}" + " pivot (max(value) for value in (1))" * 3_000,
+        f"select 1 from {SOURCE}" + " join (select 1 as a)" * 5_000,
+        f"select 1 from {SOURCE}" + " cross join (select 1 as a)" * 5_000,
+        f"select 1 from {SOURCE} s" + ", lateral (select 1 as a)" * 5_000,
+        f"select 1 from {SOURCE}" + f", {SOURCE}" * 5_000,
     ],
 )
 def test_a_long_text_takes_little_time(text: str, tmp_path: Path) -> None:

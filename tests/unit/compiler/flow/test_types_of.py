@@ -24,7 +24,7 @@ def told(expression: str) -> str | None:
     sql = f"select {expression}"
     (tree,) = Spark().parse(sql)
     assert tree is not None
-    type_ = type_of(tree.expressions[0], column_type, sql)
+    type_ = type_of(tree.expressions[0], column_type, sql, {})
     return None if type_ is None else str(type_)
 
 
