@@ -209,6 +209,7 @@ CODES: dict[str, str] = {
     "unsupported-target": "A target that this version compiles for but does not run on.",
     "unknown-format": "Spark has no data source of that name.",
     "source-unreadable": "Spark cannot open a source or seed.",
+    "too-many-streams": "More queries without an end are selected than the target starts together.",
     "no-query": "A model holds nothing, or a command such as an INSERT or a CREATE, and not a query.",
     "sql-syntax": "Spark cannot read a model's SQL.",
     "sql-analysis": "Spark refuses a model's SQL.",

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sqlstream.state.limits import NO_LIMITS, Limits
+
 
 @dataclass(frozen=True)
 class ProjectRequest:
@@ -47,7 +49,7 @@ EVERYTHING = Selection()
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A run: what to start and when to stop by itself (`stop_after_seconds`; None: when all queries have ended).
+    """A run: what to start, and when to stop by itself.
 
     `accept_state_change` and `full_refresh` are names of terminal models. With `console_to_stderr` console sinks leave
     stdout to the caller.
@@ -56,7 +58,7 @@ class RunRequest:
     project: ProjectRequest
     selection: Selection = EVERYTHING
     available_now: bool = False
-    stop_after_seconds: float | None = None
+    limits: Limits = NO_LIMITS
     accept_state_change: tuple[str, ...] = ()
     full_refresh: tuple[str, ...] = ()
     debug: bool = False

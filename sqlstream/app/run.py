@@ -72,6 +72,7 @@ def _run_loaded(
     models = terminal_models(loaded.compiled, chosen) if chosen else ()
     _check_names(request, models)
     loaded, models = _with_trigger(loaded, models, request)
+    _check_count(loaded, models)
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
     warnings = (*loaded.warnings, *unmatched)
     for warning in warnings:
@@ -109,6 +110,25 @@ def _check_names(request: RunRequest, models: tuple[CompiledModel, ...]) -> None
             if name not in names:
                 problem = f"{flag} {name}: `{name}` is not one of the terminal models in this run"
                 raise UsageError(f"{problem}; {did_you_mean(name, names)}")
+
+
+def _check_count(loaded: Loaded, models: tuple[CompiledModel, ...]) -> None:
+    """Each stream without an end keeps a thread and memory of its own."""
+    target = loaded.compiled.project.target
+    endless = [model for model in models if not model.config.trigger.ends]
+    if len(endless) > target.max_streams:
+        raise FindingsError(
+            [
+                Finding(
+                    "too-many-streams",
+                    f"{len(endless):,} of the selected queries do not end by themselves",
+                    f"target `{target.name}` starts at most {target.max_streams:,} of them together, as each keeps a "
+                    "thread and memory for as long as it runs",
+                    "select fewer with --select, run them in several processes, or raise max_streams",
+                    target.location,
+                )
+            ]
+        )
 
 
 def _with_trigger(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from sqlstream.app.loading import Loaded
@@ -20,6 +21,7 @@ from sqlstream.spark.storage import storage_problems, write_ledger
 from sqlstream.state.events import Notice, ProjectFound, QueryResult, RunEvent
 from sqlstream.state.layout import checkpoint_path, output_path
 from sqlstream.state.ledger import Ledger
+from sqlstream.state.limits import Limits
 from sqlstream.state.plan import Action
 from sqlstream.version import __version__
 
@@ -58,11 +60,17 @@ def _run_ready(
     for item in ready:
         with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
             _write_ledger(item, base, checks.runtime)
-    runner = Runner(checks.secrets, tell)
+    runner = Runner(checks.secrets, tell, _limits(checks))
     with signals.passed_to(runner.request_stop):
-        results = runner.run(orders, stop_after_seconds=checks.request.stop_after_seconds)
+        results = runner.run(orders)
     _show_memory(ready, results, tell)
     return results
+
+
+def _limits(checks: Checks) -> Limits:
+    """The limits that were asked for, or else the target's."""
+    limits = checks.request.limits
+    return replace(limits, threads=limits.threads or checks.loaded.compiled.project.target.threads)
 
 
 def _found(loaded: Loaded, runtime: SparkRuntime) -> ProjectFound:

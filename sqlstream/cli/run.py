@@ -15,6 +15,7 @@ from sqlstream.errors import FindingsError
 from sqlstream.report.run_json import JsonReporter
 from sqlstream.report.run_text import TextReporter, summary_text
 from sqlstream.state.events import Warned
+from sqlstream.state.limits import Limits
 
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_SECONDS = 100 * 365 * SECONDS["d"]
@@ -56,6 +57,28 @@ class Duration(click.ParamType[float]):
     help="Stop by itself after this long, as Ctrl-C does: 90s, 5m, 2h or 1d.",
 )
 @click.option(
+    "--until-idle",
+    type=Duration(),
+    envvar="SQLSTREAM_UNTIL_IDLE",
+    show_envvar=True,
+    help="Stop by itself when no query has had anything to read for this long.",
+)
+@click.option(
+    "-x",
+    "--fail-fast/--no-fail-fast",
+    default=False,
+    envvar="SQLSTREAM_FAIL_FAST",
+    show_envvar=True,
+    help="Stop all queries when one has failed for good; without it the others go on.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    envvar="SQLSTREAM_THREADS",
+    show_envvar=True,
+    help="How many queries that end by themselves run at once, instead of the target's threads.",
+)
+@click.option(
     "--accept-state-change",
     multiple=True,
     metavar="MODEL",
@@ -86,20 +109,24 @@ def run(
     state: Path | None,
     available_now: bool,
     stop_after: float | None,
+    until_idle: float | None,
+    fail_fast: bool,
+    threads: int | None,
     accept_state_change: tuple[str, ...],
     full_refresh: tuple[str, ...],
     log_format: str,
 ) -> int:
     """Start the selected models that name a sink, each as a query of its own, and print a line for every batch.
 
-    A query ends when its trigger says so (available_now, once), and otherwise runs until Ctrl-C or --for: then each
-    query ends after its running batch, and the next run goes on there.
+    A query ends when its trigger says so (available_now, once), and otherwise runs until Ctrl-C, --for or --until-idle:
+    then each query ends after its running batch, and the next run goes on there. One that fails is started again, as
+    its `retries` say.
     """
     request = RunRequest(
         project=project_request(project_dir, target, variables),
         selection=selection_of(select, exclude, selector, state),
         available_now=available_now,
-        stop_after_seconds=stop_after,
+        limits=Limits(stop_after, until_idle, fail_fast, threads),
         accept_state_change=accept_state_change,
         full_refresh=full_refresh,
         debug=debug,

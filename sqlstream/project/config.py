@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
@@ -10,7 +11,8 @@ from pydantic_core import ErrorDetails
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.fields import Delimiter, Document, Name, Names, Options, Text, TriggerField
+from sqlstream.project.fields import Delimiter, Document, Name, Names, Options, RetriesField, Text, TriggerField
+from sqlstream.project.retries import Retries
 from sqlstream.project.trigger import Trigger
 from sqlstream.project.validate import Path, is_template, to_finding
 from sqlstream.project.values import ConfigPatch, Located
@@ -46,6 +48,14 @@ class ModelConfig(Document):
         description="When a batch starts: an interval, available_now, once, {continuous: interval} or "
         "{real_time: interval}.",
     )
+    retries: RetriesField = Field(
+        Retries(),
+        description="How often a query that fails is started again: a number, or {attempts, first_delay, "
+        "longest_delay, window}; the delay doubles each time, and a query that has run for the window counts anew.",
+    )
+    pool: Name | None = Field(
+        None, description="The pool in which queries share the cores, instead of one for each query."
+    )
     checkpoint: Text | None = Field(
         None, description="Where the query's checkpoint lies, instead of under the target's storage."
     )
@@ -64,7 +74,8 @@ class ModelConfig(Document):
 
     def plain(self) -> dict[str, Any]:
         """Returns the configuration as selectors and the manifest show it: plain data, the trigger as it is written."""
-        return {**self.model_dump(mode="json", exclude={"trigger"}), "trigger": str(self.trigger)}
+        shown = {"trigger": str(self.trigger), "retries": asdict(self.retries)}
+        return {**self.model_dump(mode="json", exclude=set(shown)), **shown}
 
 
 class SeedConfig(Document):

@@ -163,6 +163,10 @@ class TargetDocument(Document):
     )
     spark: Options = Field(default_factory=dict, description="Any Spark configuration.")
     packages: tuple[Text, ...] = Field((), description="Maven coordinates, group:artifact:version.")
+    threads: int = Field(4, ge=1, description="How many queries that end by themselves run at once.")
+    max_streams: int = Field(
+        100, ge=1, description="How many queries that do not end by themselves may be started together."
+    )
     vars: dict[str, Any] = Field(default_factory=dict, description="Variables over those of the project.")
     sources: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="Keys to replace in source tables, by `source.table` or `source`."

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, WithJsonSchema, model_validator
 
+from sqlstream.project.retries import Retries, parse_retries
 from sqlstream.project.trigger import Trigger, invalid, parse_interval, parse_trigger
 from sqlstream.project.values import OptionValue, SecretText
 from sqlstream.project.wording import given
@@ -132,6 +133,22 @@ _TRIGGER_SCHEMA: dict[str, Any] = {
     ]
 }
 
+_RETRIES_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "integer", "minimum": 0, "examples": [3]},
+        {
+            "type": "object",
+            "properties": {
+                "attempts": {"type": "integer", "minimum": 0},
+                "first_delay": _INTERVAL_SCHEMA,
+                "longest_delay": _INTERVAL_SCHEMA,
+                "window": _INTERVAL_SCHEMA,
+            },
+            "additionalProperties": False,
+        },
+    ]
+}
+
 Text = Annotated[str, BeforeValidator(_parse_text), WithJsonSchema(_TEXT_SCHEMA)]
 Name = Annotated[str, BeforeValidator(_parse_name), WithJsonSchema({"type": "string", "pattern": r"^\w[\w-]*$"})]
 Identifier = Annotated[
@@ -144,6 +161,7 @@ Names = Annotated[
 ]
 Options = dict[str, Annotated[OptionValue, PlainValidator(parse_option), WithJsonSchema(_OPTION_SCHEMA)]]
 TriggerField = Annotated[Trigger, PlainValidator(parse_trigger), WithJsonSchema(_TRIGGER_SCHEMA)]
+RetriesField = Annotated[Retries, PlainValidator(parse_retries), WithJsonSchema(_RETRIES_SCHEMA)]
 Delay = Annotated[str, PlainValidator(_parse_delay), WithJsonSchema(_INTERVAL_SCHEMA)]
 Definition = Annotated[str | dict[str, Any], PlainValidator(_parse_definition), WithJsonSchema(_DEFINITION_SCHEMA)]
 Delimiter = Annotated[

@@ -79,6 +79,8 @@ def build_target(name: str, document: ProjectDocument, project: YamlMapping, fin
         packages=target.packages,
         location=location,
         remote=target.remote,
+        threads=target.threads,
+        max_streams=target.max_streams,
     )
 
 

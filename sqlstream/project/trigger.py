@@ -13,7 +13,16 @@ from sqlstream.project.wording import given, quoted
 
 TriggerKind = Literal["default", "interval", "available_now", "once", "continuous", "real_time"]
 
-_UNITS = "microsecond|millisecond|second|minute|hour|day|week"
+_UNIT_SECONDS = {
+    "microsecond": 1e-6,
+    "millisecond": 1e-3,
+    "second": 1.0,
+    "minute": 60.0,
+    "hour": 3_600.0,
+    "day": 86_400.0,
+    "week": 604_800.0,
+}
+_UNITS = "|".join(_UNIT_SECONDS)
 _PAIR = re.compile(rf"(\d+(?:\.\d+)?)\s+({_UNITS})s?", re.IGNORECASE | re.ASCII)
 _INTERVAL = re.compile(rf"\s*(?:interval\s+)?({_PAIR.pattern}(?:\s+{_PAIR.pattern})*)\s*", re.IGNORECASE | re.ASCII)
 
@@ -30,6 +39,11 @@ class Trigger:
 
     kind: TriggerKind = "default"
     interval: str | None = None
+
+    @property
+    def ends(self) -> bool:
+        """Whether a query with it ends by itself."""
+        return self.kind in ("available_now", "once")
 
     def __str__(self) -> str:
         """Returns the trigger as a user writes it, such as `available_now`, `10 seconds` or `continuous 1 second`."""
@@ -58,6 +72,11 @@ def parse_interval(value: object, *, zero: bool = False) -> str:
     if fraction is not None:
         raise invalid(f"cannot be {given(value)}", "write whole numbers in smaller units; only seconds take a fraction")
     return " ".join(match[1].lower().split())
+
+
+def interval_seconds(interval: str) -> float:
+    """Returns how many seconds an interval has, as `parse_interval` gives it."""
+    return sum(float(number) * _UNIT_SECONDS[unit.lower()] for number, unit in _PAIR.findall(interval))
 
 
 def parse_trigger(value: object) -> Trigger:

@@ -89,7 +89,9 @@ class Watermark:
 
 @dataclass(frozen=True)
 class Target:
-    """Where Spark runs and where data and checkpoints live."""
+    """Where Spark runs and where data and checkpoints live. `threads` is how many queries that end by themselves run
+    at once, `max_streams` how many that do not may be started together.
+    """
 
     name: str
     master: str
@@ -98,6 +100,8 @@ class Target:
     packages: tuple[str, ...]
     location: Location
     remote: str | None = None
+    threads: int = 4
+    max_streams: int = 100
 
     @property
     def is_local(self) -> bool:

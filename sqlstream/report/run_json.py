@@ -8,7 +8,16 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlstream.state.events import Notice, ProjectFound, QueryResult, QueryStarted, RunEvent, TableShown, Warned
+from sqlstream.state.events import (
+    Notice,
+    ProjectFound,
+    QueryRestarting,
+    QueryResult,
+    QueryStarted,
+    RunEvent,
+    TableShown,
+    Warned,
+)
 from sqlstream.state.progress import BatchProgress
 
 EVENT_NAMES: dict[type[RunEvent], str] = {
@@ -16,6 +25,7 @@ EVENT_NAMES: dict[type[RunEvent], str] = {
     Warned: "finding",
     QueryStarted: "query_started",
     BatchProgress: "batch",
+    QueryRestarting: "query_restarting",
     QueryResult: "query_ended",
     Notice: "notice",
     TableShown: "memory_table",
@@ -45,4 +55,8 @@ class JsonReporter:
 def _fields(event: RunEvent) -> dict[str, Any]:
     if isinstance(event, QueryResult):
         return {"model": event.model, **event.as_json()}
-    return event.finding.as_json() if isinstance(event, Warned) else asdict(event)
+    if isinstance(event, Warned):
+        return event.finding.as_json()
+    if isinstance(event, QueryRestarting):
+        return {**asdict(event), "finding": event.finding.as_json()}
+    return asdict(event)

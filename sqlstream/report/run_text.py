@@ -10,7 +10,17 @@ from sqlstream.report.compiled import found_text
 from sqlstream.report.findings import finding_text
 from sqlstream.report.numbers import count_text, plural, seconds_text
 from sqlstream.report.table import table_text
-from sqlstream.state.events import Notice, ProjectFound, QueryResult, QueryStarted, RunEvent, Status, TableShown, Warned
+from sqlstream.state.events import (
+    Notice,
+    ProjectFound,
+    QueryRestarting,
+    QueryResult,
+    QueryStarted,
+    RunEvent,
+    Status,
+    TableShown,
+    Warned,
+)
 from sqlstream.state.progress import BatchProgress
 
 LINE_WIDTH = 88
@@ -39,6 +49,9 @@ class TextReporter:
             self._line(event.index, event.total, what, "RUN")
         elif isinstance(event, BatchProgress):
             self._say(batch_text(event))
+        elif isinstance(event, QueryRestarting):
+            self._say(restart_text(event))
+            self._write(finding_text(event.finding))
         elif isinstance(event, QueryResult):
             self._result(event)
         elif isinstance(event, TableShown):
@@ -55,6 +68,8 @@ class TextReporter:
         words, status = OUTCOMES[result.status]
         if result.started:
             status += f" {plural(result.batches, 'batch', 'batches')} in {seconds_text(result.seconds)}"
+        if result.restarts:
+            status += f", {plural(result.restarts, 'restart')}"
         self._line(result.index, result.total, f"{words} {result.model}", status)
         if result.finding is not None:
             self._write(finding_text(result.finding))
@@ -77,6 +92,12 @@ def batch_text(batch: BatchProgress) -> str:
     if batch.watermark:
         parts.append(f"watermark {batch.watermark}")
     return f"{batch.model} batch {batch.batch_id}: {', '.join(parts)}"
+
+
+def restart_text(restarting: QueryRestarting) -> str:
+    """Returns the line of a query that failed and will be started again."""
+    count = f"attempt {restarting.attempt} of {restarting.attempts}"
+    return f"{restarting.model} failed and starts again in {seconds_text(restarting.delay_seconds)}, {count}"
 
 
 def memory_text(shown: TableShown) -> str:

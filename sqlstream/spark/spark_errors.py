@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyspark
-from pyspark.errors import PySparkException, QueryContextType
+from pyspark.errors import AnalysisException, PySparkException, QueryContextType
 from pyspark.errors.exceptions.captured import StreamingQueryException
 
 from sqlstream.errors import Finding
@@ -15,7 +16,7 @@ from sqlstream.project.nearest import did_you_mean
 from sqlstream.spark.jvm import is_jvm_gone, java_words
 from sqlstream.spark.secrets import Secrets
 
-_SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}")
+_SQLSTATE = re.compile(r"\s*SQLSTATE: (\w{5})")
 _CONDITION = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
 _PARSE_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _ANALYSIS_POSITION = re.compile(r";? ?line \d+ pos \d+;?$")
@@ -23,6 +24,8 @@ _SUGGESTION = re.compile(r"\s*Did you mean one of the following\?.*$")
 _ADVICE = re.compile(r" Verify the spelling and correctness of .*$")
 _QUOTED_NAME = re.compile(r"`([^`]+)`")
 _JAVA_CLASSES = re.compile(r"^:?\s*(?:[\w.$]+(?:Exception|Error): )+")
+_TASK = re.compile(r"^Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\): ")
+_CAUSE = re.compile(r"(?m)^Caused by: (.+)$")
 _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|Driver stacktrace:|==)")
 
 _PACKAGE = "add org.apache.spark:{name}_2.13:{version} to the target's packages:"
@@ -47,6 +50,18 @@ FIXES_BY_WORDS = {
     "Limits are not supported": "take LIMIT out, or use output_mode='append' or 'complete'",
 }
 """What to do where Spark gives its error no condition, by the first words of the message."""
+
+LASTING_STATES = ("0A", "21", "22", "42", "P0")
+"""Classes of SQL states of what the same SQL over the same rows always gives: it is not supported, it or the data are
+wrong, or it raises an error itself (https://spark.apache.org/docs/latest/sql-error-conditions-sqlstates.html).
+"""
+
+LASTING_CONDITIONS = (
+    *("CONCURRENT_STREAM_LOG_UPDATE", "FAILED_READ_FILE.FILE_NOT_EXIST", "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"),
+    *("STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION"),
+    *("STATE_STORE_KEY_ROW_FORMAT_VALIDATION_FAILURE", "STATE_STORE_VALUE_ROW_FORMAT_VALIDATION_FAILURE"),
+)
+"""Others that no new start mends: the checkpoint is another query's, or what a batch was to read is gone."""
 
 PLAIN_FIX = "change the SQL so that Spark accepts it"
 
@@ -89,6 +104,30 @@ def error_finding(
     return Finding(code, what, secrets.redact(why), secrets.redact(said.fix or fix), place.location, calls=place.calls)
 
 
+def fails_again(error: BaseException) -> bool:
+    """Returns whether a query that failed with `error` would surely fail with it again when it is started again."""
+    causes = list(_causes(error))
+    conditions = {read_error(cause).condition or "" for cause in causes}
+    return (
+        any(isinstance(cause, AnalysisException) for cause in causes)
+        or any(condition.startswith(LASTING_CONDITIONS) for condition in conditions)
+        or any((_state_of(cause) or "").startswith(LASTING_STATES) for cause in causes)
+    )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__
+
+
+def _state_of(error: BaseException) -> str | None:
+    state = error.getSqlState() if isinstance(error, PySparkException) else None
+    match = _SQLSTATE.search(str(error))
+    return state or (match.group(1) if match else None)
+
+
 def at(location: Location) -> Place:
     """Returns `location` as a place with no calls."""
     return Place(location)
@@ -122,7 +161,15 @@ def _condition_in(text: str) -> str | None:
 
 
 def _one_line(text: str) -> str:
-    """The first sentences of `text`: without the condition, the SQL state, the plan, the SQL and the stack trace."""
+    """The first sentences of `text`: without the task, the condition, the SQL state, the plan, the SQL and the stack
+    trace, of which only the deepest cause counts.
+    """
+    causes = _CAUSE.findall(text)
+    said = _first_sentences(_TASK.sub("", text))
+    return said if not causes or causes[-1] in said else f"{said}, caused by {_first_sentences(causes[-1])}"
+
+
+def _first_sentences(text: str) -> str:
     kept: list[str] = []
     for line in text.splitlines():
         if (kept and not line.strip()) or _JAVA_NOISE.match(line) or line.startswith(("+-", "'", "~", "   +-")):

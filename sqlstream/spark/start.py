@@ -29,7 +29,7 @@ class StartOrder:
 def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     """Starts the query and returns it. Raises: Spark's errors."""
     query = order.query
-    set_pool(query.frame.sparkSession, query.model.name)
+    set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
     writer = (
         query.frame.writeStream.format(query.output.format)
         .outputMode(query.model.config.output_mode)

@@ -55,8 +55,23 @@ class QueryStarted:
 
 
 @dataclass(frozen=True)
+class QueryRestarting:
+    """The query of `model` has failed for the `attempt`-th time in a row, and starts again in `delay_seconds`; it
+    may do so `attempts` times.
+    """
+
+    model: str
+    attempt: int
+    attempts: int
+    delay_seconds: float
+    finding: Finding
+
+
+@dataclass(frozen=True)
 class QueryResult:
-    """How a query ended. `rows_in` and `rows_out` are None where Spark does not know them; `seconds` is wall time."""
+    """How a query ended. `rows_in` and `rows_out` are None where Spark does not know them; `seconds` is wall time, in
+    which it was started again `restarts` times.
+    """
 
     model: str
     unique_id: str
@@ -70,6 +85,7 @@ class QueryResult:
     output: str | None
     checkpoint: str | None
     finding: Finding | None = None
+    restarts: int = 0
 
     @classmethod
     def skipped(cls, model: str, unique_id: str, index: int, total: int) -> QueryResult:
@@ -89,6 +105,7 @@ class QueryResult:
             "batches": self.batches,
             "rows_in": self.rows_in,
             "rows_out": self.rows_out,
+            "restarts": self.restarts,
             "duration_seconds": round(self.seconds, 3),
             "output": self.output,
             "checkpoint": self.checkpoint,
@@ -113,4 +130,4 @@ class TableShown:
     count: int
 
 
-RunEvent = ProjectFound | Warned | QueryStarted | BatchProgress | QueryResult | Notice | TableShown
+RunEvent = ProjectFound | Warned | QueryStarted | BatchProgress | QueryRestarting | QueryResult | Notice | TableShown

@@ -13,6 +13,7 @@ from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
+from sqlstream.state.limits import Limits
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -139,7 +140,7 @@ def test_a_rate_source_runs_in_every_output_mode(folder: ProjectFolder) -> None:
         }
     )
 
-    outcome = folder.run(available_now=False, stop_after_seconds=5.0)
+    outcome = folder.run(available_now=False, limits=Limits(after_seconds=5.0))
 
     assert outcome.succeeded
     assert all(result.batches > 0 for result in outcome.results)

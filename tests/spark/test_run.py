@@ -141,18 +141,6 @@ def test_nothing_starts_when_one_query_is_refused(orders: ProjectFolder) -> None
     assert not (orders.root / "store/queries").exists()
 
 
-def test_none_is_left_running_when_a_start_fails(orders: ProjectFolder) -> None:
-    """A query whose start fails takes those before it with it, after their running batch."""
-    orders.write({"models/a.sql": BIG, "models/b.sql": BIG, "store/b": "a file where the output folder should be"})
-
-    outcome = orders.run(available_now=False)
-
-    assert [result.status for result in outcome.results] == [Status.STOPPED, Status.ERROR]
-    assert outcome.results[1].finding is not None
-    assert outcome.results[1].finding.code == "query-failed"
-    assert not outcome.succeeded
-
-
 def test_a_failing_query_does_not_take_the_others_with_it(orders: ProjectFolder) -> None:
     """A query that fails in a batch is reported with its cause; the others go on to their end."""
     orders.write(

@@ -88,7 +88,8 @@ def _type(schema: dict[str, Any]) -> str:
 def _object(schema: dict[str, Any]) -> str:
     values = schema.get("additionalProperties")
     if not isinstance(values, dict):
-        return "a mapping" if values else "a mapping of one key"
+        keys = ", ".join(f"`{key}`" for key in schema.get("properties", {}))
+        return "a mapping" if values else f"a mapping of {'one of ' if 'maxProperties' in schema else ''}{keys}"
     if "$ref" in values:
         return f"a mapping by name: {_link(values['$ref'])}"
     if "enum" in values:
@@ -99,6 +100,8 @@ def _object(schema: dict[str, Any]) -> str:
 def _scalar(schema: dict[str, Any]) -> str:
     if schema["type"] == "boolean":
         return "true or false"
+    if schema["type"] == "integer":
+        return "a whole number"
     if "examples" in schema:
         return "text such as " + " or ".join(f"`{example}`" for example in schema["examples"])
     return "a name" if "pattern" in schema else "text"

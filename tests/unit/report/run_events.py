@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.state.events import Notice, QueryResult, QueryStarted, RunEvent, Status, TableShown
+from sqlstream.state.events import Notice, QueryRestarting, QueryResult, QueryStarted, RunEvent, Status, TableShown
 from sqlstream.state.progress import BatchProgress
 
 FAILURE = Finding(
@@ -40,6 +40,7 @@ POOR = QueryResult(
     output="s3a://bucket/poor",
     checkpoint="/c",
     finding=FAILURE,
+    restarts=3,
 )
 LATE = QueryResult(
     model="late",
@@ -67,6 +68,7 @@ BATCH = BatchProgress(
 EVENTS: tuple[RunEvent, ...] = (
     QueryStarted("big", 1, 3, "lake", "10 seconds"),
     BATCH,
+    QueryRestarting("poor", 1, 3, 1.3, FAILURE),
     Notice("poor: starts over as version 2"),
     *RESULTS,
     TableShown("totals", ("kind", "total"), (("a", "12"), ("b", "8")), 30),

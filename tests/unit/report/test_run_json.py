@@ -29,6 +29,7 @@ def test_every_event_is_one_line_with_its_name() -> None:
     assert [line["event"] for line in told()] == [
         "query_started",
         "batch",
+        "query_restarting",
         "notice",
         "query_ended",
         "query_ended",
@@ -56,7 +57,7 @@ def test_a_batch_has_its_figures() -> None:
 
 def test_an_end_has_the_model_and_the_error() -> None:
     """As in run_results.json, with the model's name."""
-    good, bad = told()[3:5]
+    good, bad = told()[4:6]
 
     assert (good["model"], good["status"], good["error"]) == ("big", "success", None)
     assert (bad["model"], bad["status"], bad["error"]["code"]) == ("poor", "error", "query-failed")
@@ -64,7 +65,7 @@ def test_an_end_has_the_model_and_the_error() -> None:
 
 def test_a_memory_table_has_its_rows() -> None:
     """As text, with the number of all of them."""
-    table = told()[6]
+    table = told()[7]
 
     assert (table["columns"], table["rows"], table["count"]) == (["kind", "total"], [["a", "12"], ["b", "8"]], 30)
 
@@ -75,3 +76,11 @@ def test_findings_and_the_last_line() -> None:
 
     assert (finding["code"], finding["location"]["line"]) == ("query-failed", 3)
     assert (done["succeeded"], done["queries"]) == (False, 3)
+
+
+def test_a_restart_has_its_delay_and_its_cause() -> None:
+    """The finding has the form that it has everywhere."""
+    (line,) = [line for line in told() if line["event"] == "query_restarting"]
+
+    assert (line["model"], line["attempt"], line["attempts"], line["delay_seconds"]) == ("poor", 1, 3, 1.3)
+    assert line["finding"] == FAILURE.as_json()

@@ -34,6 +34,7 @@ def test_a_result_is_plain_json() -> None:
         "batches": 2,
         "rows_in": 10,
         "rows_out": None,
+        "restarts": 0,
         "duration_seconds": 3.142,
         "output": "/data/orders",
         "checkpoint": "/data/queries/orders/v1/checkpoint",

@@ -1,0 +1,98 @@
+"""The one mutable record of a run: a query, from its first start to its end."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from sqlstream.errors import Finding
+from sqlstream.project.retries import Retries
+from sqlstream.spark.jvm import Phase
+from sqlstream.spark.start import StartOrder
+from sqlstream.state.events import QueryResult, Status
+from sqlstream.state.progress import BatchProgress, total
+
+
+@dataclass
+class Running:
+    """A query of a run and what has been seen of it. `index` is its number among them, from 1.
+
+    `first_started` is when it was started, `started` when it was started last, `restart_at` when it is to be started
+    again, after the failure that `failure` tells of; `active_at` is when it last had something to do. All are times of
+    the monotonic clock.
+    """
+
+    order: StartOrder
+    index: int
+    query: StreamingQuery | None = None
+    first_started: float | None = None
+    started: float = 0.0
+    active_at: float = 0.0
+    batches: list[BatchProgress] = field(default_factory=list)
+    failures: int = 0
+    restarts: int = 0
+    restart_at: float | None = None
+    failure: Finding | None = None
+    inactive_since: float | None = None
+    interrupted: bool = False
+    stopped: bool = False
+    was_marked: bool = False
+    marked: Phase | None = None
+    idle_looks: int = 0
+    result: QueryResult | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the model."""
+        return self.order.query.model.name
+
+    @property
+    def retries(self) -> Retries:
+        """How often it is started again; one that Spark cannot start on its checkpoint never is."""
+        return Retries(0) if self.order.query.unrestartable else self.order.query.model.config.retries
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends by itself."""
+        return self.order.trigger.ends
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it runs, as far as has been heard."""
+        return self.query is not None and self.result is None and self.restart_at is None
+
+    @property
+    def holds_slot(self) -> bool:
+        """Whether it has begun and will go on: a query that waits for its restart keeps its place."""
+        return self.first_started is not None and self.result is None
+
+    def begin(self) -> None:
+        """Notes that it is started, for the first time or again."""
+        if self.restart_at is not None:
+            self.restarts += 1
+        self.started = self.active_at = time.monotonic()
+        self.first_started = self.first_started or self.started
+        self.query = self.restart_at = self.failure = self.inactive_since = self.marked = None
+        self.idle_looks = 0
+
+    def end(self, total_queries: int, status: Status, finding: Finding | None) -> QueryResult:
+        """Notes how it ended, and returns that."""
+        model = self.order.query.model
+        self.result = QueryResult(
+            model=model.name,
+            unique_id=model.unique_id,
+            index=self.index,
+            total=total_queries,
+            status=status,
+            batches=len(self.batches),
+            rows_in=total(batch.rows_in for batch in self.batches),
+            rows_out=total(batch.rows_out for batch in self.batches),
+            seconds=0.0 if self.first_started is None else time.monotonic() - self.first_started,
+            output=self.order.output,
+            checkpoint=self.order.checkpoint,
+            finding=finding,
+            restarts=self.restarts,
+        )
+        return self.result

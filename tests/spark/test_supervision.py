@@ -1,0 +1,140 @@
+"""A query that fails is started again where that may help, and never takes the others with it; runs end when idle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PROJECT, ProjectFolder, order_rows
+from pyspark import SparkContext
+
+from sqlstream import ProjectRequest, RunRequest, run_models
+from sqlstream.state.events import Notice, QueryRestarting, QueryResult, QueryStarted, RunEvent, Status
+from sqlstream.state.limits import Limits
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+ALL = "select id from {{ source('shop', 'orders') }}"
+
+
+def moody(mood: str) -> str:
+    """A model that fails for as long as the JVM's property `mood` is no number; a JVM outlives a test."""
+    said = f"reflect('java.lang.System', 'getProperty', '{mood}', 'bad')"
+    return f"""{{{{ config(sink='lake', retries={{'attempts': 3, 'first_delay': '10 milliseconds'}}) }}}}
+select id, reflect('java.lang.Integer', 'parseInt', {said}) as mood from ({ALL})
+"""
+
+
+def set_mood(mood: str) -> None:
+    """Makes the property a number in the JVM that runs the queries."""
+    context = SparkContext._active_spark_context
+    assert context is not None
+    context._jvm.java.lang.System.setProperty(mood, "1")  # type: ignore[union-attr]
+
+
+def restarts(events: list[RunEvent]) -> list[QueryRestarting]:
+    """The restarts among the events of a run."""
+    return [event for event in events if isinstance(event, QueryRestarting)]
+
+
+@pytest.mark.smoke
+def test_a_failed_query_starts_again_and_goes_on(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """Two failures, each told with its cause, and then all rows, each once."""
+    orders.write({"models/moody.sql": moody("first")})
+    events: list[RunEvent] = []
+
+    def tell(event: RunEvent) -> None:
+        events.append(event)
+        if len(restarts(events)) == 2:
+            set_mood("first")
+
+    (result,) = run_models(RunRequest(ProjectRequest(orders.root), available_now=True), tell).results
+
+    assert (result.status, result.restarts, result.rows_out) == (Status.SUCCESS, 2, 10)
+    assert [(event.model, event.attempt, event.attempts) for event in restarts(events)] == [
+        ("moody", 1, 3),
+        ("moody", 2, 3),
+    ]
+    assert "bad" in restarts(events)[0].finding.why
+    assert sorted(row["id"] for row in read_parquet(orders.root / "store/moody")) == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14]
+    assert [type(event) for event in events].count(QueryStarted) == 1
+
+
+def test_it_is_reported_when_the_attempts_are_used_up(orders: ProjectFolder) -> None:
+    """The delays grow, and the other query runs to its end meanwhile."""
+    orders.write({"models/moody.sql": moody("second"), "models/good.sql": f"{{{{ config(sink='lake') }}}} {ALL}"})
+
+    good, poor = orders.run().results
+
+    assert (good.status, good.rows_out, poor.status, poor.restarts) == (Status.SUCCESS, 10, Status.ERROR, 3)
+    delays = [event.delay_seconds for event in restarts(orders.events)]
+    assert all(0.005 <= delays[0] <= 0.01 and before < after <= 4 * before for before, after in pairwise(delays))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["raise_error('no')", "cast(concat('x', id) as int)", "id / (id - id)", "element_at(array(id), 5)"],
+)
+def test_what_the_rows_themselves_cause_is_not_tried_again(orders: ProjectFolder, expression: str) -> None:
+    """The same rows would come again."""
+    orders.write({"models/poor.sql": f"{{{{ config(sink='nowhere') }}}} select {expression} as x from ({ALL})"})
+
+    result = orders.result()
+
+    assert (result.status, restarts(orders.events)) == (Status.ERROR, [])
+
+
+@pytest.mark.parametrize("fail_fast", [False, True])
+def test_a_start_that_fails(orders: ProjectFolder, fail_fast: bool) -> None:
+    """The others go on; with --fail-fast those that run end after their batch, and no more are started."""
+    for name, trigger in (("a", "1 hour"), ("b", "once"), ("c", "once")):
+        orders.write({f"models/{name}.sql": f"{{{{ config(sink='lake', trigger='{trigger}') }}}} {ALL}"})
+    orders.write({"store/b": "a file where the output folder should be"})
+    limits = Limits(idle_seconds=3.0, fail_fast=fail_fast, threads=1)
+
+    outcome = orders.run(available_now=False, limits=limits)
+
+    after = Status.SKIPPED if fail_fast else Status.SUCCESS
+    assert [result.status for result in outcome.results] == [Status.STOPPED, Status.ERROR, after]
+    assert not outcome.succeeded
+    said = " ".join(event.text for event in orders.events if isinstance(event, Notice))
+    assert ("b has failed" if fail_fast else "no query has had anything to read for 3 s") in said
+
+
+def test_a_run_until_idle_waits_for_what_comes(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """Rows that arrive before the time is up let it begin anew; all of them are written when the run ends."""
+    orders.write({"models/all.sql": f"{{{{ config(sink='lake', trigger='100 milliseconds') }}}} {ALL}"})
+    events: list[RunEvent] = []
+
+    def tell(event: RunEvent) -> None:
+        events.append(event)
+        batches = sum(getattr(event, "batch_id", None) is not None for event in events)
+        if batches in (2, 3, 4):
+            orders.rows(f"in/orders/{batches}.json", order_rows(batches), modified=batches)
+
+    limits = Limits(idle_seconds=4.0)
+    (result,) = run_models(RunRequest(ProjectRequest(orders.root), limits=limits), tell).results
+
+    assert (result.status, result.rows_out) == (Status.STOPPED, 25)
+    assert len(read_parquet(orders.root / "store/all")) == 25
+
+
+def test_threads_bound_the_queries_that_end_by_themselves(orders: ProjectFolder) -> None:
+    """With one thread each starts when the one before has ended; an endless query needs none."""
+    orders.write({"project.yml": PROJECT.replace("storage: store", "storage: store, threads: 1")})
+    orders.write({f"models/{name}.sql": f"{{{{ config(sink='lake', trigger='once') }}}} {ALL}" for name in "abc"})
+    orders.write({"models/d.sql": f"{{{{ config(sink='lake', pool='shared') }}}} {ALL}"})
+
+    orders.run(available_now=False, limits=Limits(after_seconds=20.0))
+
+    told = [
+        (type(event).__name__[5:], event.model)
+        for event in orders.events
+        if isinstance(event, QueryStarted | QueryResult) and event.model != "d"
+    ]
+    assert told == [(kind, name) for name in "abc" for kind in ("Started", "Result")]
+    started = [event.model for event in orders.events if isinstance(event, QueryStarted)]
+    assert started.index("d") == 1

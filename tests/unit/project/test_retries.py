@@ -1,0 +1,51 @@
+"""How often a failed query is started again, as YAML says it."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic_core import PydanticCustomError
+
+from sqlstream.project.retries import Retries, parse_retries
+
+
+def test_a_number_or_a_mapping() -> None:
+    """What is left out has its default."""
+    assert parse_retries(5) == Retries(5, "1 second", "1 minute", "10 minutes")
+    assert parse_retries({}) == Retries()
+    given = parse_retries({"attempts": 0, "first_delay": "2  Seconds", "longest_delay": "1 hour", "window": "1 day"})
+    assert given == Retries(0, "2 seconds", "1 hour", "1 day")
+
+
+@pytest.mark.parametrize(
+    ("value", "problem", "fix"),
+    [
+        (-1, "cannot be the number -1", "write how often, for example `3`"),
+        (True, "cannot be true", "write how often"),
+        ("many", "cannot be `many`", "write how often"),
+        ({"attempts": "3"}, "cannot be `3`", "write how often"),
+        ({"tries": 3}, "has no key `tries`", "its keys are `attempts`, `first_delay`, `longest_delay`, `window`"),
+        ({"first_delay": "soon"}, "cannot be `soon`", "write a number and a whole word for the unit"),
+        ({"first_delay": "5 minutes"}, "a delay of 5 minutes, which is longer than the longest, 1 minute", "write"),
+    ],
+)
+def test_anything_else_is_refused_with_an_example(value: object, problem: str, fix: str) -> None:
+    """The message goes on from the key's name."""
+    with pytest.raises(PydanticCustomError) as caught:
+        parse_retries(value)
+
+    assert caught.value.context is not None
+    assert problem in caught.value.context["problem"]
+    assert fix in caught.value.context["fix"]
+
+
+def test_delays_double_up_to_the_longest() -> None:
+    """Chance takes up to half of each away."""
+    retries = Retries(9, "1 second", "10 seconds")
+    assert [retries.delay_after(failures, 1.0) for failures in (1, 2, 3, 4, 5, 1000)] == [1, 2, 4, 8, 10, 10]
+    assert [retries.delay_after(failures, 0.0) for failures in (1, 2, 5)] == [0.5, 1, 5]
+
+
+def test_a_long_run_counts_anew() -> None:
+    """From the window on."""
+    retries = Retries(window="1 minute 30 seconds")
+    assert [retries.begins_anew(seconds) for seconds in (89.0, 90.0)] == [False, True]
