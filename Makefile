@@ -6,7 +6,7 @@ BIN41 := .venv41/bin
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test check corpus fuzz bench-check bench-compile lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test check corpus fuzz kills bench-check bench-compile lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -31,6 +31,10 @@ bench-compile: .venv/ready .venv-dbt/ready
 # Compiles COUNT mutated projects from the seed FIRST on; a project that breaks the compiler is saved below target/fuzz/.
 fuzz: .venv/ready
 	PYTHONPATH=tests/corpus $(BIN)/python tests/fuzz/run_fuzz.py --first $(FIRST) --count $(COUNT)
+
+# Ends runs by kill -9, of Python and of the JVM, twenty times; `make check` does it four times.
+kills: .venv/ready
+	SQLSTREAM_KILLS=20 $(BIN)/python -m pytest tests/spark/test_kills.py
 
 lint: .venv/ready
 	$(BIN)/ruff check .

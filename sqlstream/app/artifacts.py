@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,6 @@ from sqlstream.app.whole_files import write_file, write_files
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.manifest import build_manifest
 from sqlstream.errors import Finding
-from sqlstream.state.events import QueryResult
 from sqlstream.version import __version__
 
 MANIFEST = "manifest.json"
@@ -24,18 +23,21 @@ RUN_RESULTS = "run_results.json"
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a run leaves behind for machines; `seconds` is its wall time.
+    """What a run tells machines, while it goes on (`succeeded` is None) and when it has ended; `seconds` is its wall
+    time so far.
 
     `target` is None where the project's default was to be used and the project did not load. `findings` are those that
-    refused the run, and the warnings of one that was not refused. `results` are empty where nothing was started.
+    refused the run, and the warnings of one that was not refused. `results` are the entries of the queries, empty where
+    the run was refused. `process` says which process it is, by its number and its start.
     """
 
     invocation: Invocation
     target: str | None
-    succeeded: bool
+    succeeded: bool | None
     findings: tuple[Finding, ...]
-    results: tuple[QueryResult, ...]
+    results: tuple[Mapping[str, object], ...]
     seconds: float
+    process: Mapping[str, object]
 
 
 def write_compiled(loaded: Loaded, models: Sequence[CompiledModel]) -> None:
@@ -55,21 +57,24 @@ def write_compiled(loaded: Loaded, models: Sequence[CompiledModel]) -> None:
 
 
 def write_run_results(folder: Path, record: RunRecord) -> None:
-    """Writes run_results.json into the target folder: how the run ended, its findings, and each query's status,
-    batches, rows, duration and error. Raises: UsageError where it cannot be written.
+    """Writes run_results.json into the target folder: how the run goes or ended, its findings, and each query's status,
+    batches, rows, duration, error and last progress. Raises: UsageError where it cannot be written.
     """
+    status = "running" if record.succeeded is None else "success" if record.succeeded else "error"
     content = {
         "metadata": {
             "run_results_version": 1,
             "sqlstream_version": __version__,
             "generated_at": _now(),
             "invocation_id": record.invocation.id,
+            "started_at": _utc(record.invocation.started_at),
             "target": record.target,
+            **record.process,
         },
-        "status": "success" if record.succeeded else "error",
+        "status": status,
         "elapsed_seconds": round(record.seconds, 3),
         "findings": [finding.as_json() for finding in record.findings],
-        "results": [result.as_json() for result in record.results],
+        "results": list(record.results),
     }
     write_file(str(folder / RUN_RESULTS), _json(content, indent=2))
 
@@ -83,4 +88,8 @@ def _json(content: object, indent: int | None = None) -> bytes:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return _utc(datetime.now(UTC))
+
+
+def _utc(time: datetime) -> str:
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -5,17 +5,23 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from sqlstream.app.loading import Loaded, load
+from sqlstream.app.loading import Loaded, look_at
 from sqlstream.app.request import ProjectRequest
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.paths import is_absolute, join
+from sqlstream.project.values import OptionValue
 from sqlstream.spark.java import Java, find_java
-from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.secrets import Secrets, secret_names
+from sqlstream.version import __version__
+
+NOT_RESOLVED = "unresolved dependency"
+"""What Ivy says of a package that it cannot find."""
 
 
 @dataclass(frozen=True)
@@ -30,25 +36,24 @@ class Check:
 
 def debug(request: ProjectRequest, start_spark: Callable[[Loaded], str] | None = None) -> Iterator[Check]:
     """Yields each check as it is done. `start_spark` starts and stops a session and returns its version."""
-    yield _python()
-    yield _pyspark()
+    yield Check("sqlstream", True, __version__)
+    yield Check("Python", True, f"{sys.version.split()[0]} ({sys.executable})")
+    pyspark = _pyspark()
+    yield pyspark
     java = _java(request.env)
     yield java
     try:
-        loaded = load(request)
+        loaded = look_at(request)
     except FindingsError as error:
         yield from (_from_finding("project", finding) for finding in error.findings)
         return
     project = loaded.compiled.project
     yield Check("project", True, f"{project.name} in {project.root}")
     yield Check("target", True, f"{project.target.name}: {project.target.remote or project.target.master}")
+    yield from _secrets(loaded, request.env)
     yield from _write_access(loaded)
-    if java.ok and start_spark is not None:
-        yield _spark(loaded, start_spark)
-
-
-def _python() -> Check:
-    return Check("Python", True, f"{sys.version.split()[0]} ({sys.executable})")
+    if java.ok and pyspark.ok and start_spark is not None and project.target.remote is None:
+        yield from _spark(loaded, start_spark)
 
 
 def _pyspark() -> Check:
@@ -61,7 +66,8 @@ def _pyspark() -> Check:
 def _java(env: Mapping[str, str]) -> Check:
     java = find_java(env)
     if isinstance(java, Java):
-        return Check("Java", True, f"{java.version} ({java.path})")
+        found_by = "JAVA_HOME" if env.get("JAVA_HOME") else "PATH"
+        return Check("Java", True, f"{java.version} ({java.path}, from {found_by})")
     return _from_finding("Java", java)
 
 
@@ -70,13 +76,28 @@ def _from_finding(name: str, finding: Finding) -> Check:
     return Check(name, not finding.is_error, f"{where}{finding.message}: {finding.why}", finding.fix)
 
 
+def _secrets(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
+    """One line for all secrets that are set, and one for each that is not; none where the project names none."""
+    project = loaded.compiled.project
+    options: list[OptionValue] = [*project.target.spark.values()]
+    options += [value for table in project.sources for value in table.options.values()]
+    outputs = (model.output for model in loaded.compiled.models.values())
+    options += [value for output in outputs if output is not None for value in output.options.values()]
+    names = secret_names(options)
+    unset = [name for name in names if name not in env]
+    if len(names) > len(unset):
+        yield Check("secrets", True, f"set: {', '.join(name for name in names if name in env)}")
+    for name in unset:
+        yield Check("secrets", False, f"`{name}` is not set", f"set it in the environment: export {name}=...")
+
+
 def _write_access(loaded: Loaded) -> Iterator[Check]:
     project = loaded.compiled.project
     folders = {"target/": loaded.target_folder, "logs/": project.root / "logs"}
-    if not is_absolute(project.target.storage) or project.target.storage.startswith("/"):
-        folders["storage"] = Path(join(str(project.root), project.target.storage))
     for name, folder in folders.items():
         yield _writable(name, folder)
+    if not is_absolute(project.target.storage) or project.target.storage.startswith("/"):
+        yield _writable("storage", Path(join(str(project.root), project.target.storage)))
 
 
 def _writable(name: str, folder: Path) -> Check:
@@ -93,20 +114,29 @@ def _user() -> str:
     return os.environ.get("USER", "this user")
 
 
-def _spark(loaded: Loaded, start_spark: Callable[[Loaded], str]) -> Check:
+def _spark(loaded: Loaded, start_spark: Callable[[Loaded], str]) -> Iterator[Check]:
+    """Packages are resolved when Spark starts: where that fails they are to blame, and Spark itself is not known."""
+    packages = ", ".join(loaded.compiled.project.target.packages)
+    began = time.monotonic()
     try:
-        return Check("Spark", True, f"{start_spark(loaded)} starts")
+        version = start_spark(loaded)
     except FindingsError as error:
-        return _from_finding("Spark", error.findings[0])
+        blamed = "packages" if packages and NOT_RESOLVED in str(error.findings[0].why).lower() else "Spark"
+        yield from (_from_finding(blamed, finding) for finding in error.findings)
+        return
+    if packages:
+        yield Check("packages", True, f"resolved: {packages}")
+    yield Check("Spark", True, f"{version} starts and stops in {time.monotonic() - began:.1f} s")
 
 
 def session_version(loaded: Loaded) -> str:
     """Starts Spark for the project's target, stops it again, and returns its version. Raises: FindingsError."""
-    from sqlstream.app.session import start_session  # pyspark is loaded here and not before
+    from sqlstream.app.session import start_brief_session  # pyspark is loaded here and not before
     from sqlstream.spark.session import stop_spark
 
-    runtime = start_session(loaded, Secrets(dict(os.environ)))
-    try:
-        return runtime.version
-    finally:
-        stop_spark(runtime)
+    with tempfile.TemporaryDirectory(prefix="sqlstream-debug-", ignore_cleanup_errors=True) as warehouse:
+        runtime = start_brief_session(loaded, Secrets(dict(os.environ)), warehouse)
+        try:
+            return runtime.version
+        finally:
+            stop_spark(runtime)

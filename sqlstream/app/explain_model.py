@@ -50,9 +50,16 @@ def explain_model(request: ProjectRequest, name: str) -> Explained:
     is_foreseen = is_judged(compiled.project.target)
     if errors:
         return Explained(compiled, model, None, errors, is_foreseen)
-    node = analyse_models(compiled.project, compiled.models)[model.unique_id].node
-    emission = explain_emission(model, node, compiled.project.target.spark)
-    return Explained(compiled, model, emission, (), is_foreseen)
+    return Explained(compiled, model, emission_of(compiled, name), (), is_foreseen)
+
+
+def emission_of(compiled: CompiledProject, name: str) -> Emission:
+    """Returns when the rows of the query of model `name` come out."""
+    model = _terminal_model(compiled, name)
+    upstream = compiled.graph.ancestors(model.unique_id) | {model.unique_id}
+    models = {node: item for node, item in compiled.models.items() if node in upstream}
+    tree = analyse_models(compiled.project, models)[model.unique_id].node
+    return explain_emission(model, tree, compiled.project.target.spark)
 
 
 def _terminal_model(compiled: CompiledProject, name: str) -> CompiledModel:

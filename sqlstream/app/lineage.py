@@ -54,6 +54,8 @@ def _reason(compiled: CompiledProject, node: str) -> str:
     tables = {source_id(name, table): table for table in compiled.project.sources}
     read = [tables[item.node_id] for item in model.reads if item.node_id in tables]
     silent = [table for table in read if source_node(name, table).columns is None]
+    if model.file.is_python:
+        return f"`{model.name}` is a Python model, and Spark alone knows what it gives"
     if silent:
         shown = quoted_list([f"{table.source}.{table.name}" for table in silent])
         return f"declare the schema of the source {shown}, which `{model.name}` reads"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.project.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.project.loading import load_project
+from sqlstream.project.values import ModelFile
 from sqlstream.project.yaml import parse_yaml
 
 logger = logging.getLogger(TEMPLATE_LOGGER)
@@ -89,10 +90,10 @@ def look_at(request: ProjectRequest) -> Loaded:
     return attempted.loaded
 
 
-def attempt(request: ProjectRequest, invocation: Invocation | None = None) -> Attempt:
+def attempt(request: ProjectRequest, invocation: Invocation | None = None, inline: ModelFile | None = None) -> Attempt:
     """Returns the project compiled, also where rules refuse it, and the findings of the first stage that has errors.
 
-    Raises: FindingsError where there is no project.
+    `inline` is one more model, which no file holds. Raises: FindingsError where there is no project.
     """
     root = find_project_root(request.folder)
     open_log(root, request.env)
@@ -111,6 +112,8 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None) -> At
     if loaded.project is None or any(finding.is_error for finding in loaded.findings):
         return Attempt(None, loaded.findings)
     project = loaded.project
+    if inline is not None:
+        project = replace(project, models=(*project.models, inline))
     options = RenderOptions(
         variables=project.vars,
         env=request.env,
@@ -121,7 +124,7 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None) -> At
         log=_log,
     )
     result = compile_project(project, options, memory, processes())
-    if cache:
+    if cache and inline is None:  # what is asked once is not remembered
         cache.save(memory, {"", *(model.path for model in project.models), *yaml.paths})
     findings = lower_findings(project, (*loaded.findings, *result.findings), complete=result.complete)
     if result.attempted is None:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from sqlstream.spark.secrets import Secrets
 
+LOGS_FOLDER = "logs"
+"""Beside project.yml."""
+
 FILE_LAYOUT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 TEMPLATE_LOGGER = "sqlstream.template"
 """What templates log; `log(message, info=True)` is also printed, as in dbt."""
@@ -41,9 +44,9 @@ def open_log(root: Path, env: Mapping[str, str]) -> None:
     _remove_handlers(logger)
     _print_templates_messages(env)
     try:
-        (root / "logs").mkdir(exist_ok=True)
+        (root / LOGS_FOLDER).mkdir(exist_ok=True)
         handler = RotatingFileHandler(
-            root / "logs" / "sqlstream.log", maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8"
+            root / LOGS_FOLDER / "sqlstream.log", maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8"
         )
     except OSError:
         logger.addHandler(logging.NullHandler())

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from struct import Struct
@@ -32,26 +32,57 @@ class Processes:
         The first job is this process's own; whoever is ready takes the next. What a job gives is made of Python's plain
         values: of texts, numbers, tuples, lists and dicts.
         """
-        running: list[tuple[int, int]] = []
-        gc.freeze()  # what is there now stays: looking for garbage in it would give each process a copy of its own
-        with _Queue(len(jobs)) as queue:
-            try:
-                running.extend(_start(jobs, queue) for _ in jobs[1 : self.count])
-                yield from _done(jobs, chain([0], queue))
-                while running:
-                    process, pipe = running[0]
-                    with open(pipe, "rb", closefd=False) as stream:
-                        content = stream.read()
-                    os.close(pipe)
-                    running.pop(0)
-                    os.waitpid(process, 0)
-                    yield from _read(content)
-            finally:
-                gc.unfreeze()
-                for process, pipe in running:
-                    os.close(pipe)
-                    os.kill(process, signal.SIGKILL)
-                    os.waitpid(process, 0)
+        with _frozen(), _Queue(len(jobs)) as queue, ExitStack() as running:
+            others = [running.enter_context(_Process(jobs, queue)) for _ in jobs[1 : self.count]]
+            yield from _done(jobs, chain([0], queue))
+            for process in others:
+                yield from process.results()
+
+    @contextmanager
+    def beside(self, job: Callable[[], T]) -> Iterator[Callable[[], T | None]]:
+        """Runs `job` in another process while the body runs in this one; gives what waits for its result, which is None
+        where it failed. The process ends with the body at the latest.
+        """
+        with _frozen(), _Process([job], [0]) as process:
+            yield lambda: next(process.results(), None)
+
+
+@contextmanager
+def _frozen() -> Iterator[None]:
+    """What is there now stays: looking for garbage in it would give each process a copy of its own."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+class _Process:
+    """A copy of this process, which does those of `jobs` whose `indexes` it gets and then ends."""
+
+    def __init__(self, jobs: Sequence[Callable[[], Any]], indexes: Iterable[int]) -> None:
+        self._pipe, writing = os.pipe()
+        self._id = os.fork()
+        if not self._id:
+            os.close(self._pipe)
+            _carry_out(jobs, indexes, writing)
+        os.close(writing)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends it, whatever it does."""
+        os.close(self._pipe)
+        os.kill(self._id, signal.SIGKILL)  # one that has ended stays until it is waited for, and notices nothing
+        os.waitpid(self._id, 0)
+
+    def results(self) -> Iterator[Any]:
+        """Gives, once, what the jobs gave that did not fail; waits until all are done."""
+        with open(self._pipe, "rb", closefd=False) as stream:
+            content = stream.read()
+        with suppress(ValueError, EOFError):  # nothing, or not all, comes from a process that failed
+            yield from marshal.loads(content)  # noqa: S302 - it is this very program that has written it
 
 
 class _Queue:
@@ -93,28 +124,12 @@ def processes() -> Processes | None:
     return Processes(cores) if cores > 1 else None
 
 
-def _start(jobs: Sequence[Callable[[], Any]], queue: _Queue) -> tuple[int, int]:
-    """Starts a process; returns its id and the descriptor from which its results can be read."""
-    reading, writing = os.pipe()
-    process = os.fork()
-    if not process:
-        os.close(reading)
-        _carry_out(jobs, queue, writing)
-    os.close(writing)
-    return process, reading
-
-
-def _carry_out(jobs: Sequence[Callable[[], Any]], queue: _Queue, writing: int) -> NoReturn:
+def _carry_out(jobs: Sequence[Callable[[], Any]], indexes: Iterable[int], writing: int) -> NoReturn:
     """Writes the results of jobs and ends the process, without anything that Python does at its end."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        content = marshal.dumps(list(_done(jobs, queue)))
+        content = marshal.dumps(list(_done(jobs, indexes)))
         with open(writing, "wb") as stream:
             stream.write(content)
     finally:
         os._exit(0)
-
-
-def _read(content: bytes) -> Iterator[Any]:
-    with suppress(ValueError, EOFError):  # nothing, or not all, comes from a process that failed
-        yield from marshal.loads(content)  # noqa: S302 - it is this very program that has written it

@@ -10,14 +10,18 @@ from sqlstream.app.request import RunRequest
 from sqlstream.app.session import storage_base
 from sqlstream.app.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
+from sqlstream.spark.batch_logs import checkpoint_damage
 from sqlstream.spark.prepare import PreparedQuery, prepare_query, unrestartable
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import SparkRuntime
+from sqlstream.spark.start import StartOrder
 from sqlstream.spark.storage import Storage, read_checkpoint, storage_for, storage_problems
-from sqlstream.state.layout import query_root
-from sqlstream.state.plan import CheckpointState, QueryPlan, Wishes, plan_query
+from sqlstream.state.damage import damage_finding
+from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
+from sqlstream.state.plan import Action, CheckpointState, QueryPlan, Wishes, plan_query
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,33 @@ class Ready:
     root: str
     storage: Storage
     state: CheckpointState
+
+    def order(self, checks: Checks) -> StartOrder:
+        """Returns how the query starts."""
+        return StartOrder(
+            self.query,
+            self.query.model.config.trigger,
+            checkpoint_path(self.root, self.plan.version) if self.query.model.streaming else None,
+            self.output(checks),
+            lambda: self.check_whole(checks),
+        )
+
+    def output(self, checks: Checks) -> str | None:
+        """Returns the path, URI or table that the query writes to, None for sinks that have no place."""
+        output, version = self.query.output, self.plan.version
+        if output.table is not None:
+            return output_table(output.table, version)
+        return None if output.path is None else output_path(storage_base(checks.loaded), output.path, version)
+
+    def check_whole(self, checks: Checks) -> None:
+        """Looks whether the checkpoint lets the query go on exactly. Raises: FindingsError."""
+        model = self.query.model
+        location = storage_location(checks.loaded, model)
+        output = self.output(checks) if self.query.output.format in FILE_FORMATS else None
+        with storage_problems(self.root, location, checks.secrets):
+            found = checkpoint_damage(checks.runtime.session, checkpoint_path(self.root, self.plan.version), output)
+        if found:
+            raise FindingsError([damage_finding(model.name, damage, model.file.location) for damage in found])
 
 
 @dataclass(frozen=True)
@@ -71,7 +102,10 @@ def _check(checks: Checks, model: CompiledModel) -> Ready:
     )
     if isinstance(plan, Finding):
         raise FindingsError([plan])
-    return Ready(query, plan, root, storage, state)
+    ready = Ready(query, plan, root, storage, state)
+    if plan.action is Action.RESUME:
+        ready.check_whole(checks)
+    return ready
 
 
 def storage_location(loaded: Loaded, model: CompiledModel) -> Location:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
-from sqlstream.app.artifacts import RunRecord, write_compiled, write_run_results
+from sqlstream.app.artifacts import write_compiled
+from sqlstream.app.explain_model import emission_of
 from sqlstream.app.garbage import collect_as_ever
 from sqlstream.app.loading import Invocation, Loaded, load
+from sqlstream.app.record import Record
 from sqlstream.app.request import RunRequest
 from sqlstream.app.selecting import select, terminal_models
 from sqlstream.app.signals import StopAskedError, StopSignals, stop_signals
@@ -17,9 +19,10 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.rules import check_models
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.project.config import Trigger
-from sqlstream.project.files import ARTIFACTS_FOLDER, find_project_root
+from sqlstream.project.files import find_project_root
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.state.events import Notice, QueryResult, RunEvent, Status, Warned
+from sqlstream.state.events import ChosenQuery, Notice, QueriesChosen, QueryResult, RunEvent, Status, Warned
+from sqlstream.state.readers import source_uses
 
 
 @dataclass(frozen=True)
@@ -42,32 +45,24 @@ def run_models(request: RunRequest, tell: Callable[[RunEvent], None]) -> RunOutc
     batch, or end the run before any is started. Raises: FindingsError, UsageError; nothing has been started then.
     Whatever happens run_results.json tells of it, so that the results of an earlier run are not taken for this one's.
     """
-    began = time.monotonic()
-    folder = find_project_root(request.project.folder) / ARTIFACTS_FOLDER
     invocation = Invocation()
-
-    def record(target: str | None, outcome: RunOutcome, *, succeeded: bool) -> None:
-        seconds = time.monotonic() - began
-        write_run_results(folder, RunRecord(invocation, target, succeeded, outcome.warnings, outcome.results, seconds))
-
+    record = Record(find_project_root(request.project.folder), invocation, request.project.env, tell)
+    record.begin(request.project.target)
     with stop_signals() as signals:
-        target = request.project.target
         try:
             loaded = load(request.project, invocation)
-            target = loaded.compiled.project.target.name
-            outcome = _run_loaded(loaded, request, tell, signals)
+            outcome = _run_loaded(loaded, request, record, signals)
         except BaseException as error:
             findings = error.findings if isinstance(error, FindingsError) else ()
             with suppress(UsageError):  # what ends the run matters more than that this cannot be written
-                record(target, RunOutcome((), findings), succeeded=False)
+                record.end(succeeded=False, findings=findings)
             raise
-        record(target, outcome, succeeded=outcome.succeeded)
+        record.end(succeeded=outcome.succeeded, findings=outcome.warnings)
     return outcome
 
 
-def _run_loaded(
-    loaded: Loaded, request: RunRequest, tell: Callable[[RunEvent], None], signals: StopSignals
-) -> RunOutcome:
+def _run_loaded(loaded: Loaded, request: RunRequest, record: Record, signals: StopSignals) -> RunOutcome:
+    record.load(loaded.compiled.project.target.name, partial(emission_of, loaded.compiled))
     chosen, unmatched = select(loaded.compiled, request.selection)
     models = terminal_models(loaded.compiled, chosen) if chosen else ()
     _check_names(request, models)
@@ -76,23 +71,35 @@ def _run_loaded(
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
     warnings = (*loaded.warnings, *unmatched)
     for warning in warnings:
-        tell(Warned(warning))
+        record(Warned(warning))
     if not models:  # nothing has changed since the saved state
         return RunOutcome((), warnings)
+    record(QueriesChosen(tuple(_chosen(loaded.compiled, model) for model in models)))
     try:
         signals.check()
         from sqlstream.app.session_run import run_queries  # pyspark is loaded here and not before
 
         collect_as_ever()
-        return RunOutcome(run_queries(loaded, models, request, tell, signals), warnings)
+        return RunOutcome(run_queries(loaded, models, request, record, signals), warnings)
     except StopAskedError:
-        tell(Notice("stopped before any query was started"))
-        return RunOutcome(_skip_all(models, tell), warnings)
+        record(Notice("stopped before any query was started"))
+        return RunOutcome(_skip_all(models, record), warnings)
+
+
+def _chosen(compiled: CompiledProject, model: CompiledModel) -> ChosenQuery:
+    output = model.output
+    if output is None:
+        raise ValueError(f"{model.name} is not a terminal model")
+    tables = dict.fromkeys(use.table for use in source_uses(compiled, model))
+    mode, trigger = model.config.output_mode, str(model.config.trigger)
+    return ChosenQuery(
+        model.name, model.unique_id, output.sink, output.format, mode, trigger, tuple(tables), model.kind
+    )
 
 
 def _skip_all(models: tuple[CompiledModel, ...], tell: Callable[[RunEvent], None]) -> tuple[QueryResult, ...]:
     results = tuple(
-        QueryResult.skipped(model.name, model.unique_id, index, len(models))
+        QueryResult.skipped(model.name, model.unique_id, index, len(models), model.kind)
         for index, model in enumerate(models, start=1)
     )
     for result in results:
@@ -115,7 +122,7 @@ def _check_names(request: RunRequest, models: tuple[CompiledModel, ...]) -> None
 def _check_count(loaded: Loaded, models: tuple[CompiledModel, ...]) -> None:
     """Each stream without an end keeps a thread and memory of its own."""
     target = loaded.compiled.project.target
-    endless = [model for model in models if not model.config.trigger.ends]
+    endless = [model for model in models if model.streaming and not model.config.trigger.ends]
     if len(endless) > target.max_streams:
         raise FindingsError(
             [
@@ -134,16 +141,16 @@ def _check_count(loaded: Loaded, models: tuple[CompiledModel, ...]) -> None:
 def _with_trigger(
     loaded: Loaded, models: tuple[CompiledModel, ...], request: RunRequest
 ) -> tuple[Loaded, tuple[CompiledModel, ...]]:
-    """The project with the trigger that the command line gives to every selected model, checked again."""
+    """The project with the trigger that the command line gives to every selected stream, checked again."""
     if not request.available_now:
         return loaded, models
     trigger = Trigger(kind="available_now")
-    changed = {model.unique_id: _triggered(model, trigger) for model in models}
+    changed = {model.unique_id: _triggered(model, trigger) for model in models if model.streaming}
     compiled: CompiledProject = replace(loaded.compiled, models={**loaded.compiled.models, **changed})
     errors = [finding for finding in check_models(compiled) if finding.is_error]
     if errors:
         raise FindingsError(errors)
-    return replace(loaded, compiled=compiled), tuple(changed.values())
+    return replace(loaded, compiled=compiled), tuple(changed.get(model.unique_id, model) for model in models)
 
 
 def _triggered(model: CompiledModel, trigger: Trigger) -> CompiledModel:

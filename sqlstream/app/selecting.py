@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from sqlstream.app.request import Selection
@@ -40,10 +41,10 @@ def select(compiled: CompiledProject, selection: Selection) -> tuple[tuple[str, 
     Raises: FindingsError where the whole selection is empty, or a selector cannot be read; UsageError where there is no
     state to compare with.
     """
-    graph = selection_graph(compiled, selection)
+    definitions = _definitions(compiled.project)
     selection = _with_default(compiled.project, selection)
     try:
-        found = _find(graph, selection)
+        found = _find(compiled, definitions, selection)
     except SelectorError as error:
         raise FindingsError([criterion_finding(error)]) from error
     except NoStateError as error:
@@ -71,23 +72,29 @@ def terminal_models(compiled: CompiledProject, chosen: Iterable[str]) -> tuple[C
     return found
 
 
-def selection_graph(compiled: CompiledProject, selection: Selection) -> SelectionGraph:
-    """Returns the project as selectors see it, with the selectors of selectors.yml and compared with a saved state.
-
-    Raises: FindingsError for definitions that cannot be read; UsageError for a state that cannot.
-    """
+def _definitions(project: Project) -> Mapping[str, Definition]:
+    """The selectors of selectors.yml. Raises: FindingsError for those that cannot be read."""
     findings: list[Finding] = []
-    selectors = compiled.project.selectors
-    definitions = read_definitions(selectors, findings)
-    check_names(selectors, definitions, findings)
+    definitions = read_definitions(project.selectors, findings)
+    check_names(project.selectors, definitions, findings)
     if findings:
         raise FindingsError(findings)
+    return definitions
+
+
+def selection_graph(
+    compiled: CompiledProject, definitions: Mapping[str, Definition], state: Path | None
+) -> SelectionGraph:
+    """Returns the project as selectors see it, with these definitions, compared with a saved state where one is given.
+
+    Raises: UsageError for a state that cannot be read.
+    """
     nodes = selectable_nodes(compiled)
-    if selection.state is not None:
+    if state is not None:
         from sqlstream.compiler.changes import find_states  # Jinja is loaded only where templates are compared
 
         manifest = build_manifest(compiled, generated_at="", invocation_id="")
-        states = find_states(read_state(selection.state), manifest)
+        states = find_states(read_state(state), manifest)
         nodes = {unique_id: replace(node, states=states[unique_id]) for unique_id, node in nodes.items()}
     return SelectionGraph(nodes, compiled.graph.parents, definitions)
 
@@ -100,14 +107,17 @@ class _Found(NamedTuple):
     compares: bool
 
 
-def _find(graph: SelectionGraph, selection: Selection) -> _Found:
+def _find(compiled: CompiledProject, definitions: Mapping[str, Definition], selection: Selection) -> _Found:
+    flags = (*selection.select, *selection.exclude)
+    if not flags and selection.selector is None and selection.state is None:
+        return _Found(frozenset(compiled.graph.order), (), False)
+    graph = selection_graph(compiled, definitions, selection.state)
     if selection.selector is not None:
-        if selection.selector not in graph.selectors:
-            raise FindingsError([unknown_name(selection.selector, graph.selectors)])
-        definition = graph.selectors[selection.selector]
+        if selection.selector not in definitions:
+            raise FindingsError([unknown_name(selection.selector, definitions)])
+        definition = definitions[selection.selector]
         return _Found(evaluate(graph, definition), unmatched_in(graph, definition), _compares(graph, definition))
     chosen = select_nodes(graph, selection.select, selection.exclude)
-    flags = (*selection.select, *selection.exclude)
     return _Found(chosen, unmatched_criteria(graph, flags), _compares(graph, parse_selectors(flags)))
 
 

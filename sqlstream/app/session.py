@@ -10,8 +10,9 @@ from sqlstream.app.signals import StopSignals
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.paths import join
 from sqlstream.spark.java import find_java
+from sqlstream.spark.python_code import check_python, ship_python
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import SparkLaunch, SparkRuntime, start_spark
+from sqlstream.spark.session import SparkLaunch, SparkRuntime, start_spark, stop_spark
 
 spark_logger = logging.getLogger("sqlstream.spark")
 
@@ -59,7 +60,9 @@ def start_brief_session(loaded: Loaded, secrets: Secrets, warehouse: str) -> Spa
 
     Raises: FindingsError.
     """
-    return _start(loaded, secrets, SparkLaunch(_app_name(loaded), warehouse, spark_logger.info, brief=True))
+    # stdout is for the answer: what resolves packages prints there
+    launch = SparkLaunch(_app_name(loaded), warehouse, spark_logger.info, console_to_stderr=True, brief=True)
+    return _start(loaded, secrets, launch)
 
 
 def _start(loaded: Loaded, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
@@ -67,7 +70,13 @@ def _start(loaded: Loaded, secrets: Secrets, launch: SparkLaunch) -> SparkRuntim
     missing = secrets.missing(target.spark, target.location)
     if missing:
         raise FindingsError(missing)
-    return start_spark(target, secrets, launch)
+    runtime = start_spark(target, secrets, launch)
+    ship_python(runtime.session, loaded.compiled.project.root)
+    wrong = check_python(loaded.compiled)
+    if wrong:
+        stop_spark(runtime)
+        raise FindingsError(wrong)
+    return runtime
 
 
 def _app_name(loaded: Loaded) -> str:

@@ -9,17 +9,15 @@ from datetime import UTC, datetime
 from sqlstream.app.loading import Loaded
 from sqlstream.app.ready import Checks, Ready, check_all, storage_location
 from sqlstream.app.request import RunRequest
-from sqlstream.app.session import check_java, check_target, start_session, storage_base
+from sqlstream.app.session import check_java, check_target, start_session
 from sqlstream.app.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.spark.memory import memory_table
 from sqlstream.spark.runner import Runner
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import SparkRuntime, stop_spark
-from sqlstream.spark.start import StartOrder
 from sqlstream.spark.storage import storage_problems, write_ledger
 from sqlstream.state.events import Notice, ProjectFound, QueryResult, RunEvent
-from sqlstream.state.layout import checkpoint_path, output_path
 from sqlstream.state.ledger import Ledger
 from sqlstream.state.limits import Limits
 from sqlstream.state.plan import Action
@@ -54,12 +52,13 @@ def run_queries(
 def _run_ready(
     checks: Checks, ready: Sequence[Ready], tell: Callable[[RunEvent], None], signals: StopSignals
 ) -> tuple[QueryResult, ...]:
-    base = storage_base(checks.loaded)
-    orders = [_order(item, base, tell) for item in ready]
+    for item in ready:
+        _tell_unusual(item, tell)
+    orders = [item.order(checks) for item in ready]
     signals.check()
     for item in ready:
         with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
-            _write_ledger(item, base, checks.runtime)
+            _write_ledger(item, checks)
     runner = Runner(checks.secrets, tell, _limits(checks))
     with signals.passed_to(runner.request_stop):
         results = runner.run(orders)
@@ -85,18 +84,13 @@ def _found(loaded: Loaded, runtime: SparkRuntime) -> ProjectFound:
     )
 
 
-def _write_ledger(ready: Ready, base: str, runtime: SparkRuntime) -> None:
+def _write_ledger(ready: Ready, checks: Checks) -> None:
     if ready.plan.writes_ledger:
-        write_ledger(ready.storage, ready.root, _ledger(ready, _output(ready, base), runtime))
+        write_ledger(ready.storage, ready.root, _ledger(ready, ready.output(checks), checks.runtime))
 
 
-def _output(ready: Ready, base: str) -> str | None:
-    path = ready.query.output.path
-    return None if path is None else output_path(base, path, ready.plan.version)
-
-
-def _order(ready: Ready, base: str, tell: Callable[[RunEvent], None]) -> StartOrder:
-    """The order to start `ready`, once what is unusual about it is said."""
+def _tell_unusual(ready: Ready, tell: Callable[[RunEvent], None]) -> None:
+    """Says what is unusual about how a query starts."""
     model, plan = ready.query.model, ready.plan
     if plan.action is Action.FRESH_EACH_RUN:
         why = ready.query.unrestartable
@@ -106,9 +100,6 @@ def _order(ready: Ready, base: str, tell: Callable[[RunEvent], None]) -> StartOr
         tell(Notice(f"{model.name}: starts over as version {plan.version}; {old}"))
     if plan.changes:
         tell(Notice(f"{model.name}: goes on with its checkpoint although {'; '.join(plan.changes)}"))
-    return StartOrder(
-        ready.query, model.config.trigger, checkpoint_path(ready.root, plan.version), _output(ready, base)
-    )
 
 
 def _ledger(ready: Ready, output: str | None, runtime: SparkRuntime) -> Ledger:

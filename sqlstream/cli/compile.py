@@ -11,7 +11,7 @@ from sqlstream.app.compile import Compiled, compile_models
 from sqlstream.app.explain_model import explain_model
 from sqlstream.app.request import EVERYTHING, ProjectRequest
 from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
-from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
+from sqlstream.cli.output import echo_progress, echo_warnings, output_option, refusals_printed
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.report.compiled import compiled_json, compiled_text
 from sqlstream.report.emission import emission_json, emission_text, refused_text
@@ -62,7 +62,7 @@ def compile_(
         _explain(request, explained, output, debug)
         return
     with refusals_printed(output, debug):
-        tell = _silent if quiet else _echo_progress
+        tell = _silent if quiet else echo_progress
         compiled, spark = (
             check_models(request, selection, tell) if check else (compile_models(request, selection), None)
         )
@@ -87,11 +87,6 @@ def _explain(request: ProjectRequest, name: str, output: str, debug: bool) -> No
             raise FindingsError(found.errors)
     show = emission_json if output == "json" else emission_text
     click.echo(show(found.model, found.emission, found.locate, is_foreseen=found.is_foreseen))
-
-
-def _echo_progress(line: str) -> None:
-    """What a check is doing is no part of its result."""
-    click.echo(line, err=True)
 
 
 def _silent(_line: str) -> None:

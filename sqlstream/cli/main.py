@@ -18,7 +18,21 @@ from sqlstream.errors import FindingsError, UsageError
 from sqlstream.report.findings import findings_text
 from sqlstream.version import __version__
 
-COMMANDS = ("init", "debug", "compile", "explain", "ls", "lineage", "run", "clean")
+COMMANDS = (
+    "init",
+    "debug",
+    "compile",
+    "explain",
+    "ls",
+    "lineage",
+    "show",
+    "dev",
+    "source",
+    "run",
+    "status",
+    "state",
+    "clean",
+)
 """In the order in which a newcomer meets them. Each is the one command in the module of its name."""
 
 OFF = ("", "0", "false", "f", "no", "n", "off")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -46,6 +47,11 @@ def echo_warnings(warnings: Sequence[Finding]) -> None:
         click.echo(findings_text(warnings), err=True)
 
 
+def echo_progress(line: str) -> None:
+    """Prints what a command is doing on stderr: it is no part of its result."""
+    click.echo(line, err=True)
+
+
 def echo_trace() -> None:
     """Prints on stderr where the exception that is being handled happened, without secrets."""
     click.echo(redacted(traceback.format_exc()), err=True)
@@ -75,6 +81,45 @@ class RunLines:
         except OSError:
             self._read = False
             _discard_stdout()
+
+
+class RunScreen(io.TextIOBase):
+    """The terminal that a live table is drawn on; what cannot be drawn, as it is closed, is dropped."""
+
+    def __init__(self) -> None:
+        self._read = True
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of stdout."""
+        return sys.stdout.encoding
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal, which it is made for."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Draws `text`, or drops it."""
+        self._try(lambda: sys.stdout.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Shows what has been drawn."""
+        self._try(sys.stdout.flush)
+
+    def _try(self, act: Callable[[], object]) -> None:
+        if not self._read:
+            return
+        try:
+            act()
+        except OSError:
+            self._read = False
+            _discard_stdout()
+
+
+def is_screen() -> bool:
+    """Returns whether stdout is a terminal on which a table can be drawn anew."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
 
 
 def _discard_stdout() -> None:

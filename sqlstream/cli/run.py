@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import IO, cast
 
 import click
 
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run import run_models
 from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
-from sqlstream.cli.output import DONE, FAILED, RunLines, echo_trace
+from sqlstream.cli.output import DONE, FAILED, RunLines, RunScreen, echo_trace, is_screen
 from sqlstream.errors import FindingsError
 from sqlstream.report.run_json import JsonReporter
+from sqlstream.report.run_live import LiveReporter
 from sqlstream.report.run_text import TextReporter, summary_text
 from sqlstream.state.events import Warned
 from sqlstream.state.limits import Limits
@@ -116,7 +118,8 @@ def run(
     full_refresh: tuple[str, ...],
     log_format: str,
 ) -> int:
-    """Start the selected models that name a sink, each as a query of its own, and print a line for every batch.
+    """Start the selected models that name a sink, each as a query of its own, and print a line for every batch, or in a
+    terminal a table of all queries.
 
     A query ends when its trigger says so (available_now, once), and otherwise runs until Ctrl-C, --for or --until-idle:
     then each query ends after its running batch, and the next run goes on there. One that fails is started again, as
@@ -132,12 +135,28 @@ def run(
         debug=debug,
         console_to_stderr=log_format == "json",
     )
-    return _run_for_machines(request, RunLines()) if log_format == "json" else _run_for_people(request, RunLines())
+    if log_format == "json":
+        return _run_for_machines(request, RunLines())
+    return _run_on_screen(request, RunLines()) if is_screen() else _run_for_people(request, RunLines())
 
 
 def _run_for_people(request: RunRequest, write: RunLines) -> int:
     outcome = run_models(request, TextReporter(write))
     write(summary_text(outcome.results, len(outcome.warnings), Path.cwd()))
+    return DONE if outcome.succeeded else FAILED
+
+
+def _run_on_screen(request: RunRequest, write: RunLines) -> int:
+    """The same with a table that is drawn anew instead of a line for every batch."""
+    reporter = LiveReporter(cast("IO[str]", RunScreen()))
+    try:
+        outcome = run_models(request, reporter)
+    finally:
+        reporter.close()
+    warnings = len(outcome.warnings)
+    write(
+        reporter.summary(outcome.results, warnings, Path.cwd()) or summary_text(outcome.results, warnings, Path.cwd())
+    )
     return DONE if outcome.succeeded else FAILED
 
 

@@ -1,4 +1,4 @@
-"""Work that is done ahead on several cores: parts of a project compiled for nothing but what they leave in the memory.
+"""Work that is done on several cores: parts of a project compiled for nothing but what they leave in the memory.
 
 The compilation itself then goes on as always, finds most of its work done, and does the rest itself. So its result does
 not depend on the workers: not on their number, and not on whether one of them failed.
@@ -7,6 +7,7 @@ not depend on the workers: not on their number, and not on whether one of them f
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Protocol
 
@@ -22,6 +23,11 @@ MODELS_WORTH_A_RENDERER = 200
 MODELS_IN_A_PART = REMEMBERED // 4
 """New models that are worked on at a time at most; each has up to two texts, which are read again."""
 
+MODELS_TO_RECALL_MEANWHILE = 300
+"""Remembered models for which it pays to have few others analysed in a process of their own: to recall them takes as
+long as to load sqlglot, some 200 ms.
+"""
+
 PARTS_FOR_A_WORKER = 4
 """How much of what is left a worker takes at a time: the more there is, the more, so that all end together."""
 
@@ -33,6 +39,9 @@ class Workers(Protocol):
 
     def run(self, jobs: Sequence[Callable[[], Entries]]) -> Iterable[Entries]:
         """Returns what the jobs gave, those aside that failed."""
+
+    def beside(self, job: Callable[[], Entries]) -> AbstractContextManager[Callable[[], Entries | None]]:
+        """Does a job while the body goes on; gives what waits for its result, None where it failed."""
 
 
 def work_ahead(
@@ -47,6 +56,25 @@ def work_ahead(
     jobs = [partial(_noted, memory, part, job) for part in parts]
     for entries in workers.run(jobs):
         memory.new.update(entries)
+
+
+@contextmanager
+def working(
+    memory: Memory,
+    workers: Workers | None,
+    parts: Sequence[Collection[str]],
+    others: int,
+    job: Callable[[Collection[str], Memory], None],
+) -> Iterator[None]:
+    """Has the workers do `job` for `parts`: several before the body begins, a single one beside it, where the `others`,
+    which are remembered, give the body something to do until `Memory.settle` waits for it.
+    """
+    work_ahead(memory, workers, parts, job)
+    if workers is None or len(parts) != 1 or not parts[0] or others < MODELS_TO_RECALL_MEANWHILE:
+        yield
+        return
+    with workers.beside(partial(_noted, memory, parts[0], job)) as noted, memory.awaiting(noted):
+        yield
 
 
 def _noted(memory: Memory, part: Collection[str], job: Callable[[Collection[str], Memory], None]) -> Entries:
@@ -104,13 +132,13 @@ def _closures(parents: Mapping[str, Collection[str]], names: Collection[str]) ->
     return (closure_of(parents, [leaf]) & wanted for leaf in names if leaf not in read)
 
 
-def closure_of(parents: Mapping[str, Collection[str]], nodes: Iterable[str]) -> set[str]:
-    """Returns `nodes` with all that they read, directly or not."""
+def closure_of(edges: Mapping[str, Collection[str]], nodes: Iterable[str]) -> set[str]:
+    """Returns `nodes` with all that `edges` lead to from them, directly or not."""
     found: set[str] = set()
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
         if node not in found:
             found.add(node)
-            waiting.extend(parents[node])
+            waiting.extend(edges[node])
     return found

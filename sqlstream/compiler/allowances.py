@@ -18,6 +18,7 @@ from sqlstream.project.values import MacroFile, ModelFile, Project
 from sqlstream.project.wording import quoted
 
 _COMMENT = re.compile(r"(?:--|/\*|\{#[-+]?)[\s*]*sqlstream:[ \t]*(?P<words>.*?)[ \t]*(?:-?#\}|\*/|$)", re.MULTILINE)
+_PYTHON_COMMENT = re.compile(r"#\s*sqlstream:[ \t]*(?P<words>.*?)[ \t]*$", re.MULTILINE)
 _ALLOW = re.compile(r"allow\s+(?P<code>\S+)\s+because\s+\S.*")
 
 
@@ -62,7 +63,8 @@ def _read_allowances(project: Project) -> tuple[list[Allowance], list[Finding]]:
     for file in files:
         if "sqlstream:" not in file.text:
             continue
-        for comment in _COMMENT.finditer(file.text):
+        pattern = _PYTHON_COMMENT if file.path.endswith(".py") else _COMMENT
+        for comment in pattern.finditer(file.text):
             location = location_at(file.path, file.text, comment.start())
             form = _ALLOW.fullmatch(comment["words"].strip())
             problem = lowering_problem(form["code"], location) if form else _not_of_the_form(comment["words"], location)

@@ -59,8 +59,8 @@ class _Comparison:
         yield "modified" if moved or any(parts.values()) else "unmodified"
 
     def _template(self, node: str) -> TemplateWords | None:
-        """What a model's template says, None for what is no model, and where there is nothing to compare."""
-        if kind_of(node) != MODEL:
+        """What a model's template says, None for what is no template, and where there is nothing to compare."""
+        if kind_of(node) != MODEL or str(self.new_entries[node].get("path")).endswith(".py"):
             return None
         old, new = self._old_entries.get(node), self.new_entries[node]
         same = old is not None and all(old.get(key) == new.get(key) for key in ("raw_code", "unrendered_config"))

@@ -14,18 +14,20 @@ from sqlstream.compiler.ahead import (
     share,
     share_graph,
     work_ahead,
+    working,
 )
 from sqlstream.compiler.bare_names import spellings_of
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer, Known
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, CompileResult, Output
+from sqlstream.compiler.deduplicate import note_offset, with_note
 from sqlstream.compiler.flow.analyse import analyse_models
 from sqlstream.compiler.graph import Graph, Names, build_graph, project_names, resolve_reference
 from sqlstream.compiler.judged import is_judged
 from sqlstream.compiler.node_ids import model_id, source_id
 from sqlstream.compiler.outputs import resolve_output
 from sqlstream.compiler.render.values import RenderOptions
-from sqlstream.compiler.rewrite import Inputs, Rewritten, rewrite_model
+from sqlstream.compiler.rewrite import Inputs, Rewritten, python_text, rewrite_model
 from sqlstream.compiler.rules import check_models, check_use
 from sqlstream.compiler.rules.sink_columns import sink_columns
 from sqlstream.compiler.rules.streaming import streaming_rules
@@ -77,8 +79,17 @@ def _compile(
     if isinstance(graph, Finding):
         return CompileResult(None, (*findings, graph))
     linked = _Linked(project, enabled, graph, names)
-    parts = share_graph(graph.parents, [node for node in graph.order if node in unknown and node in rendered], workers)
-    work_ahead(memory, workers, parts, partial(_analyse_part, linked, options))
+    to_do = closure_of(graph.children, (node for node in unknown if node in rendered))
+    parts = share_graph(graph.parents, [node for node in graph.order if node in to_do], workers)
+    with working(memory, workers, parts, len(rendered) - len(to_do), partial(_analyse_part, linked, options)):
+        return _judge(linked, options, renderer, memory, findings)
+
+
+def _judge(
+    linked: _Linked, options: RenderOptions, renderer: CachedRenderer, memory: Memory, findings: list[Finding]
+) -> CompileResult:
+    """What comes of the models when all that they say is known; `findings` are those so far."""
+    project = linked.project
     compiled, problems = _finish_all(linked, options, renderer, memory)
     findings += problems + check_models(compiled)
     # a watermark that could not be placed would be missed again in every query
@@ -118,7 +129,7 @@ def _ignore(message: str, info: bool) -> None:
 
 
 def _analyse_part(linked: _Linked, options: RenderOptions, nodes: Collection[str], memory: Memory) -> None:
-    """Rewrites and analyses some models ahead, among which are all that they read and that is not remembered."""
+    """Rewrites and analyses some models, among which are all that they read and that is not remembered."""
     project = linked.project
     renderer = CachedRenderer(project, replace(options, log=_ignore), memory)
     needed = closure_of(linked.graph.parents, nodes)
@@ -193,6 +204,8 @@ def _finish_all(
         )
 
     def locate(unique_id: str, offset: int) -> Place:
+        if models[unique_id].config.deduplicate and offset >= note_offset(models[unique_id].sql):
+            return Place(models[unique_id].place_of("deduplicate"))
         rendered = linked.enabled[models[unique_id].name].rendered
         return renderer.locate(rendered, rewritten[unique_id].text.original_offset(offset))
 
@@ -209,6 +222,10 @@ def _rewrite_all(
     rewritten = {}
     for name, model in linked.enabled.items():
         unique_id = model_id(linked.project.name, name)
+        if model.rendered.model.file.is_python:
+            nodes = [resolve_reference(reference, names) for reference in model.rendered.model.references]
+            rewritten[unique_id] = python_text(model.rendered, [node for node in nodes if isinstance(node, str)])
+            continue
         rewritten[unique_id] = rewrite_model(model.rendered, renderer, graph.parents[unique_id], inputs, memory)
     return rewritten
 
@@ -227,7 +244,7 @@ def _compiled_model(
         file=model.rendered.model.file,
         config=model.config,
         config_places=model.places,
-        sql=rewritten.text.text,
+        sql=with_note(rewritten.text.text, model.config.deduplicate, python=model.rendered.model.file.is_python),
         reads=rewritten.reads,
         streaming=streaming,
         output=output,

@@ -25,7 +25,9 @@ class Read:
 class Output:
     """What one terminal model writes: its sink with the model's own name and options filled in.
 
-    `path` is as written (relative to the target's storage, absolute, or a URI), None for sinks without one.
+    `path` is as written (relative to the target's storage, absolute, or a URI), None for sinks without one; `table` is
+    the name in Spark's catalog of what the format `table` writes into; `python` is the `module:name` of python/ that
+    the format `python` gives the rows to.
     """
 
     sink: str
@@ -34,6 +36,13 @@ class Output:
     partition_by: tuple[str, ...]
     options: Mapping[str, OptionValue]
     location: Location
+    table: str | None = None
+    python: str | None = None
+
+    @property
+    def place(self) -> str | None:
+        """Where it goes, as written: the path, the table or the function, None for sinks without any of them."""
+        return self.path or self.table or self.python
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,11 @@ class CompiledModel:
     def query_id(self) -> str:
         """The name under which the query's checkpoint is kept: the model's, or the one it had before."""
         return self.config.previous_name or self.file.name
+
+    @property
+    def kind(self) -> str:
+        """`stream`, or `batch` where all inputs are static: what is then written is written once per run."""
+        return "stream" if self.streaming else "batch"
 
     def place_of(self, key: str) -> Location:
         """Returns where configuration `key` was said, or the model's first line where it was not."""

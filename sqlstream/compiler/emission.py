@@ -19,6 +19,7 @@ from sqlstream.compiler.emission_windows import WindowCall, read_window
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
+    Deduplicate,
     Join,
     Key,
     LateralJoin,
@@ -49,6 +50,8 @@ class Release(StrEnum):
     MATCH = "match"
     UNMATCHED = "unmatched"
     FIRST = "first"
+    KEY = "key"
+    RUN = "run"
     UNKNOWN = "unknown"
 
 
@@ -118,6 +121,8 @@ def explain_emission(model: CompiledModel, node: Node, settings: Mapping[str, ob
 
     `settings` are the target's own of Spark.
     """
+    if not model.streaming:
+        return Emission((Step(Release.RUN, "", node.where),), (), highest=False, idle_batches=False)
     nodes = _executed(node)
     delays = tuple(dict.fromkeys(_delay(item) for item in nodes if isinstance(item, Watermark) and item.streaming))
     mode = model.config.output_mode
@@ -152,6 +157,8 @@ def _delay(node: Watermark) -> Delay:
 def _steps(node: Node, mode: str, delays: tuple[Delay, ...]) -> Iterator[Step]:
     if isinstance(node, Aggregate):
         yield _aggregation(node, mode, delays)
+    elif isinstance(node, Deduplicate):
+        yield Step(Release.KEY, f"deduplicate by {', '.join(node.keys)}", node.where)
     elif isinstance(node, Join) and all(child.streaming for child in node.children):
         yield from _join(node)
     elif isinstance(node, SetOperation) and node.kind != "union":

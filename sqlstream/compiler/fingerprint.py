@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.tokens import Kind, SqlTokenError, Tokens, tokenize
 
+PYTHON = "python:"
+"""What the fingerprint of a Python model begins with."""
+
 
 def fingerprint(sql: str) -> str:
     """Returns the SHA-256, in hexadecimal, of the tokens of `sql`.
@@ -22,6 +25,11 @@ def fingerprint(sql: str) -> str:
         tokens = tokens[:-1]
     # Only a string can hold this separator, and there the quotes delimit it.
     return hashlib.sha256("\0".join(_words(tokens)).encode()).hexdigest()
+
+
+def python_fingerprint(text: str) -> str:
+    """Returns `python:` and the SHA-256, in hexadecimal, of the text of a Python model: any change of it counts."""
+    return f"{PYTHON}{hashlib.sha256(text.strip().encode()).hexdigest()}"
 
 
 def _words(tokens: Tokens) -> Iterator[str]:

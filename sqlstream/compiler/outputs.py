@@ -79,6 +79,8 @@ def _fill_in(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelC
         partition_by=config.partition_by or sink.partition_by,
         options=filled,
         location=sink.location,
+        table=None if sink.table is None else str(render(sink.table, secrets=False)),
+        python=sink.python,
     )
     return output, renderer.reads
 

@@ -16,6 +16,7 @@ from sqlstream.compiler.edits import Edit, EditedText, apply_edits
 from sqlstream.compiler.hints import ignored_hints
 from sqlstream.compiler.node_ids import view_of
 from sqlstream.compiler.problem import SqlProblem
+from sqlstream.compiler.python_models import views_of
 from sqlstream.compiler.render.values import RenderedModel
 from sqlstream.compiler.rewriting import Rewriting
 from sqlstream.compiler.second_references import name_second_references
@@ -57,6 +58,13 @@ def rewrite_model(
     findings = [_finding(problem, known, renderer) for problem in (*rewriting.problems, *names)]
     text = apply_edits(rendered.sql, rewriting.edits)
     return Rewritten(text, rewriting.reads, (*_clash(parents, rendered), *findings))
+
+
+def python_text(known: Known, nodes: Sequence[str]) -> Rewritten:
+    """Returns the text of a Python model as it is, with a read for each of its references, which name `nodes`."""
+    views = views_of([view_of(node) for node in nodes])
+    reads = tuple(Read(view, node) for view, node in zip(views, nodes, strict=True))
+    return Rewritten(apply_edits(known.model.sql, ()), reads, ())
 
 
 def plan_rewriting(rendered: RenderedModel, views: Mapping[str, str], repeated: frozenset[str]) -> Rewriting:

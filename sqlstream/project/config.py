@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
@@ -62,6 +61,9 @@ class ModelConfig(Document):
     partition_by: Names = Field(
         (), description="Columns that the output's folders are split by, instead of the sink's."
     )
+    deduplicate: Names = Field(
+        (), description="Columns: of the rows that have the same values in all of them, the model gives one."
+    )
     tags: Names = Field((), description="Words to select the model by; the tags of all places count together.")
     enabled: bool = Field(True, description="Whether the model is part of the project.")
     options: Options = Field(
@@ -74,7 +76,7 @@ class ModelConfig(Document):
 
     def plain(self) -> dict[str, Any]:
         """Returns the configuration as selectors and the manifest show it: plain data, the trigger as it is written."""
-        shown = {"trigger": str(self.trigger), "retries": asdict(self.retries)}
+        shown = {"trigger": str(self.trigger), "retries": dict(vars(self.retries))}
         return {**self.model_dump(mode="json", exclude=set(shown)), **shown}
 
 

@@ -42,8 +42,12 @@ class TableDocument(Document):
 
     name: Name = Field(description="The table's name in source('source', 'table').")
     description: Text = Field("", description=_DESCRIPTION)
-    format: Text | None = Field(None, description="Spark's reader: json, csv, parquet, orc, text, rate, socket, kafka.")
+    format: Text | None = Field(None, description="Spark's reader, such as json, csv, rate, socket or table.")
     path: Text | None = Field(None, description="Where the files lie; a relative path is under the project.")
+    table: Text | None = Field(None, description="With `format: table`, the table's name in Spark's catalog.")
+    class_: Text | None = Field(
+        None, alias="class", description="With `format: python`, a DataSource of python/, as `module:Class`."
+    )
     schema_: Text | None = Field(
         None, alias="schema", description="The columns as Spark DDL: `id bigint, at timestamp`."
     )
@@ -81,9 +85,15 @@ class SinkDocument(Document):
 
     name: Name = Field(description="The name that a model's configuration gives as `sink`.")
     description: Text = Field("", description=_DESCRIPTION)
-    format: Text = Field(description="Spark's writer: parquet, orc, json, csv, text, console, memory or noop.")
+    format: Text = Field(description="Spark's writer, such as parquet, json, table or console.")
     path: Text | None = Field(
         None, description="Where the output lies, under the target's storage if relative; may use {{ model.name }}."
+    )
+    table: Text | None = Field(
+        None, description="With `format: table`, the table's name in Spark's catalog; may use {{ model.name }}."
+    )
+    function: Text | None = Field(
+        None, description="With `format: python`, a function or class of python/, as `module:name`."
     )
     partition_by: Names = Field((), description="Columns that the output's folders are split by.")
     options: Options = Field(default_factory=dict, description="Options of Spark's writer; may use {{ model.name }}.")
@@ -185,6 +195,7 @@ class ProjectDocument(Document):
     default_target: Text | None = Field(None, description="The target that is used unless --target names another.")
     vars: dict[str, Any] = Field(default_factory=dict, description="Variables, read with var('name').")
     targets: dict[str, TargetDocument] = Field(default_factory=dict, description="Environments by name.")
+    functions: Names = Field((), description="Functions of python/ that SQL may call, as `module:name`.")
     rules: dict[str, Literal["info", "ignore"]] = Field(
         default_factory=dict, description="Warnings to lower, by their codes: to `info`, or to `ignore` them."
     )

@@ -10,6 +10,7 @@ from sqlstream.errors import Finding
 from sqlstream.project.config import ModelConfig, SeedConfig
 from sqlstream.project.files import ProjectFiles
 from sqlstream.project.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
+from sqlstream.project.functions import build_functions
 from sqlstream.project.models import (
     MODELS,
     SEEDS,
@@ -23,6 +24,7 @@ from sqlstream.project.models import (
 )
 from sqlstream.project.overrides import wrong_overrides
 from sqlstream.project.properties import collect_properties, unused_properties
+from sqlstream.project.python_files import PythonFunction, PythonModule, load_python
 from sqlstream.project.resources import Resources, load_resources, overrides_of
 from sqlstream.project.seeds import load_seeds
 from sqlstream.project.selectors import load_selectors
@@ -52,6 +54,8 @@ class _Parts:
     models: tuple[ModelFile, ...]
     macros: tuple[MacroFile, ...]
     selectors: tuple[Selector, ...]
+    python: tuple[PythonModule, ...]
+    functions: tuple[PythonFunction, ...]
 
 
 def load_project(
@@ -98,17 +102,20 @@ def _build_project(root: Path, settings: Settings, parts: _Parts) -> Project:
         rules=settings.document.rules,
         written_vars=settings.written_vars,
         selectors=parts.selectors,
+        python=parts.python,
+        functions=parts.functions,
     )
 
 
 def _load_parts(files: ProjectFiles, settings: Settings | None, parse: Parse, findings: list[Finding]) -> _Parts:
     resources = load_resources(files, settings, parse, findings)
-    model_paths = find_files(files, MODELS, ".sql", findings)
+    model_paths = tuple(path for ending in (".sql", ".py") for path in find_files(files, MODELS, ending, findings))
     seed_paths = find_files(files, SEEDS, ".csv", findings)
     refuse_other_files(files, findings)
     check_names(model_paths, seed_paths, findings)
     sources = build_sources(resources, files, findings)
     sinks = build_sinks(resources, findings)
+    python = load_python(files, findings)
     if settings is not None and resources.complete:
         pairs = [(table.source, table.name) for table in sources]
         findings.extend(wrong_overrides(overrides_of(settings), pairs, [sink.name for sink in sinks]))
@@ -119,6 +126,8 @@ def _load_parts(files: ProjectFiles, settings: Settings | None, parse: Parse, fi
         models=_load_models(files, settings, resources, model_paths, findings),
         macros=load_macros(files, findings),
         selectors=load_selectors(files, settings, findings),
+        python=python,
+        functions=build_functions(settings, python, findings) if settings is not None else (),
     )
 
 

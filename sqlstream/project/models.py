@@ -19,7 +19,7 @@ from sqlstream.project.written import written_config
 MODELS, SEEDS, MACROS = "models", "seeds", "macros"
 """The project's folders."""
 
-_ENDINGS = {MODELS: ".sql", SEEDS: ".csv", MACROS: ".sql"}
+_ENDINGS = {MODELS: (".sql", ".py"), SEEDS: (".csv",), MACROS: (".sql",)}
 
 
 def find_files(files: ProjectFiles, folder: str, suffix: str, findings: list[Finding]) -> tuple[str, ...]:
@@ -40,9 +40,8 @@ def folders_of(path: str) -> Folders:
 
 
 def refuse_other_files(files: ProjectFiles, findings: list[Finding]) -> None:
-    """Adds a finding for each Python file below models/, and for each file whose ending is its folder's in capitals."""
-    findings.extend(map(_python_model, files.list_files(MODELS, ".py").paths))
-    for folder, ending in _ENDINGS.items():
+    """Adds a finding for each file whose ending is one of its folder's in capitals."""
+    for folder, ending in ((folder, ending) for folder, endings in _ENDINGS.items() for ending in endings):
         paths = files.list_files(folder, "").paths
         findings.extend(
             _capital_ending(path, folder, ending)
@@ -112,16 +111,6 @@ def _read(files: ProjectFiles, path: str, findings: list[Finding]) -> str | None
     except FindingsError as error:
         findings.extend(error.findings)
         return None
-
-
-def _python_model(path: str) -> Finding:
-    return Finding(
-        "unsupported-model",
-        f"{quoted(path)} is a Python model, and those are not supported yet",
-        "this version of sqlstream runs models that are SQL files",
-        "write the model as SQL, or move the file out of models/",
-        Location(path),
-    )
 
 
 def _capital_ending(path: str, folder: str, ending: str) -> Finding:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from sqlstream.project.trigger import interval_seconds, invalid, parse_interval
 from sqlstream.project.wording import given, quoted
-
-KEYS = ("attempts", "first_delay", "longest_delay", "window")
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,9 @@ class Retries:
     def begins_anew(self, seconds: float) -> bool:
         """Returns whether a query that ran for so long before it failed has used none of its attempts."""
         return seconds >= interval_seconds(self.window)
+
+
+KEYS = tuple(field.name for field in fields(Retries))
 
 
 def parse_retries(value: object) -> Retries:

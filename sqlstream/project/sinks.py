@@ -39,4 +39,6 @@ def _build_sink(sink: SinkDocument, node: YamlMapping, path: Path) -> Sink:
         meta=sink.meta,
         location=locate(node, (*path, "name")),
         places=places_of(node, path),
+        table=Located(sink.table, locate(node, (*path, "table"))) if sink.table is not None else None,
+        python=sink.function,
     )

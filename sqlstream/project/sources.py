@@ -57,6 +57,8 @@ def _build_table(
         meta={**source.meta, **table.meta},
         location=locate(node, (*path, "name")),
         places=_places(node, path),
+        table=table.table,
+        python=table.class_,
     )
 
 

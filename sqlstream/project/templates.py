@@ -28,6 +28,7 @@ RESOURCE_RULES: Rules = {
     ("sources", "*", "options"): Treatment.OPTION,
     ("sources", "*", "tables", "*", "options"): Treatment.OPTION,
     ("sinks", "*", "path"): Treatment.KEEP,
+    ("sinks", "*", "table"): Treatment.KEEP,
     ("sinks", "*", "options"): Treatment.KEEP,
     ("models", "*", "config", "options"): Treatment.TEXT,
 }
@@ -36,6 +37,7 @@ TARGET_RULES: Rules = {
     ("spark",): Treatment.OPTION,
     ("sources", "*", "options"): Treatment.OPTION,
     ("sinks", "*", "path"): Treatment.KEEP,
+    ("sinks", "*", "table"): Treatment.KEEP,
     ("sinks", "*", "options"): Treatment.KEEP,
 }
 

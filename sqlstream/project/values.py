@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlstream.location import Location
 
-if TYPE_CHECKING:  # the reader of YAML itself uses the values of this module
+if TYPE_CHECKING:  # the readers of YAML and of files use the values of this module
+    from sqlstream.project.python_files import PythonFunction, PythonModule
     from sqlstream.project.yaml import YamlNode
 
 SECRET_PREFIX = "SQLSTREAM_SECRET_"  # noqa: S105 - the prefix of names, no secret
@@ -118,6 +119,8 @@ class SourceTable:
 
     `places` gives the location of each key that the YAML sets (`format`, `path`, `schema`, `options`, `options.x`).
     `written` are the keys that say how it is read, as the files have them: Jinja unrendered, no target's overrides.
+    `table` is the name in Spark's catalog of what the format `table` reads, `python` the `module:Class` of python/ that
+    the format `python` is read by.
     """
 
     source: str
@@ -135,6 +138,8 @@ class SourceTable:
     location: Location
     places: Mapping[str, Location] = field(default_factory=dict)
     written: Mapping[str, object] = field(default_factory=dict)
+    table: str | None = None
+    python: str | None = None
 
     @property
     def full_name(self) -> str:
@@ -144,8 +149,9 @@ class SourceTable:
 
 @dataclass(frozen=True)
 class Sink:
-    """A declared output. `path` and `options` may hold Jinja over `model`, so they are rendered per model later;
-    `places` and `written` as in `SourceTable`.
+    """A declared output. `path`, `table` and `options` may hold Jinja over `model`, so they are rendered per model
+    later; `places`, `written` and `table` as in `SourceTable`. `python` is the `module:name` of python/ that the format
+    `python` gives the rows to.
     """
 
     name: str
@@ -159,6 +165,8 @@ class Sink:
     location: Location
     places: Mapping[str, Location] = field(default_factory=dict)
     written: Mapping[str, object] = field(default_factory=dict)
+    table: Located | None = None
+    python: str | None = None
 
 
 @dataclass(frozen=True)
@@ -210,6 +218,11 @@ class ModelFile:
         """The file's first character."""
         return Location(self.path)
 
+    @property
+    def is_python(self) -> bool:
+        """Whether the model is a Python function, and not a query."""
+        return self.path.endswith(".py")
+
 
 @dataclass(frozen=True)
 class MacroFile:
@@ -239,7 +252,8 @@ class Project:
 
     `vars` are the effective ones: project.yml's, then the target's, then the command line's. `written_vars` are
     project.yml's alone, their Jinja unrendered. `rules` are what warnings are lowered to, `info` or `ignore`, by code.
-    `selectors` are in the order of the file.
+    `selectors` are in the order of the file. `python` are the modules below python/, `functions` what SQL may call of
+    them.
     """
 
     root: Path
@@ -256,6 +270,8 @@ class Project:
     rules: Mapping[str, str] = field(default_factory=dict)
     written_vars: Mapping[str, object] = field(default_factory=dict)
     selectors: tuple[Selector, ...] = ()
+    python: tuple[PythonModule, ...] = ()
+    functions: tuple[PythonFunction, ...] = ()
 
 
 class RenderYaml(Protocol):

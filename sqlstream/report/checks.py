@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-NAME_WIDTH = 8
+import json
+from collections.abc import Mapping, Sequence
+
+NAME_WIDTH = 9
 """Characters that the longest name of a check takes."""
 
 
 def check_text(name: str, ok: bool, found: str, fix: str) -> str:
-    """Returns `ok     Java     17.0.15 (/usr/bin/java)`, with the fix below it where it is not ok."""
-    line = f"{'ok' if ok else 'ERROR':<6} {name:<{NAME_WIDTH}} {found}"
+    """Returns `OK     Java      17.0.15 (/usr/bin/java)`, with the fix below it where it is not OK."""
+    line = f"{'OK' if ok else 'ERROR':<6} {name:<{NAME_WIDTH}} {found}"
     return line if ok or not fix else f"{line}\n  fix: {fix}"
+
+
+def checks_json(checks: Sequence[Mapping[str, object]]) -> str:
+    """Returns the checks, mappings of `name`, `ok`, `found` and `fix`, as one JSON object."""
+    return json.dumps({"succeeded": all(check["ok"] for check in checks), "checks": list(checks)}, indent=2)

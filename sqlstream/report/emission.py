@@ -17,6 +17,8 @@ Locate = Callable[[Where, str], Location]
 
 RULES = {
     Release.ROW: "keeps nothing back: each row comes out in the batch that reads it",
+    Release.KEY: "the first row of each key comes out in the batch that reads it; those that follow it are dropped",
+    Release.RUN: "is a batch: all of its inputs are static, and all rows come out once in each run",
     Release.CHANGE: "a group comes out in each batch that changes it, with its values so far",
     Release.WHOLE: "all groups come out in each batch, with their values so far",
     Release.WINDOW: "a window comes out once, in the batch after the watermark has reached its end",
@@ -56,6 +58,7 @@ def emission_json(model: CompiledModel, emission: Emission, locate: Locate, *, i
     content = {
         "succeeded": True,
         "model": model.name,
+        "kind": model.kind,
         "output_mode": model.config.output_mode,
         "operators": [_step_json(step, locate) for step in emission.steps],
         "watermarks": [
@@ -94,13 +97,13 @@ def _step_json(step: Step, locate: Locate) -> dict[str, object]:
 
 def _head(model: CompiledModel) -> str:
     sink = model.output.sink if model.output is not None else "-"
-    return f"{model.name} -> {sink}, {model.config.output_mode} mode"
+    return f"{model.name} -> {sink}, {f'{model.config.output_mode} mode' if model.streaming else 'once per run'}"
 
 
 def _step_lines(step: Step, emission: Emission, locate: Locate) -> list[str]:
     rule = RULES[step.release].format(time=step.time)
     place = f"{step.operator or 'a part of the query'} ({locate(step.where, 'watermark')})"
-    lines = ["the query" if step.release is Release.ROW else place, f"  {rule}"]
+    lines = ["the query" if step.release in (Release.ROW, Release.RUN) else place, f"  {rule}"]
     if step.example is not None:
         lines.append(f"  for example, {_example(step, step.example, emission)}")
     if step.unknown is not None:

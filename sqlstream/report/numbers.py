@@ -30,3 +30,20 @@ def plural(count: int | None, word: str, words: str | None = None) -> str:
     `words` is the plural of `word` where that is not `word` with an s.
     """
     return f"{count_text(count)} {word if count == 1 else words or word + 's'}"
+
+
+def rate_text(rate: float | None) -> str:
+    """Returns rows a second as `1,234`, `12.3` or `0.25`, or `-` where the rate is not known."""
+    if rate is None:
+        return "-"
+    return f"{rate:,.0f}" if rate >= 100 or rate == 0 else f"{rate:.1f}" if rate >= 1 else f"{rate:.2f}"
+
+
+def bytes_text(count: int | None) -> str:
+    """Returns a size as `812 B`, `1.5 kB`, `23.0 MB` or `4.1 GB`, or `-` where it is not known."""
+    if count is None:
+        return "-"
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count} B"

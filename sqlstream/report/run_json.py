@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -11,8 +11,11 @@ from typing import Any
 from sqlstream.state.events import (
     Notice,
     ProjectFound,
+    QueriesChosen,
     QueryRestarting,
     QueryResult,
+    QueryResumed,
+    QuerySilent,
     QueryStarted,
     RunEvent,
     TableShown,
@@ -23,9 +26,12 @@ from sqlstream.state.progress import BatchProgress
 EVENT_NAMES: dict[type[RunEvent], str] = {
     ProjectFound: "run_started",
     Warned: "finding",
+    QueriesChosen: "queries_chosen",
     QueryStarted: "query_started",
     BatchProgress: "batch",
+    QuerySilent: "query_silent",
     QueryRestarting: "query_restarting",
+    QueryResumed: "query_restarted",
     QueryResult: "query_ended",
     Notice: "notice",
     TableShown: "memory_table",
@@ -39,8 +45,9 @@ class JsonReporter:
         self._write = write
 
     def __call__(self, event: RunEvent) -> None:
-        """Writes the line of `event`."""
-        self.emit(EVENT_NAMES[type(event)], _fields(event))
+        """Writes the line of `event`; what has been said of a silent query is not said again."""
+        if not isinstance(event, QuerySilent) or event.is_new:
+            self.emit(event_name(event), event_fields(event))
 
     def done(self, results: Sequence[QueryResult], *, succeeded: bool) -> None:
         """Writes the last line of a run."""
@@ -48,15 +55,28 @@ class JsonReporter:
 
     def emit(self, name: str, fields: dict[str, Any]) -> None:
         """Writes one line."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        self._write(json.dumps({"time": now, "event": name, **fields}, default=str))
+        self._write(to_line(name, fields))
 
 
-def _fields(event: RunEvent) -> dict[str, Any]:
+def event_name(event: RunEvent) -> str:
+    """Returns what an event is called in JSON lines."""
+    return EVENT_NAMES[type(event)]
+
+
+def to_line(name: str, fields: Mapping[str, Any]) -> str:
+    """Returns an event as one line of JSON, with the time in UTC."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return json.dumps({"time": now, "event": name, **fields}, default=str)
+
+
+def event_fields(event: RunEvent) -> dict[str, Any]:
+    """Returns what an event tells, as plain JSON values."""
     if isinstance(event, QueryResult):
         return {"model": event.model, **event.as_json()}
     if isinstance(event, Warned):
         return event.finding.as_json()
     if isinstance(event, QueryRestarting):
         return {**asdict(event), "finding": event.finding.as_json()}
+    if isinstance(event, QuerySilent):
+        return {"model": event.model, **event.silence.as_json()}
     return asdict(event)

@@ -15,6 +15,7 @@ from sqlstream.state.events import (
     ProjectFound,
     QueryRestarting,
     QueryResult,
+    QuerySilent,
     QueryStarted,
     RunEvent,
     Status,
@@ -27,11 +28,11 @@ LINE_WIDTH = 88
 """Where `[RUN]` and its like stand, so that they form a column."""
 
 OUTCOMES = {
-    Status.SUCCESS: ("OK stream", "SUCCESS"),
-    Status.STOPPED: ("STOPPED stream", "STOPPED"),
-    Status.INTERRUPTED: ("STOPPED stream", "INTERRUPTED"),
-    Status.ERROR: ("ERROR stream", "ERROR"),
-    Status.SKIPPED: ("SKIP stream", "SKIP"),
+    Status.SUCCESS: ("OK", "SUCCESS"),
+    Status.STOPPED: ("STOPPED", "STOPPED"),
+    Status.INTERRUPTED: ("STOPPED", "INTERRUPTED"),
+    Status.ERROR: ("ERROR", "ERROR"),
+    Status.SKIPPED: ("SKIP", "SKIP"),
 }
 
 
@@ -45,10 +46,11 @@ class TextReporter:
     def __call__(self, event: RunEvent) -> None:
         """Prints `event`."""
         if isinstance(event, QueryStarted):
-            what = f"START stream {event.model} -> {event.sink}, trigger {event.trigger}"
+            when = f", trigger {event.trigger}" if event.kind == "stream" else ""
+            what = f"START {event.kind} {event.model} -> {event.sink}{when}"
             self._line(event.index, event.total, what, "RUN")
-        elif isinstance(event, BatchProgress):
-            self._say(batch_text(event))
+        elif isinstance(event, BatchProgress | QuerySilent | Notice):
+            self._say_line(event)
         elif isinstance(event, QueryRestarting):
             self._say(restart_text(event))
             self._write(finding_text(event.finding))
@@ -56,21 +58,27 @@ class TextReporter:
             self._result(event)
         elif isinstance(event, TableShown):
             self._write(memory_text(event))
-        elif isinstance(event, Notice):
-            self._say(event.text)
         elif isinstance(event, Warned):
             self._write(finding_text(event.finding))
         elif isinstance(event, ProjectFound):
             self._say(f"sqlstream {event.sqlstream_version} on Spark {event.spark_version}")
             self._say(found_text(event.models, event.sources, event.sinks, event.seeds))
 
+    def _say_line(self, event: BatchProgress | QuerySilent | Notice) -> None:
+        if isinstance(event, BatchProgress):
+            self._say(batch_text(event))
+        elif isinstance(event, Notice):
+            self._say(event.text)
+        elif event.is_new:
+            self._say(f"{event.model} gives no rows: {event.silence.text}")
+
     def _result(self, result: QueryResult) -> None:
-        words, status = OUTCOMES[result.status]
+        word, status = OUTCOMES[result.status]
         if result.started:
             status += f" {plural(result.batches, 'batch', 'batches')} in {seconds_text(result.seconds)}"
         if result.restarts:
             status += f", {plural(result.restarts, 'restart')}"
-        self._line(result.index, result.total, f"{words} {result.model}", status)
+        self._line(result.index, result.total, f"{word} {result.kind} {result.model}", status)
         if result.finding is not None:
             self._write(finding_text(result.finding))
 
@@ -125,7 +133,7 @@ def _summary_row(result: QueryResult, here: Path) -> tuple[str, ...]:
         count_text(result.rows_in),
         count_text(result.rows_out),
         seconds_text(result.seconds),
-        _shown_path(result.output, here),
+        shown_path(result.output, here),
     )
 
 
@@ -139,7 +147,8 @@ def done_line(results: Sequence[QueryResult], warnings: int) -> str:
     )
 
 
-def _shown_path(path: str | None, here: Path) -> str:
+def shown_path(path: str | None, here: Path) -> str:
+    """Returns `path` relative to `here` where it lies below, and `-` for none."""
     if path is None:
         return "-"
     try:

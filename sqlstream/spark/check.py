@@ -14,6 +14,7 @@ from sqlstream.errors import FindingsError
 from sqlstream.spark.inputs import Inputs
 from sqlstream.spark.jvm import SPARK_ERRORS
 from sqlstream.spark.outputs import check_output
+from sqlstream.spark.python_code import register_functions
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import SparkRuntime, child_session
 from sqlstream.spark.sources import Readers
@@ -35,6 +36,7 @@ def ask_spark(
     has died.
     """
     session = child_session(runtime, {EVOLUTION: str(runtime.names_sources).lower()})
+    register_functions(session, compiled.project.functions)
     asker = _Asker(Inputs(compiled, Readers(session, secrets, compiled.project.root)), runtime.names_sources)
     wanted = {model.unique_id for model in models}
     needed = wanted.union(*(compiled.graph.ancestors(node) for node in wanted))
@@ -79,7 +81,7 @@ class _Asker:
             frame = self._try(model.unique_id, lambda: self.inputs.analyse(model, known))
             self._forget_views(model)
         self.frames[model.unique_id] = frame
-        if frame is not None and as_query and model.streaming:
+        if frame is not None and as_query:
             self._check(model, frame)
 
     def _check(self, model: CompiledModel, frame: DataFrame) -> None:

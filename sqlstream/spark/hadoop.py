@@ -23,6 +23,13 @@ def hadoop_file_system(session: SparkSession, uri: str) -> tuple[Any, Callable[[
     return make_path(uri).getFileSystem(configuration), make_path
 
 
+def hadoop_exists(session: SparkSession, uri: str) -> bool:
+    """Returns whether there is a file or folder; `uri` is encoded, as Spark's logs have it (`%20` for a blank)."""
+    path = jvm_of(session).org.apache.hadoop.fs.Path(jvm_of(session).java.net.URI(uri))
+    system = path.getFileSystem(session.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
+    return bool(system.exists(path))
+
+
 def hadoop_replace(session: SparkSession, source: str, destination: str) -> bool:
     """Renames the file `source` over `destination` in one step, through Hadoop's FileContext; returns whether the file
     system has one: some object stores do not.

@@ -13,10 +13,14 @@ from sqlstream.compiler.statement import command_problem
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.values import SourceTable
+from sqlstream.spark.duplicates import drop_duplicates
 from sqlstream.spark.jvm import SPARK_ERRORS, command_in
+from sqlstream.spark.python_models import ModelInputs, run_python_model
 from sqlstream.spark.seeds import open_seed
 from sqlstream.spark.sources import Readers, SchemaError, quoted
 from sqlstream.spark.spark_errors import at, error_finding, read_error
+
+ROWS_FIX = "deduplicate by columns that the model gives and Spark can compare"
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class Inputs:
         except SPARK_ERRORS as error:
             raise FindingsError([self._finding(error, "source-unreadable", what, _blame(table, error))]) from error
         except SchemaError as error:
-            place = table.places.get("schema_file", table.location)
+            place = table.schema.location if table.schema is not None else table.location
             raise FindingsError([self._finding(error, "source-unreadable", what, place)]) from error
 
     def open_seed(self, node_id: str) -> DataFrame:
@@ -63,15 +67,31 @@ class Inputs:
 
         Raises: FindingsError, with the place in the model that Spark named.
         """
+        if model.file.is_python:
+            return self._deduplicated(model, self._run(model, frames))
         for read, frame in zip(model.reads, frames, strict=True):
             frame.createOrReplaceTempView(quoted(read.view))
         try:
             command = command_in(self.readers.session, model.sql)
             if command is not None:
                 raise FindingsError([command_problem(model.name, command).at(Place(model.file.location))])
-            return self.readers.session.sql(model.sql)
+            frame = self.readers.session.sql(model.sql)
         except SPARK_ERRORS as error:
             raise FindingsError([self._model_finding(model, error)]) from error
+        return self._deduplicated(model, frame)
+
+    def _run(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
+        project, readers = self.compiled.project, self.readers
+        inputs = ModelInputs(frames, project.vars)
+        return run_python_model(model, inputs, readers.session, project.root, readers.secrets)
+
+    def _deduplicated(self, model: CompiledModel, frame: DataFrame) -> DataFrame:
+        try:
+            return drop_duplicates(frame, model.config.deduplicate)
+        except SPARK_ERRORS as error:
+            what = f"Spark cannot deduplicate the rows of `{model.name}`"
+            location = model.place_of("deduplicate")
+            raise FindingsError([self._finding(error, "sql-analysis", what, location, ROWS_FIX)]) from error
 
     def _model_finding(self, model: CompiledModel, error: Exception) -> Finding:
         said = read_error(error, model.sql)
@@ -83,14 +103,14 @@ class Inputs:
             code, what = "sql-analysis", f"Spark refuses the SQL of `{model.name}`"
         return error_finding(error, code=code, what=what, place=place, secrets=self.readers.secrets, sql=model.sql)
 
-    def _finding(self, error: Exception, code: str, what: str, location: Location) -> Finding:
+    def _finding(self, error: Exception, code: str, what: str, location: Location, fix: str | None = None) -> Finding:
         return error_finding(
             error,
             code=code,
             what=what,
             place=Place(location),
             secrets=self.readers.secrets,
-            fix=_source_fix(error),
+            fix=fix or _source_fix(error),
         )
 
 

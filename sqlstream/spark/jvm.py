@@ -23,25 +23,6 @@ JVM_ERRORS = (Py4JError, ConnectionError)
 SPARK_ERRORS = (PySparkException, *JVM_ERRORS)
 """All that a call of Spark raises."""
 
-STATEFUL_NODES = frozenset(
-    {
-        "Aggregate",
-        "Deduplicate",
-        "DeduplicateWithinWatermark",
-        "Distinct",
-        "Except",
-        "FlatMapGroupsInPandasWithState",
-        "FlatMapGroupsWithState",
-        "GlobalLimit",
-        "Intersect",
-        "TransformWithState",
-        "TransformWithStateInPySpark",
-    }
-)
-"""Logical operators that keep state when their input streams
-(org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker and IncrementalExecution)."""
-
-
 COMMANDS = ("Command", "ParsedStatement", "InsertIntoDir")
 """What a parsed text may hold that is no query (org.apache.spark.sql.catalyst.plans.logical)."""
 
@@ -69,7 +50,7 @@ def check_streaming(frame: DataFrame, output_mode: str) -> None:
     jvm = jvm_of(frame.sparkSession)
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-    checker.checkForStreaming(_analyzed(frame), mode)
+    checker.checkForStreaming(analyzed(frame), mode)
 
 
 def command_in(session: SparkSession, sql: str) -> str | None:
@@ -158,22 +139,6 @@ def infer_csv_schema(lines: DataFrame, options: Mapping[str, str]) -> StructType
         reader = reader.option(name, value)
     texts = getattr(_java_frame(lines), "as")(jvm_of(session).org.apache.spark.sql.Encoders.STRING())
     return StructType.fromJson(json.loads(reader.csv(texts).schema().json()))
-
-
-def is_stateful(frame: DataFrame) -> bool:
-    """Returns whether a streaming query over `frame` keeps state. Over Connect: only the checkpoint tells."""
-    return _keeps_state(_analyzed(frame))
-
-
-def _keeps_state(node: Any) -> bool:
-    children = node.children()
-    below = [children.apply(index) for index in range(children.size())]
-    name = node.getClass().getSimpleName()
-    if name in STATEFUL_NODES and node.isStreaming():
-        return True
-    if name == "Join" and all(child.isStreaming() for child in below):
-        return True
-    return any(_keeps_state(child) for child in below if child.isStreaming())
 
 
 class Phase(StrEnum):
@@ -285,6 +250,15 @@ def set_pool(session: SparkSession, name: str) -> None:
     session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
 
 
+def activate(session: SparkSession) -> None:
+    """Makes `session` the one of this thread: a writer looks there for the data sources that have been registered.
+
+    Over Connect: there is one session.
+    """
+    java_session = session._jsparkSession  # noqa: SLF001
+    jvm_of(session).org.apache.spark.sql.classic.SparkSession.setActiveSession(java_session)
+
+
 def jvm_of(session: SparkSession | None) -> Any:
     """Returns py4j's view of the JVM of `session`. Raises: RuntimeError where there is no session."""
     if session is None:
@@ -296,5 +270,6 @@ def _java_frame(frame: DataFrame) -> Any:
     return frame._jdf  # noqa: SLF001
 
 
-def _analyzed(frame: DataFrame) -> Any:
+def analyzed(frame: DataFrame) -> Any:
+    """Returns Spark's analysed logical plan of `frame`. Over Connect: there is none to look at."""
     return _java_frame(frame).queryExecution().analyzed()

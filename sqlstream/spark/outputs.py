@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.rules.sink_columns import column_findings
-from sqlstream.errors import FindingsError
+from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.spark.jvm import (
     SPARK_ERRORS,
@@ -20,25 +20,30 @@ from sqlstream.spark.jvm import (
     check_types,
 )
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.sources import TABLE
 from sqlstream.spark.spark_errors import at, error_finding
 
 
 @dataclass(frozen=True)
 class _Check:
-    """One check by Spark, and what to say where it refuses."""
+    """One check by Spark, and what to say where it refuses; `of_streams` says that a batch has nothing of it."""
 
     code: str
     what: str
     fix: str
     location: Location
     ask: Callable[[], None]
+    of_streams: bool = False
 
 
 def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets: Secrets) -> None:
-    """Has Spark check the output mode and the sink of `model`, whose rows are `frame`. Raises: FindingsError."""
+    """Has Spark check the sink of `model`, with the rows `frame`, and a stream's output mode. Raises: FindingsError."""
+    _check_kind(model, frame)
     exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     findings = column_findings(model, output, frame.columns, exact=exact)
     for check in _checks(model, output, frame):
+        if check.of_streams and not model.streaming:
+            continue
         try:
             check.ask()
         except SPARK_ERRORS as error:
@@ -48,6 +53,19 @@ def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets
             )
     if findings:
         raise FindingsError(findings)
+
+
+def _check_kind(model: CompiledModel, frame: DataFrame) -> None:
+    """Raises: FindingsError where the rows are a stream that nothing declares: it would have no name and no rules."""
+    if frame.isStreaming and not model.streaming:
+        problem = Finding(
+            "undeclared-stream",
+            f"`{model.name}` reads a stream that is no source of the project",
+            "its checkpoint would know the stream by its position alone, and no rule on streams has looked at it",
+            "declare the stream in sources.yml, and read it with source()",
+            model.file.location,
+        )
+        raise FindingsError([problem])
 
 
 def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> tuple[_Check, ...]:
@@ -66,6 +84,7 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> tuple[_Ch
             "use another output_mode, or a watermark: /*+ WATERMARK(column, '10 minutes') */ on the event time",
             model.place_of("output_mode"),
             lambda: check_streaming(frame, mode),
+            of_streams=True,
         ),
         _Check(
             "partition-column",
@@ -80,6 +99,7 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> tuple[_Ch
             "cast the column, or leave it out",
             model.place_of("sink"),
             lambda: check_types(frame),
+            of_streams=True,
         ),
         _Check(
             "sink-schema",
@@ -92,7 +112,7 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> tuple[_Ch
 
 
 def _check_format(output: Output, frame: DataFrame) -> None:
-    if output.format != "memory":  # the memory sink is part of the writer, and no data source
+    if output.format not in ("memory", "python", TABLE):  # these are part of the writer, and no data sources
         check_format(frame.sparkSession, output.format)
 
 

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import count, lit
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.fingerprint import fingerprint
+from sqlstream.compiler.deduplicate import key_columns
+from sqlstream.compiler.fingerprint import fingerprint, python_fingerprint
 from sqlstream.compiler.node_ids import source_id
+from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.python_files import PythonFunction
 from sqlstream.spark.inputs import Inputs
-from sqlstream.spark.jvm import is_stateful
 from sqlstream.spark.outputs import check_output
+from sqlstream.spark.plans import is_stateful, transforms_with_state
+from sqlstream.spark.python_code import register_functions
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import FROZEN_SETTINGS, TIME_ZONE, SparkRuntime, child_session
+from sqlstream.spark.session import FROZEN_SETTINGS, PROVIDER, ROCKSDB, TIME_ZONE, SparkRuntime, child_session
 from sqlstream.spark.sources import Readers
 from sqlstream.spark.views import ViewBuilder
 from sqlstream.state.ledger import EVOLUTION, Ledger, QueryIdentity, SourceUse
 from sqlstream.state.progress import ROWS_OUT
 from sqlstream.state.readers import source_uses
+
+REPLACED = FILE_FORMATS | {"console", "delta", "noop"}
+"""Formats in which a batch takes the place of the one before."""
+
+UNCOUNTED = frozenset({"continuous", "real_time"})
+"""Triggers under which Spark refuses to count the rows of a query, or counts them for as long as a batch lasts."""
 
 UNRESTARTABLE_SINKS = frozenset({"memory"})
 UNRESTARTABLE_SOURCES = frozenset({"socket"})
@@ -32,7 +43,8 @@ UNRESTARTABLE_SOURCES = frozenset({"socket"})
 class PreparedQuery:
     """A terminal model that Spark has analysed and checked: `frame` are its rows, in the query's own session.
 
-    `unrestartable` says why Spark cannot restart it on a checkpoint, None when it can.
+    `unrestartable` says why it cannot be started again after a failure, None when it can: Spark cannot on a checkpoint,
+    or a batch would add rows to those that it has written.
     """
 
     model: CompiledModel
@@ -55,16 +67,20 @@ def prepare_query(
         raise ValueError(f"{model.name} is not a terminal model")
     frozen = _frozen_settings(model, runtime, ledger)
     session = child_session(runtime, frozen)
+    register_functions(session, compiled.project.functions)
     readers = Readers(session, secrets, compiled.project.root)
     uses = source_uses(compiled, model, ledger)
     _check_secrets(output, compiled, model, readers)
     names_sources = frozen[EVOLUTION] == "true"
     frame = ViewBuilder(Inputs(compiled, readers), uses, names_sources).build(model)
     check_output(model, output, frame, secrets)
+    if transforms_with_state(frame):
+        session.conf.set(PROVIDER, ROCKSDB)  # Spark keeps such state nowhere else
     settings = {name: str(session.conf.get(name)) for name in (*FROZEN_SETTINGS, TIME_ZONE, EVOLUTION)}
     identity = _identity(compiled, model, output, uses, is_stateful(frame), settings)
-    observed = frame.observe(ROWS_OUT, count(lit(1)).alias("rows"))
-    return PreparedQuery(model, output, observed, identity, unrestartable(compiled, model))
+    counts_rows = model.streaming and model.config.trigger.kind not in UNCOUNTED
+    counted = frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if counts_rows else frame
+    return PreparedQuery(model, output, counted, identity, unrestartable(compiled, model))
 
 
 def _frozen_settings(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger | None) -> dict[str, str]:
@@ -110,18 +126,36 @@ def _identity(
         query=model.query_id,
         model=model.name,
         models={part.name: part.sql for part in parts},
-        fingerprints={part.name: fingerprint(part.sql) for part in parts},
+        fingerprints={part.name: _fingerprint(part) for part in parts} | _called(compiled.project.functions, parts),
         sources=uses,
         sink_format=output.format,
-        sink_path=output.path,
+        sink_path=output.place,
         output_mode=model.config.output_mode,
         stateful=stateful,
         settings=settings,
+        batch=not model.streaming,
+        deduplicated={part.name: key_columns(part.config.deduplicate) for part in parts if part.config.deduplicate},
     )
 
 
+def _fingerprint(model: CompiledModel) -> str:
+    return python_fingerprint(model.file.text) if model.file.is_python else fingerprint(model.sql)
+
+
+def _called(functions: Sequence[PythonFunction], parts: Sequence[CompiledModel]) -> dict[str, str]:
+    """The digests of the project's functions that the SQL of `parts` may call, by their references."""
+    words = {word.lower() for part in parts for word in _WORD.findall(part.sql)} if functions else set()
+    return {function.reference: function.digest for function in functions if function.name.lower() in words}
+
+
+_WORD = re.compile(r"\w+")
+
+
 def unrestartable(compiled: CompiledProject, model: CompiledModel) -> str | None:
-    """Returns why Spark cannot restart the query of `model` on a checkpoint, None when it can."""
+    """Returns why the query of `model` cannot be started again after a failure, None when it can."""
+    if not model.streaming:
+        adds = model.output is not None and model.output.format not in (*REPLACED, "memory")
+        return f"it adds its rows to {model.output.format}" if adds and model.output else None
     if model.output is not None and model.output.format in UNRESTARTABLE_SINKS:
         return f"it writes into {model.output.format}"
     upstream = compiled.graph.ancestors(model.unique_id)

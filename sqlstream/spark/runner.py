@@ -9,14 +9,16 @@ from queue import Empty, SimpleQueue
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sqlstream.errors import Finding
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.spark.batch import BatchWrite
 from sqlstream.spark.jvm import JVM_ERRORS, SPARK_ERRORS, has_unfinished_batch, is_jvm_gone, listen
 from sqlstream.spark.running import Running
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding, fails_again
 from sqlstream.spark.start import StartOrder, start_query
 from sqlstream.spark.stopper import Stopper
-from sqlstream.state.events import Notice, QueryRestarting, QueryResult, QueryStarted, RunEvent, Status
+from sqlstream.state.events import Notice, QueryRestarting, QueryResult, QueryResumed, QueryStarted, RunEvent, Status
+from sqlstream.state.figures import add_batch
 from sqlstream.state.limits import Limits
 from sqlstream.state.progress import read_progress
 
@@ -26,6 +28,8 @@ GRACE_SECONDS = 60.0
 """How long a running batch may take after a stop was asked for, before it is interrupted."""
 POLL_SECONDS = 0.1
 """How long to wait for an event before looking whether a stop was asked for: a signal handler cannot wake the queue."""
+GOES_ON = "the query goes on where it stopped"
+WRITTEN_AGAIN = "all is written anew, and an earlier output of files is as it was"
 LOOK_SECONDS = 0.01
 """How often a stopping query is looked at: shorter than the planning of any batch."""
 
@@ -89,15 +93,18 @@ class Runner:
         return None
 
     def _has_been_idle(self, running: Running, seconds: float) -> bool:
-        if not running.is_active or running.query is None:
+        if running.order.trigger.kind == "continuous":
+            return False  # Spark does not say what it reads
+        if not running.is_active or running.query is None or time.monotonic() - running.active_at < seconds:
             return False
         try:
             status = running.query.status
-            if status["isTriggerActive"] and status["isDataAvailable"]:
-                running.active_at = time.monotonic()
         except SPARK_ERRORS:  # its end is on its way
             return False
-        return time.monotonic() - running.active_at >= seconds
+        if status["isTriggerActive"] and status["isDataAvailable"]:  # in the middle of a long batch
+            running.active_at = time.monotonic()
+            return False
+        return True
 
     def _start_next(self) -> None:
         """Starts the first query whose time has come and that there is a slot for."""
@@ -114,12 +121,19 @@ class Runner:
                     len(self._every),
                     running.order.query.output.sink,
                     str(running.order.trigger),
+                    running.order.query.model.kind,
+                    running.order.output,
+                    running.order.checkpoint,
                 )
             )
+        else:
+            self._tell(QueryResumed(running.name, running.restarts))
         try:
-            if is_first:
-                self._listen(running)
-            running.query = start_query(running.order, self._secrets)
+            if not is_first and not running.order.is_batch:
+                running.order.check()  # what its last run has left may be less than it needs
+            running.query = self._write(running) if running.order.is_batch else self._stream(running, is_first)
+        except FindingsError as error:
+            self._give_up(running, error.findings[0])
         except SPARK_ERRORS as error:
             self._fail(running, error)
 
@@ -132,9 +146,16 @@ class Runner:
             if running.result is None and (waits or (running.first_started is None and (has_slot or not running.ends))):
                 yield running
 
-    def _listen(self, running: Running) -> None:
-        session = running.order.query.frame.sparkSession
-        listen(session, lambda text: self._events.put((running, text)), lambda: self._events.put((running, None)))
+    def _stream(self, running: Running, is_first: bool) -> StreamingQuery:
+        if is_first:
+            listen(running.order.query.frame.sparkSession, *self._hear(running))
+        return start_query(running.order, self._secrets)
+
+    def _write(self, running: Running) -> BatchWrite:
+        return BatchWrite(running.order, self._secrets, *self._hear(running)).start()
+
+    def _hear(self, running: Running) -> tuple[Callable[[str], None], Callable[[], None]]:
+        return lambda text: self._events.put((running, text)), lambda: self._events.put((running, None))
 
     def _take_event(self) -> None:
         """Handles one event, or what time brings."""
@@ -144,13 +165,14 @@ class Runner:
             self._look_for_lost_ends()
             return
         if text is not None:
-            progress = read_progress(running.name, text)
-            running.batches.append(progress)
+            uses = running.order.query.identity.sources
+            progress = read_progress(running.name, text, uses, self._secrets.redact)
+            running.figures = add_batch(running.figures, progress)
             if progress.rows_in != 0:
                 running.active_at = time.monotonic()
             self._tell(progress)
-        elif running.is_active:
-            self._end(running)
+        elif running.is_active and running.query is not None and _has_ended(running.query):
+            self._end(running)  # and not what is heard late of its last run, while it runs again
 
     def _patience(self) -> float:
         if self._stopper.is_stopping:
@@ -162,7 +184,7 @@ class Runner:
             if running.is_active and running.query is not None and self._is_lost(running, running.query):
                 self._end(running)
 
-    def _is_lost(self, running: Running, query: StreamingQuery) -> bool:
+    def _is_lost(self, running: Running, query: StreamingQuery | BatchWrite) -> bool:
         """Whether the end of `query` will not be heard of: its JVM is gone, or the event is long overdue."""
         try:
             if query.isActive:
@@ -187,7 +209,8 @@ class Runner:
         """How a query that did not fail has ended. A look that took longer than the planning of a batch may have marked
         it in the wrong moment, where it interrupts itself: the checkpoint tells.
         """
-        if running.was_marked and running.query and not running.interrupted and has_unfinished_batch(running.query):
+        query = running.query if isinstance(running.query, StreamingQuery) else None
+        if running.was_marked and query and not running.interrupted and has_unfinished_batch(query):
             running.interrupted = True
             self._stopper.tell_interrupted(running, "it had just begun a batch when it was stopped")
         if running.interrupted:
@@ -201,17 +224,20 @@ class Runner:
             running.failures = 0
         running.failures += 1
         if self._is_stopping or running.failures > retries.attempts or is_jvm_gone(error) or fails_again(error):
-            self._finish(running, Status.ERROR, finding)
-            if self._limits.fail_fast and self._stop_reason is None:
-                self._stop_reason = f"{running.name} has failed"
+            self._give_up(running, finding)
             return
         delay = retries.delay_after(running.failures, random.random())  # noqa: S311 - nothing to guess
         running.failure, running.restart_at = finding, time.monotonic() + delay
         self._tell(QueryRestarting(running.name, running.failures, retries.attempts, delay, finding))
 
+    def _give_up(self, running: Running, finding: Finding) -> None:
+        self._finish(running, Status.ERROR, finding)
+        if self._limits.fail_fast and self._stop_reason is None:
+            self._stop_reason = f"{running.name} has failed"
+
     def _failure(self, running: Running, error: Exception) -> Finding:
         model = running.order.query.model
-        batches = len(running.batches)
+        batches = running.figures.batches
         after = f" after {batches} {'batch' if batches == 1 else 'batches'}" if batches else ""
         return error_finding(
             error,
@@ -219,7 +245,7 @@ class Runner:
             what=f"the query of `{model.name}` failed{after}",
             place=at(model.file.location),
             secrets=self._secrets,
-            fix="mend the cause and run again: the query goes on where it stopped",
+            fix="mend the cause and run again: " + (WRITTEN_AGAIN if running.order.is_batch else GOES_ON),
         )
 
     def _finish(self, running: Running, status: Status, finding: Finding | None) -> None:
@@ -240,7 +266,7 @@ class Runner:
             else:
                 self._stop_one(running, running.query)
 
-    def _stop_one(self, running: Running, query: StreamingQuery) -> None:
+    def _stop_one(self, running: Running, query: StreamingQuery | BatchWrite) -> None:
         try:
             self._stopper.look(running, query, now=self._asked > 1)
         except SPARK_ERRORS as error:
@@ -255,3 +281,10 @@ class Runner:
             self._tell(
                 Notice(f"stopping, because {self._stop_reason or 'a stop was asked for'}: {', '.join(names)} {rest}")
             )
+
+
+def _has_ended(query: StreamingQuery | BatchWrite) -> bool:
+    try:
+        return not query.isActive
+    except JVM_ERRORS:
+        return True

@@ -9,10 +9,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding
 from sqlstream.project.retries import Retries
+from sqlstream.spark.batch import BatchWrite
 from sqlstream.spark.jvm import Phase
 from sqlstream.spark.start import StartOrder
 from sqlstream.state.events import QueryResult, Status
-from sqlstream.state.progress import BatchProgress, total
+from sqlstream.state.figures import Figures
 
 
 @dataclass
@@ -26,11 +27,11 @@ class Running:
 
     order: StartOrder
     index: int
-    query: StreamingQuery | None = None
+    query: StreamingQuery | BatchWrite | None = None
     first_started: float | None = None
     started: float = 0.0
     active_at: float = 0.0
-    batches: list[BatchProgress] = field(default_factory=list)
+    figures: Figures = field(default_factory=Figures)
     failures: int = 0
     restarts: int = 0
     restart_at: float | None = None
@@ -56,7 +57,7 @@ class Running:
     @property
     def ends(self) -> bool:
         """Whether it ends by itself."""
-        return self.order.trigger.ends
+        return self.order.is_batch or self.order.trigger.ends
 
     @property
     def is_active(self) -> bool:
@@ -86,13 +87,14 @@ class Running:
             index=self.index,
             total=total_queries,
             status=status,
-            batches=len(self.batches),
-            rows_in=total(batch.rows_in for batch in self.batches),
-            rows_out=total(batch.rows_out for batch in self.batches),
+            batches=self.figures.batches,
+            rows_in=self.figures.rows_in,
+            rows_out=self.figures.rows_out,
             seconds=0.0 if self.first_started is None else time.monotonic() - self.first_started,
             output=self.order.output,
             checkpoint=self.order.checkpoint,
             finding=finding,
             restarts=self.restarts,
+            kind=model.kind,
         )
         return self.result

@@ -7,13 +7,22 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import DataType, StructType
 
 from sqlstream.errors import Finding
+from sqlstream.project.fixed_columns import fixed_columns
 from sqlstream.project.paths import join
 from sqlstream.project.values import Schema, SourceTable
+from sqlstream.spark.python_code import load_name
 from sqlstream.spark.secrets import Secrets
+
+TABLE = "table"
+"""The format of sources and sinks that are tables of Spark's catalog."""
+
+NAMED_ALWAYS = frozenset({"binaryfile"})
+"""Formats whose own columns a stream must be told."""
 
 
 @dataclass(frozen=True)
@@ -28,32 +37,45 @@ class Readers:
         """Returns a new streaming reader of `table`, known to the checkpoint as `name` where this Spark can name
         sources, with the source's own watermark. Raises: Spark's errors.
         """
-        reader = self.session.readStream.format(table.format).options(**self.secrets.resolve_all(table.options))
-        if table.schema is not None:
-            reader = reader.schema(_spark_schema(table.schema))
+        reader = self.session.readStream.options(**self.secrets.resolve_all(table.options))
         if name is not None:
             reader = reader.name(name)
-        frame = _declared(reader.load(self._path(table)) if table.path else reader.load(), table)
+        frame = self._load(reader, table)
         if table.watermark is None:
             return frame
         return frame.withWatermark(table.watermark.column, table.watermark.delay)
 
     def open_table(self, table: SourceTable) -> DataFrame:
         """Returns `table` as static rows. Raises: Spark's errors."""
-        reader = self.session.read.format(table.format).options(**self.secrets.resolve_all(table.options))
-        if table.schema is not None:
-            reader = reader.schema(_spark_schema(table.schema))
-        return _declared(reader.load(self._path(table)) if table.path else reader.load(), table)
+        return self._load(self.session.read.options(**self.secrets.resolve_all(table.options)), table)
 
     def missing_secrets(self, table: SourceTable) -> list[Finding]:
         """Returns a finding for each secret that the options of `table` name and the environment does not hold."""
         return self.secrets.missing(table.options, table.places.get("options", table.location))
 
+    def _load(self, reader: DataStreamReader | DataFrameReader, table: SourceTable) -> DataFrame:
+        """What `reader` reads of `table`, with the columns that are declared or that its format has."""
+        schema = _schema_of(table)
+        if table.format == TABLE:
+            return _declared(_typed(reader.table(table.table or ""), schema, table), schema)
+        reader = reader.format(self._format(table))
+        if schema is not None and (table.schema is not None or table.format.lower() in NAMED_ALWAYS):
+            reader = reader.schema(schema)
+        return _declared(reader.load(self._path(table)) if table.path else reader.load(), schema)
+
+    def _format(self, table: SourceTable) -> str:
+        """The name under which Spark knows the format of `table`; the project's own class is registered first."""
+        if table.python is None:
+            return table.format
+        made = load_name(table.python, table.places.get("class", table.location))
+        self.session.dataSource.register(made)
+        return str(made.name())
+
     def _path(self, table: SourceTable) -> str:
         return join(escaped(self.root), table.path or "")
 
 
-def escaped(path: Path) -> str:
+def escaped(path: Path | str) -> str:
     """Returns a file or folder of the project as Spark takes it: what is a pattern in the path of a source is just a
     name here.
     """
@@ -65,22 +87,37 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _declared(frame: DataFrame, table: SourceTable) -> DataFrame:
-    """The columns that the schema of `table` declares, in its order, where it has one.
+def _schema_of(table: SourceTable) -> StructType | str | None:
+    return fixed_columns(table) if table.schema is None else _spark_schema(table.schema)
+
+
+def _declared(frame: DataFrame, schema: StructType | str | None) -> DataFrame:
+    """The columns that `schema` declares, in its order, where there is one.
 
     Spark adds those that it finds in the names of folders (`day=2024-01-01`): what a source has would then depend on
     the data, and nobody could tell without it what a model gives.
     """
-    if table.schema is None:
+    if schema is None:
         return frame
-    schema = _spark_schema(table.schema)
     declared = DataType.fromDDL(schema) if isinstance(schema, str) else schema
     names = declared.names if isinstance(declared, StructType) else frame.columns
     return frame if frame.columns == names else frame.select(*map(quoted, names))
 
 
+def _typed(frame: DataFrame, schema: StructType | str | None, table: SourceTable) -> DataFrame:
+    """Returns `frame`, the rows of a table of the catalog, whose own types no reader changes. Raises: SchemaError."""
+    declared = DataType.fromDDL(schema) if isinstance(schema, str) else schema
+    own = {field.name.lower(): field.dataType.simpleString() for field in frame.schema.fields}
+    for field in declared.fields if isinstance(declared, StructType) else ():
+        wanted, has = field.dataType.simpleString(), own.get(field.name.lower())
+        if has != wanted:
+            said = f"no column `{field.name}`" if has is None else f"`{field.name}` as {has}, and not as {wanted}"
+            raise SchemaError(f"the table {table.table} has {said}")
+    return frame
+
+
 class SchemaError(ValueError):
-    """A schema file's JSON is no schema of Spark's; the message is one line."""
+    """A schema file's JSON is no schema of Spark's, or a table has other columns; the message is one line."""
 
 
 def _spark_schema(schema: Schema) -> StructType | str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyspark
-from pyspark.errors import AnalysisException, PySparkException, QueryContextType
+from pyspark.errors import AnalysisException, PySparkException, QueryContext, QueryContextType
 from pyspark.errors.exceptions.captured import StreamingQueryException
 
 from sqlstream.errors import Finding
@@ -69,13 +69,14 @@ PLAIN_FIX = "change the SQL so that Spark accepts it"
 @dataclass(frozen=True)
 class SparkError:
     """What Spark said, without its decoration: `condition` is its error class (None where it has none), `offset` the
-    place in the SQL text that it names (None where it names none).
+    place in the SQL text that it names (None where it names none) and `fragment` the words there, where it quotes them.
     """
 
     condition: str | None
     message: str
     fix: str | None
     offset: int | None
+    fragment: str = ""
 
 
 def read_error(error: BaseException, sql: str | None = None) -> SparkError:
@@ -83,7 +84,7 @@ def read_error(error: BaseException, sql: str | None = None) -> SparkError:
     cause = _root_cause(error)
     text = _describe(cause)
     condition = _condition(cause) or _condition_in(text)
-    return SparkError(condition, _one_line(text), _fix(cause, condition), _offset(cause, text, sql))
+    return SparkError(condition, _one_line(text), _fix(cause, condition), _offset(cause, text, sql), _fragment(cause))
 
 
 def error_finding(
@@ -204,13 +205,23 @@ def _last_name(qualified: str) -> str:
     return str(names[-1]) if names else qualified
 
 
+def _context(error: BaseException) -> QueryContext | None:
+    """The piece of SQL that an error is about, None where it names none."""
+    contexts = (error.getQueryContext() or []) if isinstance(error, PySparkException) else []
+    return next((it for it in contexts if it.contextType() == QueryContextType.SQL and it.startIndex() >= 0), None)
+
+
+def _fragment(error: BaseException) -> str:
+    context = _context(error)
+    return "" if context is None else str(context.fragment())
+
+
 def _offset(error: BaseException, text: str, sql: str | None) -> int | None:
     if not isinstance(error, PySparkException):
         return None
-    contexts = error.getQueryContext() or []
-    for context in contexts:
-        if context.contextType() == QueryContextType.SQL and context.startIndex() >= 0:
-            return int(context.startIndex())
+    context = _context(error)
+    if context is not None:
+        return int(context.startIndex())
     match = _PARSE_POSITION.search(text)
     if match is None or sql is None:
         return None

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sqlstream.compiler.names import quote_identifier
 from sqlstream.project.config import Trigger
-from sqlstream.spark.jvm import set_pool
+from sqlstream.spark.jvm import activate, set_pool
 from sqlstream.spark.prepare import PreparedQuery
+from sqlstream.spark.python_code import is_data_source, is_foreach, load_name
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.sources import TABLE
+from sqlstream.spark.tables import table_provider
 
 
 @dataclass(frozen=True)
 class StartOrder:
-    """A prepared query and where it goes: `checkpoint` and `output` are absolute paths or URIs, `output` None for
-    sinks without a path.
+    """A prepared query and where it goes: `checkpoint` and `output` are absolute paths or URIs, `checkpoint` None for a
+    batch model, `output` the name of a table where the sink's format is `table`, and None for sinks that have no place.
+    `check` raises FindingsError where the checkpoint does not let the query go on exactly.
     """
 
     query: PreparedQuery
     trigger: Trigger
-    checkpoint: str
+    checkpoint: str | None
     output: str | None
+    check: Callable[[], None]
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether a batch model is written, once."""
+        return self.checkpoint is None
 
 
 def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
@@ -31,8 +43,7 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     query = order.query
     set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
     writer = (
-        query.frame.writeStream.format(query.output.format)
-        .outputMode(query.model.config.output_mode)
+        query.frame.writeStream.outputMode(query.model.config.output_mode)
         .options(**secrets.resolve_all(query.output.options))
         .queryName(query_name(query))
         .option("checkpointLocation", order.checkpoint)
@@ -40,7 +51,24 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     if query.output.partition_by:
         writer = writer.partitionBy(*query.output.partition_by)
     writer = _with_trigger(writer, order.trigger)
+    if query.output.python is not None:
+        return _start_python(writer, query)
+    if query.output.format == TABLE and order.output:
+        provider = table_provider(query.frame.sparkSession, order.output)
+        return (writer.format(provider) if provider else writer).toTable(order.output)
+    writer = writer.format(query.output.format)
     return writer.start(order.output) if order.output else writer.start()
+
+
+def _start_python(writer: DataStreamWriter, query: PreparedQuery) -> StreamingQuery:
+    """Starts a query whose rows go to the project's own code. Raises: FindingsError, Spark's errors."""
+    made = load_name(query.output.python or "", query.output.location)
+    if is_data_source(made):
+        session = query.frame.sparkSession
+        session.dataSource.register(made)
+        activate(session)
+        return writer.format(made.name()).start()
+    return (writer.foreach(made()) if is_foreach(made) else writer.foreachBatch(made)).start()
 
 
 def query_name(query: PreparedQuery) -> str:
@@ -53,6 +81,11 @@ def _with_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWrite
     """The writer with its trigger; `default` is Spark's own, a batch as soon as the last one has ended."""
     if trigger.kind == "interval" and trigger.interval:
         return writer.trigger(processingTime=trigger.interval)
+    if trigger.kind == "continuous" and trigger.interval:
+        return writer.trigger(continuous=trigger.interval)
+    if trigger.kind == "real_time" and trigger.interval:
+        unknown_to_stubs: dict[str, Any] = {"realTime": trigger.interval}
+        return writer.trigger(**unknown_to_stubs)
     if trigger.kind == "available_now":
         return writer.trigger(availableNow=True)
     return writer.trigger(once=True) if trigger.kind == "once" else writer

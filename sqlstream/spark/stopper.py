@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from sqlstream.spark.batch import BatchWrite
 from sqlstream.spark.jvm import Phase, mark_stopped, phase_of, unmark_stopped
 from sqlstream.spark.running import Running
 from sqlstream.state.events import Notice, RunEvent
@@ -32,12 +33,20 @@ class Stopper:
         """Lets the grace time begin."""
         self._since = time.monotonic()
 
-    def look(self, running: Running, query: StreamingQuery, *, now: bool) -> None:
+    def look(self, running: Running, query: StreamingQuery | BatchWrite, *, now: bool) -> None:
         """Takes a query one look further towards its end; see `Phase` for when it may be marked.
 
         With `now` its batch is interrupted, as it is when the grace time is over. Raises: Spark's errors.
         """
         late = self._since is not None and time.monotonic() - self._since > self._grace
+        if isinstance(query, BatchWrite):
+            if late or now:
+                self._interrupt(running, query, late=late)
+            return
+        if running.order.trigger.kind == "continuous":  # no batches: what comes after its last epoch is read again
+            running.stopped = True
+            query.stop()
+            return
         if running.marked is Phase.WRITING and not (late or now):
             return  # the batch runs to its end, and the query with it
         phase = phase_of(query)
@@ -46,9 +55,7 @@ class Stopper:
             running.stopped = True
             query.stop()
         elif phase is not Phase.WAITING and (late or now):
-            running.interrupted = True
-            self.tell_interrupted(running, f"its batch took over {self._grace:.0f} s" if late else "asked to stop now")
-            query.stop()
+            self._interrupt(running, query, late=late)
         elif phase is Phase.WRITING and running.marked is not Phase.WRITING:
             self._mark(running, query)
             running.marked = Phase.WRITING if phase_of(query) is Phase.WRITING else Phase.PLANNING
@@ -62,6 +69,11 @@ class Stopper:
     def tell_interrupted(self, running: Running, why: str) -> None:
         """Says that a batch was cut short."""
         self._tell(Notice(f"{running.name}: interrupted, {why}; the batch runs again next time"))
+
+    def _interrupt(self, running: Running, query: StreamingQuery | BatchWrite, *, late: bool) -> None:
+        running.interrupted = True
+        self.tell_interrupted(running, f"its batch took over {self._grace:.0f} s" if late else "asked to stop now")
+        query.stop()
 
     def _mark(self, running: Running, query: StreamingQuery) -> None:
         running.was_marked = True

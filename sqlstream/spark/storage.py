@@ -37,6 +37,12 @@ class Storage(Protocol):
     def names(self, folder: str) -> tuple[str, ...]:
         """Returns the names in `folder`, none where it does not exist."""
 
+    def exists(self, path: str) -> bool:
+        """Returns whether there is a file or folder."""
+
+    def move(self, source: str, destination: str) -> None:
+        """Moves a file or folder to a place where there is none, with the folders above it."""
+
 
 class LocalStorage:
     """Storage on this machine's own file system."""
@@ -65,6 +71,18 @@ class LocalStorage:
             return tuple(sorted(path.name for path in Path(folder).iterdir()))
         except FileNotFoundError:
             return ()
+
+    def exists(self, path: str) -> bool:
+        """See `Storage`."""
+        return Path(path).exists()
+
+    def move(self, source: str, destination: str) -> None:
+        """See `Storage`."""
+        final = Path(destination)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        if final.exists():  # a rename would take the place of an empty folder
+            raise FileExistsError(f"{destination} exists")
+        Path(source).rename(final)
 
 
 class HadoopStorage:
@@ -111,6 +129,21 @@ class HadoopStorage:
         if not system.exists(make_path(folder)):
             return ()
         return tuple(sorted(status.getPath().getName() for status in system.listStatus(make_path(folder))))
+
+    def exists(self, path: str) -> bool:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self._session, path)
+        return bool(system.exists(make_path(path)))
+
+    def move(self, source: str, destination: str) -> None:
+        """See `Storage`. On an object store it is a copy, which others see while it is made."""
+        system, make_path = hadoop_file_system(self._session, destination)
+        final = make_path(destination)
+        system.mkdirs(final.getParent())
+        if system.exists(final):  # a folder would be moved into it
+            raise FileExistsError(f"{destination} exists")
+        if not system.rename(make_path(source), final):
+            raise OSError(f"{source} cannot be moved to {destination}")
 
 
 def storage_for(path: str, session: SparkSession) -> tuple[Storage, str]:

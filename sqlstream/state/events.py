@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from sqlstream.errors import Finding
 from sqlstream.state.progress import BatchProgress
+from sqlstream.state.silence import Silence
 
 
 class Status(StrEnum):
@@ -44,14 +45,62 @@ class Warned:
 
 
 @dataclass(frozen=True)
+class ChosenQuery:
+    """A query that a run is to start: the model, the name and the format of its sink, and the tables it reads.
+
+    `kind` is as for `QueryStarted`.
+    """
+
+    model: str
+    unique_id: str
+    sink: str
+    format: str
+    output_mode: str
+    trigger: str
+    sources: tuple[str, ...]
+    kind: str = "stream"
+
+
+@dataclass(frozen=True)
+class QueriesChosen:
+    """The queries that a run is to start, once it is known that they compile; Spark has not been asked yet."""
+
+    queries: tuple[ChosenQuery, ...]
+
+
+@dataclass(frozen=True)
 class QueryStarted:
-    """The query of `model`, number `index` (from 1) of `total`, is about to start."""
+    """The query of `model`, number `index` (from 1) of `total`, is about to start; `kind` is `stream`, or `batch` for
+    a batch model, whose trigger means nothing.
+    """
 
     model: str
     index: int
     total: int
     sink: str
     trigger: str
+    kind: str = "stream"
+    output: str | None = None
+    checkpoint: str | None = None
+
+
+@dataclass(frozen=True)
+class QueryResumed:
+    """The query of `model` has been started again, for the `restarts`-th time in this run."""
+
+    model: str
+    restarts: int
+
+
+@dataclass(frozen=True)
+class QuerySilent:
+    """The query of `model` reads, or waits for something to read, and gives nothing; `is_new` where it has not been
+    told before that this is why.
+    """
+
+    model: str
+    silence: Silence
+    is_new: bool
 
 
 @dataclass(frozen=True)
@@ -70,7 +119,8 @@ class QueryRestarting:
 @dataclass(frozen=True)
 class QueryResult:
     """How a query ended. `rows_in` and `rows_out` are None where Spark does not know them; `seconds` is wall time, in
-    which it was started again `restarts` times.
+    which it was started again `restarts` times. `kind` is `stream`, or `batch` for a batch model, which has no
+    checkpoint.
     """
 
     model: str
@@ -86,11 +136,12 @@ class QueryResult:
     checkpoint: str | None
     finding: Finding | None = None
     restarts: int = 0
+    kind: str = "stream"
 
     @classmethod
-    def skipped(cls, model: str, unique_id: str, index: int, total: int) -> QueryResult:
+    def skipped(cls, model: str, unique_id: str, index: int, total: int, kind: str = "stream") -> QueryResult:
         """Returns the result of a query that was not started."""
-        return cls(model, unique_id, index, total, Status.SKIPPED, 0, None, None, 0.0, None, None)
+        return cls(model, unique_id, index, total, Status.SKIPPED, 0, None, None, 0.0, None, None, kind=kind)
 
     @property
     def started(self) -> bool:
@@ -101,6 +152,7 @@ class QueryResult:
         """Returns the entry of target/run_results.json."""
         return {
             "unique_id": self.unique_id,
+            "kind": self.kind,
             "status": str(self.status),
             "batches": self.batches,
             "rows_in": self.rows_in,
@@ -130,4 +182,16 @@ class TableShown:
     count: int
 
 
-RunEvent = ProjectFound | Warned | QueryStarted | BatchProgress | QueryRestarting | QueryResult | Notice | TableShown
+RunEvent = (
+    ProjectFound
+    | Warned
+    | QueriesChosen
+    | QueryStarted
+    | BatchProgress
+    | QuerySilent
+    | QueryRestarting
+    | QueryResumed
+    | QueryResult
+    | Notice
+    | TableShown
+)

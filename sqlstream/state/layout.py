@@ -25,6 +25,11 @@ def checkpoint_path(root: str, version: int) -> str:
     return f"{version_root(root, version)}/checkpoint"
 
 
+def archive_path(root: str, version: int, moment: str) -> str:
+    """Returns the folder for what is put aside of a version at a `moment`, which is a part of the name."""
+    return f"{version_root(root, version)}/archive/{moment}"
+
+
 def ledger_path(root: str, version: int) -> str:
     """Returns the ledger's file, beside the checkpoint."""
     return f"{version_root(root, version)}/{LEDGER_NAME}"
@@ -38,6 +43,26 @@ def output_path(storage: str, path: str, version: int) -> str:
     """
     plain = join(storage, path).rstrip("/")
     return plain if version == 1 else f"{plain}.v{version}"
+
+
+def output_table(name: str, version: int) -> str:
+    """Returns the table that version `version` of a query writes: version 1 the plain one, version n `<name>_vn`."""
+    return name if version == 1 else f"{name.removesuffix('`')}_v{version}{'`' if name.endswith('`') else ''}"
+
+
+def writing_folder(output: str) -> str:
+    """Returns the folder in which a batch write makes what is to become `output`, each in a folder of its own.
+
+    Spark passes over names that begin with `_` where it looks for data.
+    """
+    parent, _, name = output.rpartition("/")
+    return f"{parent}/_writing/{name}"
+
+
+def archive_folder(output: str) -> str:
+    """Returns the folder of the earlier outputs of a batch model that writes to `output`, in the order 1, 2, 3."""
+    parent, _, name = output.rpartition("/")
+    return f"{parent}/_archive/{name}"
 
 
 def version_number(folder: str) -> int | None:

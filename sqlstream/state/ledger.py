@@ -21,8 +21,8 @@ class SourceUse:
     """One reader of a query: the name Spark's checkpoint knows it by, and the source table it reads.
 
     `watermark` is the table's declared one as `column delay`, or None; `path` is the absolute path or URI it is read
-    from, which is how Spark's checkpoint knows its files, None for sources without one; `via` are the views from the
-    query down to the source, joined by `/`.
+    from, which is how Spark's checkpoint knows its files, or the table's name in the catalog, None for sources without
+    either; `via` are the views from the query down to the source, joined by `/`.
     """
 
     name: str
@@ -37,8 +37,10 @@ class QueryIdentity:
     """What decides whether a checkpoint still means what it meant.
 
     `models` maps each model that the query is made of to its compiled SQL, parents first; `fingerprints` maps the same
-    names to a digest that ignores comments, white space and letter case. `settings` are Spark settings which Spark
-    freezes in a checkpoint or which change the meaning of its state.
+    names to a digest that ignores comments, white space and letter case, and the functions of python/ that it calls, as
+    `module:name`, to that of their module. `settings` are Spark settings which Spark freezes in a checkpoint or which
+    change the meaning of its state. `batch` says that it is written once per run and has no checkpoint. `deduplicated`
+    are the columns by which models are, by name.
     """
 
     query: str
@@ -51,6 +53,8 @@ class QueryIdentity:
     output_mode: str
     stateful: bool
     settings: Mapping[str, str]
+    batch: bool = False
+    deduplicated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.paths import is_absolute, plain_path
+from sqlstream.state.changes import describe_changes, sources_text
 from sqlstream.state.ledger import EVOLUTION, Ledger, QueryIdentity, SourceUse
 from sqlstream.state.readers import unsure_tables
 
@@ -25,6 +26,7 @@ class Action(StrEnum):
     RESUME = "resume"
     REFRESH = "refresh"
     FRESH_EACH_RUN = "fresh each run"
+    WRITE = "write"
 
 
 @dataclass(frozen=True)
@@ -68,13 +70,42 @@ def plan_query(
     """Returns how the query starts, or the finding that refuses it. `location` is the model's."""
     if wishes.full_refresh and state.version:
         return QueryPlan(Action.REFRESH, state.version + 1, writes_ledger=True)
+    if identity.batch:
+        return _write(identity, state, location)
     if not restartable:
         return QueryPlan(Action.FRESH_EACH_RUN, state.version + 1, writes_ledger=True)
     if not state.has_batches:
+        was_batch = state.ledger is not None and state.ledger.identity.batch
+        if was_batch and identity.sink_format in FILE_FORMATS:
+            return _other_kind(identity, state, location)
         return QueryPlan(Action.START, max(state.version, 1), writes_ledger=True)
     if state.ledger is None:
         return _without_ledger(identity, state, wishes, location)
     return _resume(identity, state, state.ledger.identity, wishes, location)
+
+
+def _write(identity: QueryIdentity, state: CheckpointState, location: Location) -> QueryPlan | Finding:
+    """The plan of a batch model: whatever it wrote before is whole, so any change of it is safe."""
+    if state.has_batches:
+        return _other_kind(identity, state, location)
+    changed = state.ledger is None or state.ledger.identity != identity
+    return QueryPlan(Action.WRITE, max(state.version, 1), writes_ledger=changed)
+
+
+def _other_kind(identity: QueryIdentity, state: CheckpointState, location: Location) -> Finding:
+    """The refusal of a stream's output as a batch model's, or the other way round.
+
+    Beside its files a stream keeps a log that names them with their whole paths: readers take only what that names, so
+    files that a batch wrote before are not seen, and files that are moved are not found.
+    """
+    was, now = ("a batch model", "a stream") if not identity.batch else ("a stream", "a batch model")
+    return Finding(
+        "sink-change",
+        f"`{identity.model}` is {now}, and has been {was} so far",
+        f"{state.ledger_path} says so; an output that both have written to could not be read rightly",
+        f"`--full-refresh {identity.model}` starts over beside the old output, and leaves that as it is",
+        location,
+    )
 
 
 def _resume(
@@ -103,43 +134,6 @@ def _resume(
             location,
         )
     return QueryPlan(Action.RESUME, state.version, writes_ledger=old != identity, changes=changes, accepted=risky)
-
-
-def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[str, ...]:
-    """Returns what differs between two identities in a way that changes the meaning of state, in words."""
-    before, after = _renamed(old, new), new.fingerprints
-    changes = [f"the SQL of `{name}` changed" for name in after if before.get(name, after[name]) != after[name]]
-    changes += [f"`{name}` was added" for name in after if name not in before]
-    changes += [f"`{name}` was removed" for name in before if name not in after]
-    if old.output_mode != new.output_mode:
-        changes.append(f"the output mode changed from {old.output_mode} to {new.output_mode}")
-    if _told(old) != _told(new):
-        paths = {use.path for use in old.sources} != {use.path for use in new.sources}
-        changes.append(f"the sources changed from {_sources(old, paths=paths)} to {_sources(new, paths=paths)}")
-    zone = "spark.sql.session.timeZone"
-    if old.settings.get(zone) != new.settings.get(zone):
-        changes.append(f"the time zone changed from {old.settings.get(zone)} to {new.settings.get(zone)}")
-    return tuple(changes)
-
-
-def _told(identity: QueryIdentity) -> frozenset[tuple[str, str, str | None, str | None]]:
-    """What a checkpoint knows of the sources: neither their order nor the views on the way to them."""
-    return frozenset((use.name, use.table, use.watermark, use.path) for use in identity.sources)
-
-
-def _renamed(old: QueryIdentity, new: QueryIdentity) -> dict[str, str]:
-    """The old fingerprints with the terminal model under its new name: a rename by `previous_name` is no change."""
-    return {new.model if name == old.model else name: digest for name, digest in old.fingerprints.items()}
-
-
-def _sources(identity: QueryIdentity, *, paths: bool) -> str:
-    return ", ".join(_source(use, path=paths) for use in identity.sources) or "none"
-
-
-def _source(use: SourceUse, *, path: bool) -> str:
-    details = [f"watermark {use.watermark}"] if use.watermark else []
-    details += [f"path {use.path}"] if path and use.path else []
-    return f"{use.table} ({', '.join(details)})" if details else use.table
 
 
 def _sink(identity: QueryIdentity) -> tuple[str, str | None]:
@@ -189,7 +183,7 @@ def _other_order(identity: QueryIdentity, state: CheckpointState, old: QueryIden
     return Finding(
         "source-change",
         f"`{identity.model}` has a checkpoint that read other sources, or the same in another order",
-        f"the sources changed from {_sources(old, paths=True)} to {_sources(identity, paths=True)} since "
+        f"the sources changed from {sources_text(old, paths=True)} to {sources_text(identity, paths=True)} since "
         f"{state.ledger_path} was written; a checkpoint made by Spark before 4.3 knows them by their order alone",
         f"`--full-refresh {identity.model}` starts over and leaves the old checkpoint and output as they are; or read "
         "the sources in the order they had",

@@ -3,12 +3,49 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+from sqlstream.state.ledger import SourceUse
 
 ROWS_OUT = "sqlstream_rows_out"
 """The name of the observation on each terminal model: file sinks do not count what they write."""
+
+BEFORE_WATERMARK = "1970-01-01T00:00:00.000Z"
+"""What Spark reports for the watermark until the first event."""
+
+
+@dataclass(frozen=True)
+class SourceProgress:
+    """What one reader did in a batch. `name` is the table in sources.yml where that is certain, and Spark's own
+    description otherwise; offsets are Spark's JSON; rates are rows a second.
+    """
+
+    name: str
+    description: str
+    start_offset: str | None
+    end_offset: str | None
+    rows_in: int | None
+    input_rows_per_second: float | None
+    processed_rows_per_second: float | None
+
+
+@dataclass(frozen=True)
+class StateProgress:
+    """The state of all stateful operators of a query after a batch, and what the batch did to it.
+
+    `late_rows` are those that came behind the watermark and were dropped; Spark counts them after it has aggregated
+    each partition of the batch, so that ten rows of one group may count as one.
+    """
+
+    operators: tuple[str, ...]
+    rows: int
+    updated_rows: int
+    removed_rows: int
+    memory_bytes: int
+    late_rows: int
 
 
 @dataclass(frozen=True)
@@ -16,7 +53,9 @@ class BatchProgress:
     """One batch of one query.
 
     `rows_in` are the rows its sources read and `rows_out` the rows the model gave, None where Spark does not know.
-    `started_at` is UTC, ISO 8601; `watermark` is too, None without one. Durations are milliseconds.
+    `started_at` is UTC, ISO 8601; so are `watermark`, the one that the batch used, and the oldest and newest event
+    times in it, None without them. Of several watermarks Spark reports the events of one. Durations are milliseconds,
+    `parts_ms` by Spark's names (addBatch, queryPlanning, walCommit, ...). `state` is None for a query without any.
     """
 
     model: str
@@ -26,22 +65,101 @@ class BatchProgress:
     rows_in: int | None
     rows_out: int | None
     watermark: str | None
+    oldest_event: str | None = None
+    newest_event: str | None = None
+    input_rows_per_second: float | None = None
+    processed_rows_per_second: float | None = None
+    parts_ms: Mapping[str, int] = field(default_factory=dict)
+    state: StateProgress | None = None
+    sources: tuple[SourceProgress, ...] = ()
 
 
-def read_progress(model: str, text: str) -> BatchProgress:
-    """Returns the progress of `model` in `text`, a `StreamingQueryProgress` as JSON."""
+def read_progress(
+    model: str, text: str, uses: Sequence[SourceUse] = (), redact: Callable[[str], str] = str
+) -> BatchProgress:
+    """Returns the progress of `model` in `text`, a `StreamingQueryProgress` as JSON.
+
+    `uses` are the readers of the query, which name its sources; `redact` strikes secrets out of what it says.
+    """
     data = json.loads(text)
     observed = (data.get("observedMetrics") or {}).get(ROWS_OUT) or {}
-    watermark = (data.get("eventTime") or {}).get("watermark")
+    times = data.get("eventTime") or {}
+    parts = data.get("durationMs") or {}
     return BatchProgress(
         model=model,
         batch_id=data["batchId"],
         started_at=data["timestamp"],
-        duration_ms=data.get("batchDuration") or (data.get("durationMs") or {}).get("triggerExecution", 0),
+        duration_ms=data.get("batchDuration") or parts.get("triggerExecution", 0),
         rows_in=total(_rows_read(source) for source in data["sources"]),
         rows_out=observed.get("rows"),
-        watermark=None if watermark in (None, "1970-01-01T00:00:00.000Z") else watermark,
+        watermark=None if times.get("watermark") == BEFORE_WATERMARK else times.get("watermark"),
+        oldest_event=times.get("min"),
+        newest_event=times.get("max"),
+        input_rows_per_second=_rate(data, "inputRowsPerSecond"),
+        processed_rows_per_second=_rate(data, "processedRowsPerSecond"),
+        parts_ms=parts,
+        state=_state(data.get("stateOperators") or ()),
+        sources=tuple(_source(source, uses, redact) for source in data["sources"]),
     )
+
+
+def _state(operators: Sequence[Mapping[str, Any]]) -> StateProgress | None:
+    if not operators:
+        return None
+
+    def added(name: str) -> int:
+        return sum(max(operator.get(name, 0), 0) for operator in operators)
+
+    return StateProgress(
+        operators=tuple(operator.get("operatorName", "") for operator in operators),
+        rows=added("numRowsTotal"),
+        updated_rows=added("numRowsUpdated"),
+        removed_rows=added("numRowsRemoved"),
+        memory_bytes=added("memoryUsedBytes"),
+        late_rows=added("numRowsDroppedByWatermark"),
+    )
+
+
+def _source(source: Mapping[str, Any], uses: Sequence[SourceUse], redact: Callable[[str], str]) -> SourceProgress:
+    description = redact(str(source.get("description", "")))
+    return SourceProgress(
+        name=_table(str(source.get("description", "")), uses) or description,
+        description=description,
+        start_offset=_offset(source.get("startOffset"), redact),
+        end_offset=_offset(source.get("endOffset"), redact),
+        rows_in=_rows_read(source),
+        input_rows_per_second=_rate(source, "inputRowsPerSecond"),
+        processed_rows_per_second=_rate(source, "processedRowsPerSecond"),
+    )
+
+
+def _table(description: str, uses: Sequence[SourceUse]) -> str | None:
+    """The table behind a reader, which Spark describes as `FileStreamSource[file:/data/in]`; None where that may be
+    several.
+    """
+    tables = {use.table for use in uses}
+    if len(tables) > 1:
+        read = _plain_path(description.partition("[")[2].rstrip("]"))
+        tables = {use.table for use in uses if use.path is not None and _plain_path(use.path) == read}
+    return next(iter(tables)) if len(tables) == 1 else None
+
+
+def _plain_path(path: str) -> str:
+    """`file:/data/in`, `file:///data/in` and `/data/in/` as one."""
+    return "/" + path.removeprefix("file:").strip("/") if path.startswith(("file:", "/")) else path.rstrip("/")
+
+
+def _offset(offset: object, redact: Callable[[str], str]) -> str | None:
+    return None if offset is None else redact(offset if isinstance(offset, str) else json.dumps(offset))
+
+
+def _rate(data: Mapping[str, Any], name: str) -> float | None:
+    """A rate, None where there was no time to divide by."""
+    try:
+        rate = float(data.get(name, "nan"))
+    except (TypeError, ValueError):
+        return None
+    return rate if math.isfinite(rate) else None
 
 
 def _rows_read(source: Mapping[str, Any]) -> int | None:

@@ -92,5 +92,5 @@ def _walk(compiled: CompiledProject, model: CompiledModel, above: tuple[str, ...
         elif read.node_id in streams:
             table = streams[read.node_id]
             said = f"{table.watermark.column} {table.watermark.delay}" if table.watermark else None
-            path = None if table.path is None else join(str(compiled.project.root), table.path)
+            path = table.table or table.python if table.path is None else join(str(compiled.project.root), table.path)
             yield SourceUse("", table.full_name, said, path, "/".join(way))

@@ -11,7 +11,7 @@ from sqlstream.spark.check import ask_spark
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import SparkRuntime
 
-SAID_BY_RULES = frozenset({"no-stream", "output-mode", "unsupported-trigger"})
+SAID_BY_RULES = frozenset({"batch-model", "output-mode", "continuous-trigger", "real-time-trigger"})
 """Codes of the compiler's own errors where Spark would say the same only as it starts: about queries without a stream,
 modes of file sinks, and triggers. The check leaves these to the compiler."""
 

@@ -42,7 +42,7 @@ def test_a_run_goes_on_when_its_reader_has_gone(orders: ProjectFolder, log_forma
 
     line, errors, code = run_with_few_readers(orders, "--log-format", log_format)
 
-    assert "4." in line
+    assert "all" in line or "Spark" in line
     assert (errors, code) == ("", 0)
     assert len(read_parquet(orders.root / "store/all")) == 10
     results = json.loads((orders.root / "target/run_results.json").read_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
@@ -15,9 +16,9 @@ def test_all_is_well(folder: ProjectFolder) -> None:
     assert process.returncode == 0, out
     lines = out.splitlines()
     assert [line.split()[1] for line in lines] == [
-        "Python", "PySpark", "Java", "project", "target", "target/", "logs/", "storage", "Spark",
+        "sqlstream", "Python", "PySpark", "Java", "project", "target", "target/", "logs/", "storage", "Spark",
     ]  # fmt: skip
-    assert {line.split()[0] for line in lines} == {"ok"}
+    assert {line.split()[0] for line in lines} == {"OK"}
 
 
 def test_what_is_wrong_has_its_fix(folder: ProjectFolder, tmp_path: Path) -> None:
@@ -31,3 +32,34 @@ def test_what_is_wrong_has_its_fix(folder: ProjectFolder, tmp_path: Path) -> Non
     wrong = [line for line in out.splitlines() if line.startswith("ERROR")]
     assert [line.split()[1] for line in wrong] == ["Java", "storage"]
     assert out.count("fix: ") == 2
+
+
+def test_secrets_that_are_missing_are_named_and_all_of_it_is_there_as_json(folder: ProjectFolder) -> None:
+    """Also where a rule refuses a model; and a package that nobody can resolve is to blame, not Spark."""
+    target = "name: shop\ntargets: {local: {master: 'local[1]', storage: store, packages: ['no.such:package_2.13:1'],"
+    keys = "{spark.a: \"{{ env_var('SQLSTREAM_SECRET_A') }}\", spark.b: \"{{ env_var('SQLSTREAM_SECRET_B') }}\"}"
+    offline = "spark.jars.ivySettings: ivy.xml"
+    folder.write(
+        {
+            "project.yml": f"{target} spark: {keys[:-1]}, {offline}}}}}}}\n",
+            "ivy.xml": "<ivysettings><settings defaultResolver='none'/><resolvers><filesystem name='none'>"
+            f"<artifact pattern='{folder.root}/nowhere/[artifact].[ext]'/></filesystem></resolvers></ivysettings>",
+            "models/wrong.sql": "select nothing from {{ source('shop', 'orders') }}",
+        }
+    )
+
+    process = folder.command("debug", "--output", "json", env={"SQLSTREAM_SECRET_A": "a", "SQLSTREAM_SECRET_B": "b"})
+    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+    checks = {check["name"]: check for check in json.loads(out[out.index("{\n") :])["checks"]}
+    assert process.returncode == 1
+    assert checks["secrets"]["found"] == "set: SQLSTREAM_SECRET_A, SQLSTREAM_SECRET_B"
+    assert [name for name, check in checks.items() if not check["ok"]] == ["packages"], out
+
+    process = folder.command("debug", "--output", "json", env={"SQLSTREAM_SECRET_A": "a"})
+    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+    missing = [
+        check
+        for check in json.loads(out[out.index("{\n") :])["checks"]
+        if check["name"] == "secrets" and not check["ok"]
+    ]
+    assert missing[0]["found"] == "`SQLSTREAM_SECRET_B` is not set"

@@ -112,7 +112,7 @@ def test_for_stops_by_itself(folder: ProjectFolder) -> None:
     assert process.returncode == 0, out
     lines = [json.loads(line) for line in out.splitlines()]
     told = [line["event"] for line in lines]
-    assert told[:2] == ["run_started", "query_started"]
+    assert told[:3] == ["queries_chosen", "run_started", "query_started"]
     assert told[-2:] == ["query_ended", "done"]
     assert "the time given is up" in "".join(line["text"] for line in lines if line["event"] == "notice")
     assert lines[-2]["status"] in ("stopped", "interrupted")  # a slow machine may have been about to begin a batch

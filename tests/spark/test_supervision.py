@@ -128,7 +128,7 @@ def test_threads_bound_the_queries_that_end_by_themselves(orders: ProjectFolder)
     orders.write({f"models/{name}.sql": f"{{{{ config(sink='lake', trigger='once') }}}} {ALL}" for name in "abc"})
     orders.write({"models/d.sql": f"{{{{ config(sink='lake', pool='shared') }}}} {ALL}"})
 
-    orders.run(available_now=False, limits=Limits(after_seconds=20.0))
+    orders.run(available_now=False, limits=Limits(idle_seconds=3.0))
 
     told = [
         (type(event).__name__[5:], event.model)

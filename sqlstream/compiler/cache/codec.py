@@ -74,13 +74,29 @@ _FIELDS = {name: tuple(field.name for field in fields(kind)) for name, kind in _
 _PLAIN = frozenset({str, bool, float, NoneType})
 """The types of values that stand for themselves in a row."""
 
-_COLLECTIONS: Mapping[str, Callable[[list[Any]], object]] = {
+
+def _maker(kind: type) -> Callable[[list[Any]], object]:
+    """What makes an object as its constructor would, but faster: none of the classes does more than keep its fields."""
+    names, new = _FIELDS[kind.__name__], object.__new__
+
+    def make(parts: list[Any]) -> object:
+        made: object = new(kind)
+        made.__dict__.update(zip(names, parts, strict=True))
+        return made
+
+    return make
+
+
+_MAKERS: Mapping[str, Callable[[list[Any]], object]] = {
+    **{name: _maker(kind) for name, kind in _CLASSES.items()},
     "tuple": tuple,
     "list": list,
     "frozenset": frozenset,
     "dict": lambda parts: dict(zip(parts[::2], parts[1::2], strict=True)),
     "severity": lambda parts: Severity(parts[0]),
+    "last": lambda parts: parts[0],
 }
+"""What makes a value of its parts, by the kind of its row."""
 
 
 Form = tuple[str, Callable[[Any], Iterable[Any]]]
@@ -119,28 +135,14 @@ def decode(text: str, find: Callable[[str], object] | None = None) -> Any:
 
     Raises: CodecError for any other text.
     """
+    makers = _MAKERS if find is None else {**_MAKERS, ELSEWHERE: lambda parts: find(parts[0])}
     done: list[Any] = []
     try:
         for kind, *row in from_json(text):
-            parts = [done[i] if type(i) is int else i[0] if type(i) is list else i for i in row]
-            if kind in _CLASSES:
-                done.append(_make(_CLASSES[kind], _FIELDS[kind], parts))
-            elif kind == ELSEWHERE and find is not None:
-                done.append(find(parts[0]))
-            elif kind == "last":
-                done.append(parts[0])
-            else:
-                done.append(_COLLECTIONS[kind](parts))
+            done.append(makers[kind]([done[i] if type(i) is int else i[0] if type(i) is list else i for i in row]))
         return done[-1]
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise CodecError(str(error)) from error
-
-
-def _make(kind: type, names: Sequence[str], parts: Sequence[Any]) -> object:
-    """An object as its constructor would make it, in a third of the time: none of the classes does more than keep."""
-    made: object = object.__new__(kind)
-    made.__dict__.update(zip(names, parts, strict=True))
-    return made
 
 
 class _Writer:

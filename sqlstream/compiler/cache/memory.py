@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, cast
 
 from sqlstream.compiler.cache.codec import CodecError, decode, encode
@@ -44,12 +45,28 @@ class Memory:
         self._storage = storage or Nothing()
         self.new: Entries = {}
         self.values: dict[tuple[str, str], tuple[str, object]] = {}
+        self._awaited: Callable[[], Entries | None] | None = None
 
     def copy(self) -> Memory:
         """Returns a memory that knows the same and shares the values, and whose new entries are its own."""
         copied = Memory(self._storage)
         copied.new, copied.values = dict(self.new), self.values
         return copied
+
+    @contextmanager
+    def awaiting(self, entries: Callable[[], Entries | None]) -> Iterator[None]:
+        """Knows that something else is making entries, which `settle` waits for as long as the body runs."""
+        self._awaited = entries
+        try:
+            yield
+        finally:
+            self._awaited = None
+
+    def settle(self) -> None:
+        """Takes over the entries that are awaited; called before work that they may save."""
+        awaited, self._awaited = self._awaited, None
+        if awaited is not None:
+            self.new.update(awaited() or {})
 
     def recall(self, kind: str, name: str, key: str, find: Callable[[str], object] | None = None) -> Any:
         """Returns what was noted under that key, None where nothing was; `find` is as for `decode`."""

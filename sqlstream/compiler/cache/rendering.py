@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
+from sqlstream.compiler.python_models import read_python_model
 from sqlstream.compiler.render.values import MacroIndex, Reads, RenderedModel, RenderOptions, united
 from sqlstream.errors import Finding
-from sqlstream.location import Place
+from sqlstream.location import Place, location_at
 from sqlstream.project.values import MacroFile, ModelFile, Project
 
 if TYPE_CHECKING:
@@ -89,15 +90,17 @@ class CachedRenderer:
 
     def missing(self, files: Sequence[ModelFile]) -> list[ModelFile]:
         """Returns those of `files` that are not remembered; the others are then ready to be rendered."""
-        for file in files:
+        for file in (file for file in files if not file.is_python):
             found = self._recalled(file, self._key(file))
             if found is not None:
                 self._ready[file.path] = found
-        return [file for file in files if file.path not in self._ready]
+        return [file for file in files if file.path not in self._ready and not file.is_python]
 
     def render(self, file: ModelFile) -> Known:
         """Returns a model's SQL and what its template said. Raises: FindingsError with the first failure."""
         key = self._key(file)
+        if file.is_python:  # reading its syntax tree costs less than recalling it
+            return Known(read_python_model(file, self._options.variables), digest(key))
         found = self._ready.pop(file.path, None) or self._recalled(file, key)
         if found is not None:
             self._log(found.model.logged)
@@ -130,6 +133,8 @@ class CachedRenderer:
     def locate(self, rendered: Known, offset: int) -> Place:
         """Returns where the character at `offset` of a model's rendered SQL was written."""
         path = rendered.model.file.path
+        if rendered.model.file.is_python:
+            return Place(location_at(path, rendered.model.file.text, offset))
         if path not in self._places:
             self._places[path] = dict(self._memory.recall("places", path, rendered.digest) or {})
         places = self._places[path]

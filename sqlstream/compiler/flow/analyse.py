@@ -9,10 +9,11 @@ from functools import partial
 from sqlstream.compiler.cache.digest import declared, digest
 from sqlstream.compiler.cache.memory import TREE, Memory
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.flow.columns import Column, Where
+from sqlstream.compiler.flow.deduplicating import deduplicated
 from sqlstream.compiler.flow.found import Found
 from sqlstream.compiler.flow.inputs import seed_node, source_node
-from sqlstream.compiler.flow.nodes import Node, View
+from sqlstream.compiler.flow.nodes import Node, Opaque, View
 from sqlstream.compiler.grammar import grammar_problems
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.compiler.problem import SqlProblem
@@ -54,10 +55,14 @@ def analyse_models(
     project: Project, models: Mapping[str, CompiledModel], memory: Memory | None = None
 ) -> dict[str, Analysis]:
     """Returns the analysis of each of `models`, which are in the order of the graph, by unique id."""
-    forest = _Forest(project, models, memory or Memory())
+    memory = memory or Memory()
+    forest = _Forest(project, models, memory)
+    remembered = {unique_id: forest.remembered(unique_id) for unique_id in models}
+    if None in remembered.values():
+        memory.settle()
     return {
-        unique_id: Analysis(forest.found(unique_id), forest.keys[unique_id], partial(forest.tree, unique_id))
-        for unique_id in models
+        unique_id: Analysis(found or forest.found(unique_id), forest.keys[unique_id], partial(forest.tree, unique_id))
+        for unique_id, found in remembered.items()
     }
 
 
@@ -74,6 +79,7 @@ class _Forest:
         self._models = models
         self._memory = memory
         self._knows_functions = _knows_functions(project.target)
+        self._functions = {function.name.lower(): function.returns for function in project.functions}
         tables = {source_id(project.name, table): table for table in project.sources}
         seeds = {seed_id(project.name, seed.name): seed for seed in project.seeds}
         self._leaves: dict[str, Callable[[], Node]] = {
@@ -85,13 +91,17 @@ class _Forest:
         self.keys = {node: digest(node, declared(leaf)) for node, leaf in (*tables.items(), *seeds.items())}
         for unique_id, model in models.items():
             read = [(item.view, self.keys.get(item.node_id)) for item in model.reads]
-            self.keys[unique_id] = digest(unique_id, model.sql, read, self._knows_functions)
+            self.keys[unique_id] = digest(unique_id, model.sql, read, self._knows_functions, self._functions)
 
     def found(self, unique_id: str) -> Found:
         """Returns what is known of a model without its tree."""
+        return self.remembered(unique_id) or self._build(unique_id)[1]
+
+    def remembered(self, unique_id: str) -> Found | None:
+        """Returns what is remembered of a model, None where nothing is."""
         path, key = self._models[unique_id].file.path, self.keys[unique_id]
         known: Found | None = self._memory.recall("flow", path, key)
-        return known or self._build(unique_id)[1]
+        return known
 
     def tree(self, unique_id: str) -> Node:
         """Returns the operators of a model."""
@@ -103,7 +113,7 @@ class _Forest:
         if node_id in self._leaves and node_id not in self._views:
             self._views[node_id] = self._leaves[node_id]()
         for unique_id in self._missing(node_id):
-            self._views[unique_id] = _view(self._remembered(unique_id) or self._build(unique_id)[0])
+            self._views[unique_id] = _view(self._remembered_tree(unique_id) or self._build(unique_id)[0])
         return self._views[node_id]
 
     def _missing(self, node_id: str) -> list[str]:
@@ -117,7 +127,7 @@ class _Forest:
                 waiting += [read.node_id for read in self._models[node].reads]
         return sorted(needed, key=self._order.__getitem__)
 
-    def _remembered(self, unique_id: str) -> Node | None:
+    def _remembered_tree(self, unique_id: str) -> Node | None:
         path, key = self._models[unique_id].file.path, self.keys[unique_id]
         tree: Node | None = self._memory.recall(TREE, path, key, self._find)
         return tree
@@ -125,26 +135,40 @@ class _Forest:
     def _build(self, unique_id: str) -> tuple[Node, Found]:
         """Builds the tree of a model from its SQL, and notes what was found."""
         model, key = self._models[unique_id], self.keys[unique_id]
+        if model.file.is_python:
+            return self._build_python(model)
         read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in self.keys}
-        from sqlstream.compiler.flow.build import Builder  # sqlglot is loaded only where there is something to parse
+        from sqlstream.compiler.flow.build import (
+            Builder,
+            own_functions,
+        )  # sqlglot is loaded only where there is something to parse
         from sqlstream.compiler.flow.relations import TooManyJoinsError
         from sqlstream.compiler.flow.text import Text
         from sqlstream.compiler.parse import ParsedSql, parse_text
 
         text = Text(model.unique_id, model.sql)
-        builder = Builder(text, parse_text(text.read), self._knows_functions)
+        builder = Builder(text, parse_text(text.read), self._knows_functions, own_functions(self._functions))
         try:
             tree = builder.build(read)
-        except (RecursionError, TooManyJoinsError):  # hundreds of queries put together by UNION are no fault
+        except (RecursionError, TooManyJoinsError):  # to put hundreds of queries together is no fault
             builder = replace(builder, parsed=ParsedSql(None), problems=[])
             tree = builder.build(read)
-        problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems])
+        tree, wrong = deduplicated(model, tree)
+        problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems, *wrong])
         found = Found(tree.columns, tuple(problems), builder.parsed.tree is not None, builder.parsed.unread_at)
         self._views[unique_id] = _view(tree)
         self._memory.note("flow", model.file.path, key, found)
         self._memory.note(TREE, model.file.path, key, tree, _names_of(model, self._views))
         text.let_go()
         return tree, found
+
+    def _build_python(self, model: CompiledModel) -> tuple[Node, Found]:
+        """A Python model gives rows of which nothing is known, made of all that it reads."""
+        inputs = tuple(self.view(node) for node in dict.fromkeys(read.node_id for read in model.reads))
+        rows = Opaque(where=Where(model.unique_id, 0), columns=None, children=inputs)
+        tree, wrong = deduplicated(model, rows)
+        self._views[model.unique_id] = _view(tree)
+        return tree, Found(None, wrong, is_read=True)
 
     def _find(self, name: str) -> Node:
         """Returns the node that `_names_of` calls so."""

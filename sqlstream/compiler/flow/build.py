@@ -11,7 +11,7 @@ from sqlstream.compiler.flow.arguments import unread_argument_problems
 from sqlstream.compiler.flow.checks import check_expression
 from sqlstream.compiler.flow.columns import Column, Where, renamed
 from sqlstream.compiler.flow.conditions import hints_of
-from sqlstream.compiler.flow.expressions import Expressions, Types
+from sqlstream.compiler.flow.expressions import Expressions, Functions, Types
 from sqlstream.compiler.flow.foreign_syntax import foreign_syntax
 from sqlstream.compiler.flow.grouping import Grouping, grouping_of
 from sqlstream.compiler.flow.limits import limit_problems
@@ -45,9 +45,23 @@ from sqlstream.compiler.flow.unstable_functions import ROW_IDS
 from sqlstream.compiler.flow.window_calls import windowed
 from sqlstream.compiler.parse import ParsedSql
 from sqlstream.compiler.problem import SqlProblem
+from sqlstream.project.type_parser import TypeSyntaxError, parse_type
+from sqlstream.project.types import DataType
 
 Views = Mapping[str, Node]
 """The relations that a name may mean, by the name in lower case."""
+
+
+def own_functions(returns: Mapping[str, str | None]) -> Functions:
+    """Returns the project's own functions, by name in lower case, from the types that they declare as Spark DDL."""
+    return {name: _type_of(ddl) for name, ddl in returns.items()}
+
+
+def _type_of(ddl: str | None) -> DataType | None:
+    try:
+        return parse_type(ddl) if ddl else None
+    except TypeSyntaxError:
+        return None
 
 
 @dataclass
@@ -60,6 +74,7 @@ class Builder:
     text: Text
     parsed: ParsedSql
     knows_functions: bool = False
+    functions: Functions = field(default_factory=dict)
     problems: list[SqlProblem] = field(default_factory=list)
     scopes: dict[int, Scope] = field(default_factory=dict)
     types: Types = field(default_factory=dict)
@@ -142,6 +157,7 @@ class Builder:
             lambda query, scope: self.query(query, scope, views),
             self.knows_functions,
             self.types,
+            self.functions,
         )
 
     def _select(self, select: exp.Select, scope: Scope, views: Views) -> Node:

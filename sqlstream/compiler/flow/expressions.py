@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -31,6 +31,9 @@ HOLDERS = frozenset({"struct", "named_struct", "array", "map", "arrays_zip", "ma
 
 KNOWN = ALL | TABLE_FUNCTIONS
 
+Functions = Mapping[str, DataType | None]
+"""The project's own functions by their names in lower case, with the type of a call where it is known."""
+
 Types = dict[int, tuple[Known, Scope]]
 """Types of expressions by the `id` of the scope that they are read in, with it, so that no other gets its id."""
 
@@ -39,6 +42,7 @@ Types = dict[int, tuple[Known, Scope]]
 class Expressions:
     """Reads the expressions of one text; problems are added to `problems`. `open_query` builds a subquery's tree;
     `knows_functions` says that there are no functions but Spark's own. `types` are those that have been found.
+    `functions` are the project's own.
     """
 
     text: Text
@@ -46,6 +50,7 @@ class Expressions:
     open_query: Callable[[exp.Query, Scope], Node]
     knows_functions: bool = False
     types: Types = field(default_factory=dict)
+    functions: Functions = field(default_factory=dict)
 
     def column(self, node: exp.Expr, scope: Scope, name: str | None = None) -> Column:
         """Returns the column that `node` gives, under `name` or else under the name Spark gives it."""
@@ -98,8 +103,8 @@ class Expressions:
     def _check_functions(self, node: exp.Expr) -> None:
         for name, part in self.text.look(node).functions:
             plain = isinstance(part, exp.Anonymous) and isinstance(part.this, str)
-            if plain and name not in KNOWN and not isinstance(part.parent, exp.Dot):
-                self.problems.append(function_problem(part.this, self.text.where(part).offset))
+            if plain and name not in KNOWN and name not in self.functions and not isinstance(part.parent, exp.Dot):
+                self.problems.append(function_problem(part.this, self.text.where(part).offset, self.functions))
 
     def subqueries(self, node: exp.Expr, scope: Scope) -> tuple[Node, ...]:
         """Returns the trees of the queries in `node`."""
@@ -150,6 +155,11 @@ class Expressions:
         found = known.get(id(node))
         if found is not None:
             return found[0]
+        for name, part in self.text.look(node).functions if self.functions else ():
+            if name in self.functions:
+                known[id(part)] = (self.functions[name], part)
+        if id(node) in known:
+            return known[id(node)][0]
         return type_of(node, lambda part: self._type_of_reference(part, scope), self.text.sql, known)
 
     def _type_of_reference(self, node: exp.Expr, scope: Scope) -> DataType | None:

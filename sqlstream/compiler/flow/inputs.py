@@ -7,18 +7,12 @@ from dataclasses import replace
 from sqlstream.compiler.flow.columns import Column, EventTime, Where
 from sqlstream.compiler.flow.nodes import Node, Scan, Watermark
 from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.project.fixed_columns import fixed_columns
 from sqlstream.project.type_parser import TypeSyntaxError, parse_schema, parse_type
 from sqlstream.project.types import Array, DataType, Map, Primitive, Struct, read_json_schema
 from sqlstream.project.values import Seed, SourceTable
 
-TIMESTAMP, STRING = Primitive("timestamp"), Primitive("string")
-
-FIXED = {
-    "rate": (("timestamp", TIMESTAMP), ("value", Primitive("bigint"))),
-    "rate-micro-batch": (("timestamp", TIMESTAMP), ("value", Primitive("bigint"))),
-    "socket": (("value", STRING),),
-}
-"""The columns of sources that have the same ones always."""
+STRING = Primitive("string")
 
 
 def source_node(project: str, table: SourceTable) -> Node:
@@ -54,14 +48,14 @@ def seed_node(project: str, seed: Seed) -> Node:
 
 
 def _fields(table: SourceTable) -> tuple[tuple[str, DataType | None], ...] | None:
-    if table.schema is None:
-        simple = table.format in FIXED and not table.options.keys() & {"includeTimestamp", "includetimestamp"}
-        return FIXED[table.format] if simple else None
-    if table.schema.json is not None:
+    if table.schema is not None and table.schema.json is not None:
         found = read_json_schema(table.schema.json)
     else:
+        ddl = fixed_columns(table) if table.schema is None else table.schema.ddl
+        if ddl is None:
+            return None
         try:
-            found = parse_schema(table.schema.ddl or "")
+            found = parse_schema(ddl)
         except TypeSyntaxError:
             return None
     return tuple((item.name, _as_read(item.type)) for item in found.fields) if isinstance(found, Struct) else None

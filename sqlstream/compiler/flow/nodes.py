@@ -241,5 +241,16 @@ class LateralJoin(Generate):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Deduplicate(Node):
+    """What `deduplicate` makes of a model's rows: one for the values of each of the `keys`.
+
+    `within` says that a watermark lets its state go; None where that is not known.
+    """
+
+    keys: tuple[str, ...]
+    within: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Opaque(Node):
     """What the flow does not follow, such as TRANSFORM. Its columns are unknown."""

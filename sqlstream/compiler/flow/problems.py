@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved
@@ -73,9 +73,9 @@ def field_problem(found: Resolved, offset: int) -> SqlProblem | None:
     return None
 
 
-def function_problem(name: str, offset: int) -> SqlProblem:
-    """Returns the problem of a function that Spark does not have."""
-    close = nearest(name, sorted(ALL))
+def function_problem(name: str, offset: int, own: Iterable[str] = ()) -> SqlProblem:
+    """Returns the problem of a function that neither Spark nor the project, whose functions are `own`, has."""
+    close = nearest(name, [*own, *sorted(ALL)])
     return SqlProblem(
         offset,
         "unknown-function",

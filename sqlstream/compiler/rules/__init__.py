@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.rules.batch import batch_places, sinks_of_streams, stream_words_in_batches
 from sqlstream.compiler.rules.formats import misspelt_formats
+from sqlstream.compiler.rules.options import ignored_options, option_values, required_options
 from sqlstream.compiler.rules.outputs import (
-    batch_outputs,
     missing_row_tags,
     missing_sink_paths,
     output_modes,
     path_options,
     shared_outputs,
 )
+from sqlstream.compiler.rules.python import python_names
 from sqlstream.compiler.rules.rule import Rule
-from sqlstream.compiler.rules.sources import missing_schemas, socket_sources
+from sqlstream.compiler.rules.sources import fixed_schemas, missing_schemas, socket_sources
 from sqlstream.compiler.rules.storage import relative_storage
-from sqlstream.compiler.rules.triggers import short_real_time_triggers, unsupported_triggers
+from sqlstream.compiler.rules.tables import table_names, temporary_catalogs
+from sqlstream.compiler.rules.triggers import short_real_time_triggers
 from sqlstream.compiler.rules.unused import unused_macros, unused_sinks, unused_sources, unwritten_models
 from sqlstream.errors import Finding
 
 RULES: tuple[Rule[CompiledProject, Finding], ...] = (
     misspelt_formats,
     missing_schemas,
+    fixed_schemas,
+    table_names,
+    python_names,
+    temporary_catalogs,
+    ignored_options,
+    option_values,
+    required_options,
     socket_sources,
-    unsupported_triggers,
     short_real_time_triggers,
     path_options,
     missing_sink_paths,
     missing_row_tags,
     output_modes,
-    batch_outputs,
+    stream_words_in_batches,
+    sinks_of_streams,
+    batch_places,
     shared_outputs,
     relative_storage,
 )

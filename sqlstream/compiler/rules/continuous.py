@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
+    Deduplicate,
     Generate,
     Join,
     Limit,
@@ -29,6 +30,7 @@ FIX = "use a trigger of batches, such as trigger='1 second'"
 
 REFUSED: dict[type[Node], str] = {
     Aggregate: "an aggregation",
+    Deduplicate: "a deduplication",
     Generate: "a generator or LATERAL VIEW",
     Join: "a join",
     Limit: "LIMIT or OFFSET",

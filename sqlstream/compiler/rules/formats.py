@@ -12,12 +12,41 @@ from sqlstream.project.values import Sink, SourceTable
 from sqlstream.project.wording import alternatives
 
 SOURCE_FORMATS = (
-    *("avro", "binaryFile", "csv", "delta", "image", "jdbc", "json", "kafka", "libsvm", "orc", "parquet", "rate"),
-    *("rate-micro-batch", "socket", "state-metadata", "statestore", "text", "xml"),
+    *(
+        "avro",
+        "binaryFile",
+        "csv",
+        "delta",
+        "image",
+        "jdbc",
+        "json",
+        "kafka",
+        "libsvm",
+        "orc",
+        "parquet",
+        "python",
+        "rate",
+    ),
+    *("rate-micro-batch", "socket", "state-metadata", "statestore", "table", "text", "xml"),
 )
 """What Spark can read from, with its own packages and Delta Lake (`DataSourceRegister` in META-INF/services)."""
 
-SINK_FORMATS = ("avro", "console", "csv", "delta", "json", "kafka", "memory", "noop", "orc", "parquet", "text", "xml")
+SINK_FORMATS = (
+    "avro",
+    "console",
+    "csv",
+    "delta",
+    "json",
+    "kafka",
+    "memory",
+    "noop",
+    "orc",
+    "parquet",
+    "python",
+    "table",
+    "text",
+    "xml",
+)
 """What Spark can write a stream into, likewise."""
 
 NEAR = 0.75

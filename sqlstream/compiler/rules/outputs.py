@@ -15,7 +15,7 @@ FILE_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"
 
 
 OWN_PLACE = {
-    "sink": 'give each its own, for example path: "{{ model.name }}" in the sink',
+    "sink": 'give each its own, for example path: "{{ model.name }}" (or table:) in the sink',
     "checkpoint": "give each its own, or leave `checkpoint` out: sqlstream then names it after the model",
 }
 """What to do about two queries that share a place, by the key that says it."""
@@ -85,37 +85,25 @@ def output_modes(compiled: CompiledProject) -> list[Finding]:
             model.place_of("output_mode"),
         )
         for model, output in terminal_models(compiled)
-        if output.format in FILE_FORMATS and model.config.output_mode != "append"
-    ]
-
-
-@rule("no-stream")
-def batch_outputs(compiled: CompiledProject) -> list[Finding]:
-    """A terminal model that reads no stream would be a batch write."""
-    return [
-        Finding(
-            "no-stream",
-            f"`{model.name}` names sink `{output.sink}` but reads no stream",
-            "all of its inputs are static, and this version starts streaming queries only",
-            "read a stream (a source without mode: batch), or leave out the sink so that it is a view",
-            model.place_of("sink"),
-        )
-        for model, output in terminal_models(compiled)
-        if not model.streaming
+        if model.streaming and output.format in FILE_FORMATS and model.config.output_mode != "append"
     ]
 
 
 @rule("shared-output")
 def shared_outputs(compiled: CompiledProject) -> list[Finding]:
-    """Two queries must not share a checkpoint or an output folder."""
+    """Two queries must not share a checkpoint, an output folder or a table."""
     findings: list[Finding] = []
     paths: dict[str, str] = {}
+    tables: dict[str, str] = {}
     checkpoints: dict[str, str] = {}
     storage = join(str(compiled.project.root), compiled.project.target.storage)
     for model, output in terminal_models(compiled):
         if output.format in FILE_FORMATS and output.path:
             first = paths.setdefault(plain_path(storage, output.path), model.name)
             findings += _shared(model, first, "output path", output.path, "sink")
+        if output.table:
+            first = tables.setdefault(output.table.replace("`", "").lower(), model.name)
+            findings += _shared(model, first, "table", output.table, "sink")
         checkpoint = model.config.checkpoint or f"queries/{model.query_id}"
         first = checkpoints.setdefault(plain_path(storage, checkpoint), model.name)
         findings += _shared(model, first, "checkpoint", checkpoint, "checkpoint")

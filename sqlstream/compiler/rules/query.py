@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TypeVar
 
 from sqlstream.compiler.flow.columns import Where
-from sqlstream.compiler.flow.nodes import Aggregate, Filter, Hints, Join, Node, With
+from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Filter, Hints, Join, Node, With
 from sqlstream.compiler.tokens import Tokens
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
@@ -113,6 +113,9 @@ def is_streaming_aggregate(node: Node) -> bool:
 
 
 def is_stateful(node: Node) -> bool:
-    """Returns whether `node` keeps rows from batch to batch: an aggregation of a stream, or a join of two."""
+    """Returns whether `node` keeps rows from batch to batch and drops late ones: an aggregation or deduplication of a
+    stream, or a join of two.
+    """
     joins = isinstance(node, Join) and all(child.streaming for child in node.children)
-    return joins or is_streaming_aggregate(node)
+    deduplicates = isinstance(node, Deduplicate) and node.streaming and node.within is True
+    return joins or deduplicates or is_streaming_aggregate(node)

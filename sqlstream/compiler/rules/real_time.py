@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Join, Node, Scan, SetOperation, View
+from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Deduplicate, Join, Node, Scan, SetOperation, View
 from sqlstream.compiler.rules.continuous import MICRO_BATCH_SOURCES, hints_named
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.query import Query, QueryProblem
@@ -64,6 +64,15 @@ def operators(query: Query) -> Iterator[QueryProblem]:
             yield _problem(query, union, "unites a CTE with itself", why, fix)
 
 
+@rule("real-time-trigger")
+def deduplications(query: Query) -> Iterator[QueryProblem]:
+    """Rows are not deduplicated within a watermark."""
+    for node in query.all(Deduplicate) if query.trigger == "real_time" else ():
+        if node.streaming and node.within:
+            why, fix = "Spark allows a deduplication without a watermark alone there", "use another trigger"
+            yield _problem(query, node, "is deduplicated within a watermark", why, fix)
+
+
 def _ctes(node: Node) -> Iterator[Node]:
     """The trees of the CTEs that stream and are read in `node`; of a model, each reference has readers of its own."""
     return (item.children[0] for item in node.walk(View) if isinstance(item, CteReference) and item.streaming)
@@ -100,4 +109,4 @@ def _problem(query: Query, node: Node, what: str, why: str, fix: str) -> QueryPr
     return QueryProblem(node.where, CODE, f"`{query.model}` {what} under a real-time trigger", why, fix)
 
 
-RULES = (modes, sources_and_sinks, operators, static_joins, refused_hints)
+RULES = (modes, sources_and_sinks, operators, deduplications, static_joins, refused_hints)

@@ -6,13 +6,17 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Finding
-from sqlstream.project.values import SourceTable
+from sqlstream.project.fixed_columns import BINARY_FILE, fixed_columns
+from sqlstream.project.type_parser import TypeSyntaxError, parse_schema
+from sqlstream.project.types import Struct, read_json_schema
+from sqlstream.project.values import Schema, SourceTable
 
 SCHEMA_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "xml"})
 """File streams that Spark does not start without a schema
 (https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html#schema-inference-and-partition-of-streaming-dataframesdatasets)."""
 
 PATH_FORMATS = SCHEMA_FORMATS | {"text", "binaryFile"}
+STREAMS_ONLY = frozenset({"rate", "rate-micro-batch", "socket"})
 INFERENCE = "spark.sql.streaming.schemaInference"
 
 
@@ -59,6 +63,55 @@ def _path_option(table: SourceTable) -> Finding:
         "say it as the table's own key, path:",
         table.places.get("options", table.location),
     )
+
+
+@rule("fixed-schema", "invalid-value")
+def fixed_schemas(compiled: CompiledProject) -> list[Finding]:
+    """The generators and sockets have columns of their own, and only as streams; so have binary files."""
+    findings: list[Finding] = []
+    for table in used_sources(compiled):
+        if table.format in STREAMS_ONLY:
+            findings += [_fixed(table, fixed_columns(table) or "", "")] if table.schema is not None else []
+            findings += [_stream_only(table)] if table.mode == "batch" else []
+        elif (
+            table.format.lower() == "binaryfile" and table.schema is not None and not _has_binary_columns(table.schema)
+        ):
+            findings.append(_fixed(table, BINARY_FILE, ", in this order; columns of the folders' names may be added"))
+    return findings
+
+
+def _fixed(table: SourceTable, columns: str, rest: str) -> Finding:
+    return Finding(
+        "fixed-schema",
+        f"source `{table.full_name}` declares columns, and its format {table.format} has its own",
+        f"they are {columns}{rest}",
+        "leave out the schema, and the data_type of columns",
+        table.schema.location if table.schema else table.location,
+    )
+
+
+def _stream_only(table: SourceTable) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"source `{table.full_name}` has mode: batch, and {table.format} can only be a stream",
+        f"Spark has no static table of format {table.format}",
+        "delete `mode`, or read a file",
+        table.places.get("mode", table.location),
+    )
+
+
+def _has_binary_columns(schema: Schema) -> bool:
+    """Whether the four columns of binary files are there, in their order, or nobody can tell."""
+    wanted = parse_schema(BINARY_FILE)
+    try:
+        found = read_json_schema(schema.json) if schema.json is not None else parse_schema(schema.ddl or "")
+    except TypeSyntaxError:
+        return True
+    if not isinstance(found, Struct) or not isinstance(wanted, Struct):
+        return True
+    names = {field.name for field in wanted.fields}
+    own = [(field.name, field.type) for field in found.fields if field.name in names]
+    return own == [(field.name, field.type) for field in wanted.fields]
 
 
 @rule("socket-available-now")

@@ -118,7 +118,8 @@ def _query_problems(
 def _query(compiled: CompiledProject, model: CompiledModel, analysis: Analysis, known: _Known) -> Query:
     node = analysis.node
     made_of = [name for name in dict.fromkeys(item.where.model for item in node.walk()) if name in compiled.models]
-    texts = (QueryText(name, tokenize(compiled.models[name].sql)) for name in made_of)
+    in_sql = [name for name in made_of if not compiled.models[name].file.is_python]
+    texts = (QueryText(name, tokenize(compiled.models[name].sql)) for name in in_sql)
     return Query(
         model.name,
         node,

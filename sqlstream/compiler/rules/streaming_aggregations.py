@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sqlstream.compiler.flow.columns import Column, Lost
-from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Node, SetOperation, Sort
+from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Deduplicate, Node, SetOperation, Sort
 from sqlstream.compiler.flow.type_values import TIMESTAMP
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful, is_streaming_aggregate
@@ -175,6 +175,10 @@ def stateful_after_aggregation(query: Query) -> Iterator[QueryProblem]:
     passed = next((node for node in stateful if _aggregates_below(node)), None)
     if passed is not None:
         yield _after_aggregation(passed, query, Severity.WARNING)
+        return
+    forgetful = next((node for node in query.all(Deduplicate) if _aggregates_below(node)), None)
+    if forgetful is not None:
+        yield _after_aggregation(forgetful, query, Severity.WARNING)
 
 
 def _aggregates_below(node: Node, *ends: type[Node]) -> bool:
@@ -184,6 +188,8 @@ def _aggregates_below(node: Node, *ends: type[Node]) -> bool:
 def _after_aggregation(node: Node, query: Query, severity: Severity) -> QueryProblem:
     if isinstance(node, Aggregate) and node.kind == "pivot" and node.children[0].where == node.where:
         return _pivot(node, query, severity)
+    if isinstance(node, Deduplicate):
+        return _deduplicated_aggregation(node, query, severity)
     given = "its whole result in each batch" if query.mode == "complete" else "a row again each time it changes"
     return QueryProblem(
         node.where,
@@ -191,6 +197,18 @@ def _after_aggregation(node: Node, query: Query, severity: Severity) -> QueryPro
         f"`{query.model}` aggregates or joins the result of an aggregation in {query.mode} mode",
         f"in that mode the first one gives {given}, and what follows takes it for new rows",
         "use output_mode='append' with a watermark, or write the first result into a sink and read that",
+        severity,
+    )
+
+
+def _deduplicated_aggregation(node: Deduplicate, query: Query, severity: Severity) -> QueryProblem:
+    return QueryProblem(
+        node.where,
+        "several-aggregations",
+        f"`{query.model}` deduplicates the result of an aggregation in {query.mode} mode",
+        f"in that mode a row comes again with each change, and of those with the same {', '.join(node.keys)} the first "
+        "one alone goes on",
+        "deduplicate before the aggregation, or use output_mode='append' with a watermark",
         severity,
     )
 

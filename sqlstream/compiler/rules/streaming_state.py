@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlstream.compiler.flow.nodes import Aggregate, Join
+from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Join
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.compiler.rules.streaming_joins import SIDES, a_join, event_time, has_watermark
@@ -71,4 +71,21 @@ def _endless(node: Join, sides: list[int]) -> QueryProblem:
     )
 
 
-RULES = (endless_groups, endless_joins)
+@rule("unbounded-state", severity=Severity.WARNING)
+def endless_duplicates(query: Query) -> Iterator[QueryProblem]:
+    """Without a watermark on its rows, a deduplication keeps the key of every row that it has ever seen."""
+    for node in query.all(Deduplicate):
+        if node.streaming and node.within is False:
+            keys = quoted_list(list(node.keys))
+            yield QueryProblem(
+                node.where,
+                "unbounded-state",
+                "the state of a deduplication never shrinks",
+                f"it keeps each value of {keys} that was ever seen, since no column of its rows carries a watermark",
+                "give the model an event time with a watermark, for example /*+ WATERMARK(event_time, '10 minutes') */,"
+                f" and keep that column; or allow this where the values are few: {ALLOW}",
+                Severity.WARNING,
+            )
+
+
+RULES = (endless_groups, endless_joins, endless_duplicates)

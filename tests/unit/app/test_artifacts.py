@@ -76,7 +76,7 @@ def test_the_manifest_is_of_the_whole_project(loaded: Loaded) -> None:
 
 def test_run_results_tell_of_each_query(loaded: Loaded) -> None:
     """With the call that made them, how it ended, its findings, and the time in UTC."""
-    record = RunRecord(loaded.invocation, "local", False, (WARNING,), (RESULT,), 12.34567)
+    record = RunRecord(loaded.invocation, "local", False, (WARNING,), (RESULT.as_json(),), 12.34567, {"pid": 7})
 
     write_run_results(loaded.target_folder, record)
 
@@ -88,5 +88,5 @@ def test_run_results_tell_of_each_query(loaded: Loaded) -> None:
     assert content["results"] == [RESULT.as_json()]
     assert metadata["sqlstream_version"] == __version__
     assert metadata["invocation_id"] == loaded.invocation.id
-    assert metadata["target"] == "local"
+    assert (metadata["target"], metadata["pid"]) == ("local", 7)
     assert datetime.fromisoformat(metadata["generated_at"]).utcoffset() is not None

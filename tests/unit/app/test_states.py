@@ -68,7 +68,7 @@ def change(project: Path, files: Files) -> None:
 def states(project: Path, saved: Path, words: list[str]) -> dict[str, list[str]]:
     """The short ids that each selector gives, compared with a saved manifest."""
     compiled = load(ProjectRequest(project)).compiled
-    graph = selection_graph(compiled, Selection(state=saved))
+    graph = selection_graph(compiled, {}, saved)
     name = f".{compiled.project.name}."
     found = {word: select_nodes(graph, [word], []) for word in words}
     return {word: sorted(node.replace(name, ".", 1) for node in nodes) for word, nodes in found.items()}

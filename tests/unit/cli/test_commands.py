@@ -226,7 +226,12 @@ def test_the_help_lists_the_commands_in_the_order_of_work(capsys: pytest.Capture
         "explain",
         "ls",
         "lineage",
+        "show",
+        "dev",
+        "source",
         "run",
+        "status",
+        "state",
         "clean",
     ]
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)

@@ -95,7 +95,7 @@ def test_an_error_at_a_source_explains_the_queries_that_read_it(compiled: Compil
 def test_an_error_about_the_configuration_hides_no_illegal_query(compiled: CompiledProject) -> None:
     """A trigger says nothing about the SQL in the same file."""
     place = compiled.models["model.shop.top"].config_places["sink"]
-    assert not _is_explained(compiled, Finding("unsupported-trigger", "message", "why", "fix", place), LEGALITY)
+    assert not _is_explained(compiled, Finding("shared-output", "message", "why", "fix", place), LEGALITY)
 
 
 def test_a_finding_without_a_place_is_kept(compiled: CompiledProject) -> None:

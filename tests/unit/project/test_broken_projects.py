@@ -107,7 +107,7 @@ CASES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         ["models/m.yml:3:11 duplicate-name"],
     ),
     "a file name that cannot be a view's": ({"models/a.b.sql": ""}, ["models/a.b.sql:1:1 invalid-value"]),
-    "a Python model": ({"models/m.py": ""}, ["models/m.py:1:1 unsupported-model"]),
+    "a Python model with a capital ending": ({"models/m.PY": ""}, ["models/m.PY:1:1 unsupported-file"]),
     "a model with a capital ending": ({"models/a/m.SQL": "x"}, ["models/a/m.SQL:1:1 unsupported-file"]),
     "seeds and macros with capital endings": (
         {"seeds/a/s.CSV": "a", "seeds/t.Csv": "a", "macros/m.SQL": "x", "macros/n.txt": "", "seeds/m.SQL": ""},

@@ -9,11 +9,11 @@ def test_a_good_check_is_one_line() -> None:
     """Its fix is not shown."""
     assert (
         check_text("Java", ok=True, found="17.0.15 (/usr/bin/java)", fix="x")
-        == "ok     Java     17.0.15 (/usr/bin/java)"
+        == "OK     Java      17.0.15 (/usr/bin/java)"
     )
 
 
 def test_a_bad_check_says_how_to_mend_it() -> None:
     """The fix stands below, where there is one."""
-    assert check_text("storage", ok=False, found="no", fix="give access") == "ERROR  storage  no\n  fix: give access"
-    assert check_text("storage", ok=False, found="no", fix="") == "ERROR  storage  no"
+    assert check_text("storage", ok=False, found="no", fix="give access") == "ERROR  storage   no\n  fix: give access"
+    assert check_text("storage", ok=False, found="no", fix="") == "ERROR  storage   no"

@@ -29,6 +29,7 @@ RESULT = QueryResult(
 def test_a_result_is_plain_json() -> None:
     """What Spark does not know is null, never 0 or -1."""
     assert json.loads(json.dumps(RESULT.as_json())) == {
+        "kind": "stream",
         "unique_id": "model.shop.orders",
         "status": "success",
         "batches": 2,

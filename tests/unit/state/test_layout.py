@@ -8,6 +8,7 @@ from sqlstream.state.layout import (
     checkpoint_path,
     ledger_path,
     output_path,
+    output_table,
     query_root,
     version_number,
     version_root,
@@ -59,3 +60,12 @@ def test_each_version_has_an_output_of_its_own(path: str, version: int, expected
 def test_only_version_folders_count(folder: str, expected: int | None) -> None:
     """Whatever else lies in a query's folder is no version."""
     assert version_number(folder) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "table"),
+    [(1, "gold.orders", "gold.orders"), (3, "gold.orders", "gold.orders_v3"), (2, "`a b`.`c d`", "`a b`.`c d_v2`")],
+)
+def test_a_later_version_writes_into_a_table_of_its_own(version: int, name: str, table: str) -> None:
+    """Spark's sink would skip batches of a new checkpoint in the old table."""
+    assert output_table(name, version) == table

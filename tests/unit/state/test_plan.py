@@ -9,8 +9,9 @@ from identities import ORDERS, STATEFUL, ZONE, ledger_of
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.state.changes import describe_changes
 from sqlstream.state.ledger import EVOLUTION, QueryIdentity, SourceUse
-from sqlstream.state.plan import Action, CheckpointState, QueryPlan, Wishes, describe_changes, plan_query
+from sqlstream.state.plan import Action, CheckpointState, QueryPlan, Wishes, plan_query
 
 MODEL = Location("models/per_hour.sql")
 LEDGER_PATH = "/data/queries/per_hour/v1/ledger.json"
@@ -186,6 +187,14 @@ def test_an_unreadable_ledger_may_be_accepted(state: CheckpointState, change: st
     )
 
 
+def test_code_that_the_sql_calls_is_told_from_sql() -> None:
+    """A function of python/ is named by its module, with a colon."""
+    old = replace(STATEFUL, fingerprints={**STATEFUL.fingerprints, "texts:cleaned": "t1"})
+    new = replace(STATEFUL, fingerprints={**STATEFUL.fingerprints, "texts:cleaned": "t2"})
+
+    assert describe_changes(old, new) == ("the code of `texts:cleaned` changed",)
+
+
 @pytest.mark.parametrize(
     ("new", "expected"),
     [
@@ -193,6 +202,10 @@ def test_an_unreadable_ledger_may_be_accepted(state: CheckpointState, change: st
         (replace(STATEFUL, models={"clean": "select  1", "per_hour": "SELECT"}), ()),
         (CHANGED, CHANGE),
         (replace(STATEFUL, fingerprints={"clean": "c2", "per_hour": "p1"}), ("the SQL of `clean` changed",)),
+        (
+            replace(STATEFUL, fingerprints={"clean": "c1", "per_hour": "p1", "texts:cleaned": "t1"}),
+            ("`texts:cleaned` was added",),
+        ),
         (replace(STATEFUL, fingerprints={"clean": "c1", "more": "m1", "per_hour": "p1"}), ("`more` was added",)),
         (replace(STATEFUL, fingerprints={"per_hour": "p1"}), ("`clean` was removed",)),
         (replace(STATEFUL, output_mode="update"), ("the output mode changed from append to update",)),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sqlstream.state.progress import BatchProgress, read_progress, total
+from sqlstream.state.ledger import SourceUse
+from sqlstream.state.progress import BatchProgress, StateProgress, read_progress, total
 
 TEXTS = Path(__file__).parent / "progress"
 
@@ -26,7 +28,9 @@ def read(report: dict[str, Any]) -> BatchProgress:
 
 def test_a_batch_over_files() -> None:
     """The file sink does not count its rows; the observation does."""
-    assert read(spark_says("files")) == BatchProgress(
+    progress = read(spark_says("files"))
+
+    assert replace(progress, parts_ms={}, sources=()) == BatchProgress(
         model="orders",
         batch_id=1,
         started_at="2026-11-21T12:01:47.017Z",
@@ -34,6 +38,8 @@ def test_a_batch_over_files() -> None:
         rows_in=4,
         rows_out=4,
         watermark=None,
+        input_rows_per_second=progress.input_rows_per_second,
+        processed_rows_per_second=progress.processed_rows_per_second,
     )
 
 
@@ -93,6 +99,60 @@ def test_a_report_without_the_batch_duration_still_has_one() -> None:
     del report["batchDuration"]
 
     assert read(report).duration_ms == 264
+
+
+def test_a_batch_has_its_parts_its_times_and_its_state() -> None:
+    """Durations by Spark's names; the state of all operators together."""
+    progress = read(spark_says("join"))
+
+    assert (progress.parts_ms["addBatch"], progress.parts_ms["walCommit"]) == (1002, 96)
+    assert (progress.oldest_event, progress.newest_event) == ("2024-01-01T12:01:00.000Z", "2024-01-01T12:01:00.000Z")
+    assert progress.state == StateProgress(("symmetricHashJoin",), 3, 1, 0, 5376, 0)
+    assert (progress.input_rows_per_second, progress.processed_rows_per_second) == (0.2, 0.6)
+
+
+def test_late_rows_are_those_of_all_operators() -> None:
+    """A figure that Spark does not know (-1) takes nothing away."""
+    report = spark_says("join")
+    operator = report["stateOperators"][0]
+    report["stateOperators"] = [operator | {"numRowsDroppedByWatermark": late} for late in (2, -1, 3)]
+
+    state = read(report).state
+
+    assert state is not None
+    assert (state.late_rows, state.rows) == (5, 9)
+
+
+def test_sources_have_their_tables_offsets_and_rows() -> None:
+    """Files are known by their path, however it is written; offsets are Spark's own JSON."""
+    uses = [SourceUse("x", "shop.a", None, "/data/in/a/"), SourceUse("y", "shop.b", None, "file:///data/in/b")]
+    a, b = read_progress("orders", json.dumps(spark_says("join")), uses).sources
+
+    assert (a.name, a.start_offset, a.end_offset, a.rows_in) == ("shop.a", '{"logOffset": 0}', '{"logOffset": 1}', 1)
+    assert (b.name, b.description, b.rows_in) == ("shop.b", "FileStreamSource[file:/data/in/b]", 0)
+
+
+def test_a_source_that_may_be_one_of_several_keeps_the_name_that_spark_gives() -> None:
+    """Two tables over one path cannot be told apart."""
+    uses = [SourceUse("x", "shop.a", None, "/data/in/a"), SourceUse("y", "shop.b", None, "/data/in/a")]
+
+    assert [source.name for source in read_progress("orders", json.dumps(spark_says("join")), uses).sources] == [
+        "FileStreamSource[file:/data/in/a]",
+        "FileStreamSource[file:/data/in/b]",
+    ]
+    one = [SourceUse("x", "shop.a", None)]
+    assert read_progress("orders", json.dumps(spark_says("rate")), one).sources[0].name == "shop.a"
+
+
+def test_secrets_are_struck_out_of_what_spark_says_of_sources() -> None:
+    """A path or an offset may hold one."""
+    report = spark_says("join")
+    report["sources"][0]["startOffset"] = "hunter2"
+    text = json.dumps(report).replace("/data/in/a", "/hunter2")
+
+    progress = read_progress("orders", text, (), lambda said: said.replace("hunter2", "***"))
+
+    assert "hunter2" not in repr(progress)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ SOURCES = """\
 sources:
   - name: s
     tables:
-      - {name: t, format: rate, schema: "timestamp timestamp, value bigint"}
+      - {name: t, format: rate}
 """
 SINKS = "sinks:\n  - {name: k, format: console}\n"
 SOURCE = "{{ source('s', 't') }}"

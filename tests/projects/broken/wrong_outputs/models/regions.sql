@@ -1,2 +1,2 @@
-{{ config(sink='screen') }}
+{{ config(sink='screen', output_mode='complete') }}
 select * from {{ source('shop', 'regions') }}

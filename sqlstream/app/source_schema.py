@@ -1,0 +1,69 @@
+"""`sqlstream source schema`: the columns that the data of a source have, beside those that are declared."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+
+from sqlstream.app.loading import Loaded, look_at
+from sqlstream.app.request import ProjectRequest
+from sqlstream.app.show import interrupt
+from sqlstream.app.signals import StopAskedError, StopSignals, stop_signals
+from sqlstream.errors import UsageError
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.values import SourceTable
+from sqlstream.state.source_columns import SourceColumns
+
+SAMPLED_FILES = 20
+"""Files looked into unless another number is asked for."""
+
+
+def source_schema(
+    request: ProjectRequest,
+    name: str,
+    most_files: int = SAMPLED_FILES,
+    tell: Callable[[str], None] = lambda _line: None,
+) -> SourceColumns:
+    """Returns the columns of the source `source.table`, from at most `most_files` of its files; nothing is written.
+
+    `tell` hears what takes its time. Raises: FindingsError; UsageError for a name that is none; KeyboardInterrupt.
+    """
+    loaded = look_at(request)
+    tables = {table.full_name: table for table in loaded.compiled.project.sources}
+    if name not in tables:
+        raise UsageError(f"there is no source `{name}`; {did_you_mean(name, tables)}")
+    with stop_signals() as signals, signals.passed_to(interrupt):
+        try:
+            return _ask(request, loaded, tables[name], most_files, tell, signals)
+        except StopAskedError as error:
+            raise KeyboardInterrupt from error
+
+
+def _ask(
+    request: ProjectRequest,
+    loaded: Loaded,
+    table: SourceTable,
+    most_files: int,
+    tell: Callable[[str], None],
+    signals: StopSignals,
+) -> SourceColumns:
+    from sqlstream.app.session import check_java, check_target, start_brief_session  # pyspark is loaded here
+    from sqlstream.spark.infer import infer_columns
+    from sqlstream.spark.inputs import Inputs
+    from sqlstream.spark.secrets import Secrets
+    from sqlstream.spark.session import stop_spark
+    from sqlstream.spark.source_columns import merge_columns
+    from sqlstream.spark.sources import Readers
+
+    check_target(loaded)
+    check_java(request.env, signals)
+    secrets = Secrets(request.env)
+    tell(f"Starting Spark to look into {table.full_name}")
+    with tempfile.TemporaryDirectory(prefix="sqlstream-source-", ignore_cleanup_errors=True) as warehouse:
+        runtime = start_brief_session(loaded, secrets, warehouse)
+        try:
+            signals.install()
+            inputs = Inputs(loaded.compiled, Readers(runtime.session, secrets, loaded.compiled.project.root))
+            return merge_columns(table, infer_columns(inputs, table, most_files))
+        finally:
+            stop_spark(runtime)

@@ -1,0 +1,78 @@
+"""`sqlstream status`: how the queries of a project stand, while they run and afterwards, from what their runs noted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlstream.app.artifacts import MANIFEST, RUN_RESULTS
+from sqlstream.app.journal import journal_files
+from sqlstream.app.loading import look_at
+from sqlstream.app.logs import LOGS_FOLDER
+from sqlstream.app.process_start import machine, process_start
+from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
+from sqlstream.app.selecting import select, terminal_models
+from sqlstream.errors import UsageError
+from sqlstream.project.files import ARTIFACTS_FOLDER, find_project_root
+from sqlstream.state.history import PastRun, past_runs
+from sqlstream.state.status import Life, ProjectStatus, SeenRun, project_status
+
+
+def read_status(request: ProjectRequest, selection: Selection = EVERYTHING) -> ProjectStatus:
+    """Returns how the selected queries stand, in the newest run that each was part of. Nothing is started.
+
+    Without a selection no SQL is compiled. Where the request names a target, only its runs count.
+    Raises: UsageError where no run has left anything about them; FindingsError for a selection that takes no query.
+    """
+    root = find_project_root(request.folder)
+    wanted = _known_models(root)
+    if selection != EVERYTHING:
+        compiled = look_at(request).compiled
+        chosen, _ = select(compiled, selection)
+        wanted = frozenset(model.unique_id for model in terminal_models(compiled, chosen))
+    runs = past_runs(_lines(root), _read(root / ARTIFACTS_FOLDER / RUN_RESULTS))
+    seen = [SeenRun(run, _life(run)) for run in runs if request.target in (None, run.target)]
+    status = project_status(seen, wanted)
+    if not seen or (selection != EVERYTHING and not status.queries):
+        whose = "of the selected queries" if seen else "of a run"
+        raise UsageError(
+            f"there is nothing to read {whose} in logs/events.jsonl and target/run_results.json; "
+            "they are written by `sqlstream run`"
+        )
+    return status
+
+
+def _life(run: PastRun) -> Life:
+    if run.succeeded is not None:
+        return Life.ENDED
+    if run.pid is not None and run.process_start is not None:
+        if process_start(run.pid) == run.process_start:
+            return Life.RUNNING
+        if run.process_start.startswith(machine()):
+            return Life.KILLED
+    return Life.ELSEWHERE
+
+
+def _known_models(root: Path) -> frozenset[str] | None:
+    """The models that the project has, as it was last compiled: what was removed since is of no interest."""
+    manifest = _read(root / ARTIFACTS_FOLDER / MANIFEST)
+    nodes = manifest.get("nodes") if isinstance(manifest, dict) else None
+    return frozenset(nodes) if isinstance(nodes, dict) else None
+
+
+def _lines(root: Path) -> Iterator[str]:
+    for path in journal_files(root / LOGS_FOLDER):
+        try:
+            with path.open(encoding="utf-8", errors="replace") as file:
+                yield from file
+        except OSError:
+            continue
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None

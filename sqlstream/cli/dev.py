@@ -1,0 +1,58 @@
+"""`sqlstream dev`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from sqlstream.app.dev import Refreshed, watch_rows
+from sqlstream.app.request import EVERYTHING
+from sqlstream.app.show import SHOWN_ROWS, ShowRequest
+from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
+from sqlstream.cli.output import echo_progress
+from sqlstream.cli.terminal import terminal_width
+from sqlstream.errors import UsageError
+from sqlstream.report.dev import refreshed_text
+
+
+@click.command("dev", short_help="Show the first rows of models again after each save.")
+@project_options
+@selection_options
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=SHOWN_ROWS,
+    show_default=True,
+    envvar="SQLSTREAM_LIMIT",
+    show_envvar=True,
+    help="How many rows to show of each.",
+)
+def dev(
+    project_dir: Path,
+    target: str | None,
+    variables: str | None,
+    debug: bool,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    selector: str | None,
+    state: Path | None,
+    limit: int,
+) -> None:
+    """Show the first rows of the selected models, or what is wrong, and again whenever a file of the project is saved.
+
+    The rows are those of `sqlstream show`. Spark is started once, so an answer takes a second. Ctrl-C ends it.
+    """
+    del debug  # the traceback of an error is printed by main
+    selection = selection_of(select, exclude, selector, state)
+    if selection == EVERYTHING:
+        raise UsageError("dev takes a selection, such as --select my_model")
+    request = ShowRequest(project_request(project_dir, target, variables), selection, limit=limit)
+    watch_rows(request, echo_progress, _show)
+
+
+def _show(refreshed: Refreshed) -> None:
+    now = datetime.now().astimezone()
+    each = (refreshed.changed, refreshed.nodes, refreshed.findings, refreshed.seconds)
+    click.echo(refreshed_text(now, *each, terminal_width()))

@@ -1,0 +1,101 @@
+"""Rules about batch models: those that name a sink and whose inputs are all static, written once per run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.node_ids import source_id
+from sqlstream.compiler.rules.outputs import FILE_FORMATS, terminal_models
+from sqlstream.compiler.rules.rule import rule
+from sqlstream.errors import Finding
+from sqlstream.project.files import PROJECT_FILE
+from sqlstream.project.paths import join, plain_path
+
+OF_STREAMS = frozenset({"python", "table"})
+"""Formats of sinks that this version starts streams into, and no batches."""
+
+ENDING = frozenset({"default", "available_now", "once"})
+"""Triggers under which a stream ends, or that nobody has asked for: a batch does no less."""
+
+
+@rule("batch-model")
+def stream_words_in_batches(compiled: CompiledProject) -> Iterator[Finding]:
+    """A batch model is written once per run: it has no triggers, and no output modes."""
+    for model, _ in terminal_models(compiled):
+        mode, trigger = model.config.output_mode, model.config.trigger
+        if model.streaming:
+            continue
+        if mode != "append" and _is_its_own(model, "output_mode"):
+            yield _nothing_to(model, "output_mode", mode, "its output is replaced as a whole, so there are no modes")
+        if trigger.kind not in ENDING and _is_its_own(model, "trigger"):
+            yield _nothing_to(model, "trigger", str(trigger), "there is one batch, when the run begins")
+
+
+@rule("batch-model")
+def sinks_of_streams(compiled: CompiledProject) -> Iterator[Finding]:
+    """A batch model is not written into tables of a catalog, nor given to the project's own Python."""
+    for model, output in terminal_models(compiled):
+        if not model.streaming and output.format in OF_STREAMS:
+            yield Finding(
+                "batch-model",
+                f"`{model.name}` is a batch model, which sink `{output.sink}` of format {output.format} cannot take",
+                "all of its inputs are static, and this version replaces whole outputs in file sinks alone",
+                "use a sink of files, such as parquet, or read a stream (a source without mode: batch)",
+                model.place_of("sink"),
+            )
+
+
+def _is_its_own(model: CompiledModel, key: str) -> bool:
+    """Whether the model itself says `key`: a default for a whole folder is not meant for its batch models."""
+    return model.place_of(key).path != PROJECT_FILE
+
+
+def _nothing_to(model: CompiledModel, key: str, value: str, why: str) -> Finding:
+    return Finding(
+        "batch-model",
+        f"`{model.name}` is a batch model, to which {key} {value} means nothing",
+        f"all of its inputs are static, so it is written once per run; {why}",
+        f"leave out {key}, or read a stream (a source without mode: batch)",
+        model.place_of(key),
+    )
+
+
+@rule("shared-output")
+def batch_places(compiled: CompiledProject) -> Iterator[Finding]:
+    """The folder that a batch model replaces as a whole must hold nothing else."""
+    for model, output in terminal_models(compiled):
+        if model.streaming or output.format not in FILE_FORMATS or not output.path:
+            continue
+        folder = plain_path(_storage(compiled), output.path).rstrip("/") + "/"
+        inside = next((what for what, path in _places(compiled, model) if path.startswith(folder)), None)
+        if inside is not None:
+            yield Finding(
+                "shared-output",
+                f"`{model.name}` writes to `{output.path}`, in which {inside} lies",
+                "a batch model puts a new folder in the place of the old one, which moves to an archive with all in it",
+                'give it a folder of its own, for example path: "{{ model.name }}" in the sink',
+                model.place_of("sink"),
+            )
+
+
+def _places(compiled: CompiledProject, batch: CompiledModel) -> Iterator[tuple[str, str]]:
+    """What else has a place of its own in the target's file systems, in words, and where."""
+    storage, root = _storage(compiled), str(compiled.project.root)
+    yield "the target's storage", f"{plain_path(root, storage)}/"
+    for model, output in terminal_models(compiled):
+        yield from _written(model, output, storage, batch)
+    upstream = compiled.graph.ancestors(batch.unique_id)
+    for table in compiled.project.sources:
+        if table.path and source_id(compiled.project.name, table) in upstream:
+            yield f"source `{table.full_name}`", plain_path(root, table.path)
+
+
+def _written(model: CompiledModel, output: Output, storage: str, batch: CompiledModel) -> Iterator[tuple[str, str]]:
+    if model.unique_id != batch.unique_id and output.path:
+        yield f"the output of `{model.name}`", f"{plain_path(storage, output.path)}/"
+    yield f"the checkpoint of `{model.name}`", plain_path(storage, model.config.checkpoint or "queries/") + "/"
+
+
+def _storage(compiled: CompiledProject) -> str:
+    return join(str(compiled.project.root), compiled.project.target.storage)

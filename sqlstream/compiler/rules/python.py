@@ -1,0 +1,73 @@
+"""Rules about sources and sinks that are the project's own Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.rules.outputs import terminal_models
+from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.rules.sources import used_sources
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.python_files import find_name
+
+
+@rule("missing-key", "unknown-key", "python-name")
+def python_names(compiled: CompiledProject) -> list[Finding]:
+    """What has the format `python` names a function or class of python/, and nothing else does."""
+    findings: list[Finding] = []
+    for what, key, format_name, reference, location in _declared(compiled):
+        if format_name == "python" and reference is None:
+            findings.append(_missing(what, key, location))
+        elif format_name != "python" and reference is not None:
+            findings.append(_unused(what, key, format_name, location))
+        elif reference is not None:
+            found = find_name(compiled.project.python, reference, location)
+            if isinstance(found, Finding):
+                findings.append(found)
+            elif key == "class" and found.kind not in ("class", "value"):
+                findings.append(_no_class(what, reference, location))
+    return findings
+
+
+def _declared(compiled: CompiledProject) -> Iterator[tuple[str, str, str, str | None, Location]]:
+    """Every source and sink in use: what messages call it, its key, its format, what the key says and where."""
+    for table in used_sources(compiled):
+        place = table.places.get("class", table.location)
+        yield f"source `{table.full_name}`", "class", table.format, table.python, place
+    used = {output.sink for _, output in terminal_models(compiled)}
+    for sink in compiled.project.sinks:
+        if sink.name in used:
+            place = sink.places.get("function", sink.location)
+            yield f"sink `{sink.name}`", "function", sink.format, sink.python, place
+
+
+def _missing(what: str, key: str, location: Location) -> Finding:
+    return Finding(
+        "missing-key",
+        f"{what} has the format python and no key `{key}`",
+        "it needs a name of the project's python/ folder",
+        f"add for example {key}: alerts:Alerts for what python/alerts.py defines",
+        location,
+    )
+
+
+def _unused(what: str, key: str, format_name: str, location: Location) -> Finding:
+    return Finding(
+        "unknown-key",
+        f"{what} has the key `{key}` with the format {format_name}",
+        "only the format python is code of the project's",
+        "say format: python, or delete the key",
+        location,
+    )
+
+
+def _no_class(what: str, reference: str, location: Location) -> Finding:
+    return Finding(
+        "python-name",
+        f"{what} is read by `{reference}`, which is no class",
+        "a source of the format python is a DataSource of pyspark.sql.datasource",
+        "name a class that derives from it",
+        location,
+    )

@@ -1,0 +1,89 @@
+"""Rules about tables of Spark's catalog, as sources and as sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.rules.outputs import terminal_models
+from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.rules.sources import used_sources
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.values import Target
+
+SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
+WRAPPERS = ("org.apache.spark.sql.delta.catalog.DeltaCatalog",)
+"""Session catalogs that keep the names of tables where Spark's own catalog does."""
+
+
+@rule("missing-key", "unknown-key")
+def table_names(compiled: CompiledProject) -> list[Finding]:
+    """The format `table` needs the table's name in the catalog, and no other format takes one."""
+    findings: list[Finding] = []
+    for what, format_name, table, location in _declared(compiled):
+        if format_name == "table" and not table:
+            findings.append(
+                Finding(
+                    "missing-key",
+                    f"{what} has the format table and no key `table`",
+                    "it needs the table's name in Spark's catalog",
+                    "add for example table: warehouse.orders",
+                    location,
+                )
+            )
+        elif format_name != "table" and table:
+            findings.append(
+                Finding(
+                    "unknown-key",
+                    f"{what} has the key `table` with the format {format_name}",
+                    "only what has the format table is found by its name in Spark's catalog",
+                    "say format: table, or delete the key",
+                    location,
+                )
+            )
+    return findings
+
+
+@rule("temporary-catalog")
+def temporary_catalogs(compiled: CompiledProject) -> list[Finding]:
+    """Spark's catalog is in memory unless the target says otherwise, and forgets tables when the process ends."""
+    target = compiled.project.target
+    return [
+        Finding(
+            "temporary-catalog",
+            f"{what} is the table `{table}`, whose name target `{target.name}` does not keep",
+            "its catalog is in memory and forgets the name when the process ends: the next run finds no table, or a "
+            "folder in its way",
+            "give the target a catalog that lasts, for example spark: {spark.sql.catalogImplementation: hive}",
+            location,
+        )
+        for what, format_name, table, location in _declared(compiled)
+        if format_name == "table" and table and not keeps_tables(target, table)
+    ]
+
+
+def keeps_tables(target: Target, table: str) -> bool:
+    """Returns whether the catalog of `table` may outlive a process on `target`; a cluster may have one of its own."""
+    if target.remote is not None or not target.is_local:
+        return True
+    if str(target.spark.get("spark.sql.catalogImplementation", "")).lower() == "hive":
+        return True
+    first = table.replace("`", "").split(".")[0]
+    catalog = first if f"spark.sql.catalog.{first}" in target.spark else target.spark.get("spark.sql.defaultCatalog")
+    if catalog is not None and str(catalog) != "spark_catalog":
+        return True
+    session = target.spark.get(SESSION_CATALOG)
+    return session is not None and str(session) not in WRAPPERS
+
+
+def _declared(compiled: CompiledProject) -> Iterator[tuple[str, str, str | None, Location]]:
+    """Every source and sink in use: what messages call it, its format, its table and its place."""
+    for table in used_sources(compiled):
+        yield f"source `{table.full_name}`", table.format, table.table, table.places.get("table", table.location)
+    seen: set[str] = set()
+    places = {sink.name: sink.places.get("table", sink.location) for sink in compiled.project.sinks}
+    for _, output in terminal_models(compiled):
+        if output.sink not in seen:
+            seen.add(output.sink)
+            yield f"sink `{output.sink}`", output.format, output.table, places[output.sink]

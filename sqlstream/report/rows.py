@@ -1,0 +1,100 @@
+"""The first rows of a node as a table, JSON or CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from io import StringIO
+
+from sqlstream.report.numbers import count_text, plural
+from sqlstream.report.table import fit_table
+from sqlstream.state.rows import ShownRows
+
+NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+"""The types whose columns stand to the right."""
+
+
+def rows_text(shown: ShownRows, width: int | None) -> str:
+    """Returns a line of title and the table, at most `width` characters wide; uncut where that is None."""
+    header = [column.name for column in shown.columns]
+    cells = [[_cell(value) for value in row] for row in shown.rows]
+    right = [at for at, column in enumerate(shown.columns) if column.data_type.partition("(")[0] in NUMBERS]
+    table, hidden = fit_table(header, cells, right, width)
+    lines = [f"{shown.name}, {_count(shown)}", *([table] if header else [])]
+    if hidden:
+        lines.append(f"{plural(len(hidden), 'more column')}: {', '.join(hidden)}")
+    return "\n".join(lines)
+
+
+def _count(shown: ShownRows) -> str:
+    if not shown.rows:
+        return "no rows"
+    if shown.is_cut:
+        return f"the first {count_text(len(shown.rows))} rows" if len(shown.rows) > 1 else "the first row"
+    return plural(len(shown.rows), "row")
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "null"
+    return value if isinstance(value, str) else json_text(value)
+
+
+def rows_json(shown: Sequence[ShownRows]) -> str:
+    """Returns one JSON object with an entry for each node; `rows` are objects by the names of the columns."""
+    return json_text({"succeeded": True, "results": [_entry(each) for each in shown]}, indent=2)
+
+
+def _entry(shown: ShownRows) -> dict[str, object]:
+    names = _unique([column.name for column in shown.columns])
+    types = [column.data_type for column in shown.columns]
+    columns = [{"name": name, "data_type": data_type} for name, data_type in zip(names, types, strict=True)]
+    rows = [dict(zip(names, row, strict=True)) for row in shown.rows]
+    return {"name": shown.name, "unique_id": shown.unique_id, "columns": columns, "rows": rows}
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """The names, with a number after those that an earlier column has: an object has each name once."""
+    unique: list[str] = []
+    for name in names:
+        numbered = (name, *(f"{name}_{number}" for number in range(2, len(names) + 2)))
+        unique.append(next(candidate for candidate in numbered if candidate not in unique))
+    return unique
+
+
+def rows_csv(shown: ShownRows) -> str:
+    """Returns the rows as CSV with a header; null is nothing, and nested values are JSON."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([column.name for column in shown.columns])
+    writer.writerows(["" if value is None else _cell(value) for value in row] for row in shown.rows)
+    return text.getvalue().rstrip("\n")
+
+
+def json_text(value: object, indent: int = 0, depth: int = 0) -> str:
+    """Returns `value` as JSON; figures keep all their digits, and rows and what is in them stand on one line."""
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        parts = [f"{_quoted(key)}: {json_text(item, indent, depth + 1)}" for key, item in value.items()]
+        return _joined(parts, "{}", indent, depth)
+    if isinstance(value, list):
+        return _joined([json_text(item, indent, depth + 1) for item in value], "[]", indent, depth)
+    return json.dumps(value, ensure_ascii=False)
+
+
+DEEPEST_LINE = 4
+"""How deep a document is broken into lines: a row, and what is in it, is one."""
+
+
+def _joined(parts: Sequence[str], brackets: str, indent: int, depth: int) -> str:
+    if not indent or depth >= DEEPEST_LINE or not parts:
+        return f"{brackets[0]}{', '.join(parts)}{brackets[1]}"
+    lines = ",\n".join(f"{' ' * indent * (depth + 1)}{part}" for part in parts)
+    return f"{brackets[0]}\n{lines}\n{' ' * indent * depth}{brackets[1]}"
+
+
+def _quoted(key: object) -> str:
+    return json.dumps(str(key), ensure_ascii=False)

@@ -1,0 +1,54 @@
+"""The columns of a source as YAML to paste."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from sqlstream.report.numbers import plural
+from sqlstream.state.source_columns import FoundColumn, SourceColumns
+
+PLAIN = re.compile(r"[A-Za-z_](?:[\w .,()<>/`'-]|:(?=\S)|(?<=\S)#)*(?<![ :])")
+"""Text that YAML takes as it stands, in a block."""
+
+WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n", "~"})
+"""Words that YAML 1.1 takes for something else than text."""
+
+
+def columns_yaml(found: SourceColumns) -> str:
+    """Returns `columns:` as it can stand under the table, with a comment above that says where the columns are from."""
+    margin = " " * found.indent
+    lines = [*(f"# {line}" for line in _comments(found)), "columns:"]
+    for column in found.columns:
+        lines += _column(column, typed=not found.is_fixed)
+    return "\n".join(f"{margin}{line}" for line in lines)
+
+
+def _comments(found: SourceColumns) -> list[str]:
+    if found.is_fixed:
+        return [f"{found.table}: {found.format} gives these columns itself, so declare no data_type"]
+    of = f"{found.read:,} of {plural(found.files, 'file')}" if found.read < found.files else plural(found.files, "file")
+    lines = [f"{found.table}, from {of}"]
+    if found.replaces is not None:
+        lines.append(f"in place of `{found.replaces}:`, which declares the schema so far")
+    return lines
+
+
+def _column(column: FoundColumn, *, typed: bool) -> list[str]:
+    lines = [f"  - name: {_scalar(column.name)}"]
+    note = "; ".join(column.notes)
+    if typed:
+        lines.append(f"    data_type: {_scalar(column.data_type)}")
+    else:
+        note = "; ".join([column.data_type, *column.notes])
+    if note:
+        lines[-1] += f"  # {note}"
+    if column.description:
+        lines.append(f"    description: {_scalar(column.description)}")
+    return lines
+
+
+def _scalar(text: str) -> str:
+    if PLAIN.fullmatch(text) and text.lower() not in WORDS:
+        return text
+    return json.dumps(text, ensure_ascii=False)

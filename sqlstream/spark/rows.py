@@ -1,0 +1,55 @@
+"""The first rows of a DataFrame as plain values."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import struct, to_json
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from sqlstream.state.rows import ShownColumn
+
+
+def columns_of(frame: DataFrame) -> tuple[ShownColumn, ...]:
+    """Returns the columns of `frame` with their types."""
+    return tuple(ShownColumn(name, data_type) for name, data_type in frame.dtypes)
+
+
+def first_rows(frame: DataFrame, limit: int) -> tuple[tuple[object, ...], ...]:
+    """Returns at most `limit` rows of `frame` as values of JSON. Raises: Spark's errors.
+
+    Spark itself writes them: Python has no year 10000, no interval of months, and its own time zone. A time is cast to
+    text, since JSON's own form has milliseconds only.
+    """
+    if not frame.columns:
+        return tuple(() for _ in frame.take(limit))
+    # columns may have one name, which the fields of an object may not
+    numbered = frame.limit(limit).toDF(*map(str, range(len(frame.columns))))
+    readable = [numbered[field.name].cast(_readable(field.dataType)).alias(field.name) for field in numbered.schema]
+    texts = numbered.select(to_json(struct(*readable), {"ignoreNullFields": "false"})).collect()
+    records = [json.loads(text[0], parse_float=Decimal) for text in texts]
+    return tuple(tuple(record[name] for name in numbered.columns) for record in records)
+
+
+def _readable(data_type: DataType) -> DataType:
+    """The same type with text for each time in it, however deep."""
+    if isinstance(data_type, TimestampType | TimestampNTZType):
+        return StringType()
+    if isinstance(data_type, ArrayType):
+        return ArrayType(_readable(data_type.elementType), data_type.containsNull)
+    if isinstance(data_type, MapType):
+        return MapType(_readable(data_type.keyType), _readable(data_type.valueType), data_type.valueContainsNull)
+    if isinstance(data_type, StructType):
+        return StructType([StructField(each.name, _readable(each.dataType), each.nullable) for each in data_type])
+    return data_type

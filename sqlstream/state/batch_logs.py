@@ -1,0 +1,126 @@
+"""The logs of a checkpoint and of a file sink, as Spark writes them: a file for each batch, `v1` and lines of JSON.
+
+After Spark 4.3's HDFSMetadataLog, OffsetSeqLog and CompactibleFileStreamLog.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+OFFSETS_LINES, COMMITS_LINES = 2, 1
+"""The least lines of an entry: offsets have one for the batch and one for each source."""
+
+SINK_LOG = "_spark_metadata"
+"""The folder in the output of a file sink that holds its log."""
+
+_ENTRY = re.compile(r"(?P<number>[0-9]+)(?P<compact>\.compact)?\Z")
+_VERSION = re.compile(r"v[0-9]+\Z")
+_NAMED = re.compile(r"[A-Za-z_]\w*:(?=.)")
+"""What stands before the offset of a source that the checkpoint knows by name."""
+
+
+@dataclass(frozen=True)
+class BatchLog:
+    """One log: the names of its entries by their number, and the texts of those that were read.
+
+    An entry has at least so many `lines` below its version.
+    """
+
+    folder: str
+    names: Mapping[int, str] = field(default_factory=dict)
+    texts: Mapping[int, str] = field(default_factory=dict)
+    lines: int = 0
+
+    def path(self, number: int) -> str:
+        """Returns the file of an entry."""
+        return f"{self.folder}/{self.names[number]}"
+
+    def is_compact(self, number: int) -> bool:
+        """Whether an entry holds all that the earlier ones do, which may then be gone."""
+        return self.names[number].endswith(".compact")
+
+    def torn(self) -> list[int]:
+        """Returns the numbers of the entries that were read and not written whole."""
+        return [number for number, text in self.texts.items() if not is_whole(text, self.lines)]
+
+    @property
+    def last(self) -> int:
+        """The number of the last entry, -1 where there is none."""
+        return max(self.names, default=-1)
+
+
+@dataclass(frozen=True)
+class BatchLogs:
+    """All logs of a query: `sources` by the name or the position under which the checkpoint knows them; `sink` is that
+    of a file sink. `identity` is the file that holds the query's id, and its text where there is one.
+    """
+
+    offsets: BatchLog
+    commits: BatchLog
+    sources: Mapping[str, BatchLog]
+    sink: BatchLog | None = None
+    identity: tuple[str, str | None] = ("metadata", None)
+
+
+def entry_names(names: Iterable[str]) -> dict[int, str]:
+    """Returns the entries among the `names` in a log's folder by their number; a compact one before a plain one."""
+    found: dict[int, str] = {}
+    for name in sorted(names):
+        match = _ENTRY.match(name)
+        if match is not None:
+            found[int(match["number"])] = name
+    return found
+
+
+def since_compact(names: Mapping[int, str]) -> list[int]:
+    """Returns the numbers of the entries that Spark reads of a log that it compacts, the compact one aside."""
+    start = max((number for number, name in names.items() if name.endswith(".compact")), default=-1)
+    return [number for number in names if number > start]
+
+
+def is_whole(text: str, least: int) -> bool:
+    """Whether an entry was written to its end: the version, and then lines of JSON, `-` or a named offset; `least` is
+    how many lines it has at least. A continuous query leaves the line of the batch empty.
+    """
+    version, *lines = text.split("\n")
+    if len(lines) > 1 and not lines[0]:
+        del lines[0]
+        least -= 1
+    return _VERSION.match(version) is not None and len(lines) >= least and all(map(_is_value, lines))
+
+
+def _is_value(line: str) -> bool:
+    return line == "-" or is_json(_NAMED.sub("", line, count=1))
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is one value in JSON."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def log_offsets(text: str) -> dict[str, int]:
+    """Returns up to which entry of its log a batch has read each file source; those of other kinds are left out.
+
+    `text` is a whole entry of the offsets log.
+    """
+    found: dict[str, int] = {}
+    for position, line in enumerate(text.split("\n")[2:]):
+        name = _NAMED.match(line)
+        key = name.group()[:-1] if name else str(position)
+        value = None if line == "-" else json.loads(line[name.end() if name else 0 :])
+        if isinstance(value, dict) and isinstance(value.get("logOffset"), int):
+            found[key] = value["logOffset"]
+    return found
+
+
+def logged_files(text: str, number: int) -> list[str]:
+    """Returns the URIs of the files that entry `number` of a source's log adds; `text` is whole."""
+    entries = [json.loads(line) for line in text.split("\n")[1:]]
+    return [entry["path"] for entry in entries if entry.get("batchId", number) == number and "path" in entry]

@@ -1,0 +1,127 @@
+"""What in a checkpoint keeps Spark from going on exactly: entries that were not written whole, files that are gone.
+
+An entry is torn by a power failure or a full disk. What belongs to a batch that was not committed can be put aside, and
+the batch is planned anew; what was committed cannot, since nobody knows any more what has been read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.wording import quoted
+from sqlstream.state.batch_logs import BatchLog, BatchLogs, is_json, log_offsets, logged_files
+
+
+@dataclass(frozen=True)
+class Damage:
+    """One torn entry, or the files of a begun batch that are gone: `files` are those, the first one first.
+
+    `archive` are the entries to be put aside so that the query can go on, none where it cannot.
+    """
+
+    code: str
+    files: tuple[str, ...]
+    batch: int
+    archive: tuple[str, ...]
+
+
+def find_damage(logs: BatchLogs, missing: Callable[[Sequence[str]], Sequence[str]]) -> list[Damage]:
+    """Returns the torn entries, or else what is gone of the batch that was begun and not committed.
+
+    `missing` returns which of some files, given as URIs, are not there.
+    """
+    state = _State(logs)
+    return list(state.torn()) or list(state.gone(missing))
+
+
+class _State:
+    """What the logs tell: the last batch that was committed, and up to where it has read each file source."""
+
+    def __init__(self, logs: BatchLogs) -> None:
+        self._logs = logs
+        torn = {*logs.commits.torn()}
+        self._committed = max((number for number in logs.commits.names if number not in torn), default=-1)
+        text = logs.offsets.texts.get(self._committed)
+        is_known = text is not None and self._committed not in logs.offsets.torn()
+        self._read = log_offsets(text) if text is not None and is_known else {}
+
+    def torn(self) -> Iterator[Damage]:
+        logs = self._logs
+        identity, text = logs.identity
+        if text is not None and not is_json(text):  # Spark starts no query on batches without it
+            yield Damage("torn-checkpoint", (identity,), -1, ())
+        for number in logs.commits.torn():
+            yield self._torn(logs.commits, number, is_open=True)
+        for log in filter(None, (logs.offsets, logs.sink)):
+            for number in log.torn():
+                yield self._torn(log, number, is_open=number > self._committed)
+        for name, log in logs.sources.items():
+            for number in log.torn():
+                is_new = number > self._read.get(name, self._committed if self._read else -1)
+                yield self._torn(log, number, is_open=is_new and self._can_tell(log, number))
+
+    def _can_tell(self, log: BatchLog, number: int) -> bool:
+        """Whether a source's entry holds nothing but what is new, and the offsets tell that it is."""
+        return not log.is_compact(number) and (self._committed < 0 or bool(self._read))
+
+    def _torn(self, log: BatchLog, number: int, *, is_open: bool) -> Damage:
+        """The damage of an entry; where it is a part of its batch's plan, the batch is planned anew."""
+        path = log.path(number)
+        is_plan = log is not self._logs.commits and log is not self._logs.sink
+        archive = [*(self._begun() if is_plan else ()), path] if is_open else []
+        return Damage("torn-checkpoint", (path,), number, tuple(dict.fromkeys(archive)))
+
+    def _begun(self) -> list[str]:
+        """The entries of batches that were not committed, in an order in which to be interrupted does no harm: what a
+        file sink knows of them, since it would take nothing of another plan, and then their offsets.
+        """
+        logs = [*([self._logs.sink] if self._logs.sink else []), self._logs.offsets]
+        return [log.path(number) for log in logs for number in log.names if number > self._committed]
+
+    def gone(self, missing: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[Damage]:
+        logs, batch = self._logs, self._logs.offsets.last
+        if batch <= self._committed or (logs.sink is not None and batch in logs.sink.names):
+            return  # nothing is begun, or the sink has all of it and takes none of it again
+        planned = log_offsets(logs.offsets.texts[batch])
+        entries = [(logs.sources[name], number) for name in planned for number in self._new(name, planned[name])]
+        files = [file for log, number in entries for file in logged_files(log.texts[number], number)]
+        lost = missing(files)
+        if lost:
+            can_repair = not any(log.is_compact(number) for log, number in entries)
+            paths = [*self._begun(), *(log.path(number) for log, number in entries)] if can_repair else []
+            yield Damage("source-file-gone", tuple(lost), batch, tuple(paths))
+
+    def _new(self, name: str, last: int) -> list[int]:
+        """The entries of a source's log that the batch that was begun reads."""
+        log = self._logs.sources.get(name)
+        first = self._read.get(name, -1) + 1
+        return [] if log is None else [number for number in log.texts if first <= number <= last]
+
+
+def damage_finding(model: str, damage: Damage, location: Location) -> Finding:
+    """Returns why the query of `model` cannot go on."""
+    first, more = damage.files[0], len(damage.files) - 1
+    named = f"{first} and {more:,} more" if more else first
+    repair = f"`sqlstream state repair {model}`"
+    restart = f"`--full-refresh {model}` starts over and leaves the old checkpoint and output as they are"
+    if damage.code == "source-file-gone":
+        files = "files that are gone" if more else "a file that is gone"
+        again = f"{repair} archives its plan, and the next run reads the files that are there"
+        return Finding(
+            damage.code,
+            f"batch {damage.batch} of {quoted(model)} was begun with {files}",
+            f"Spark would leave out {named} in silence when it does the batch again, and never read it later",
+            f"put {'them' if more else 'it'} back; or {again if damage.archive else restart}",
+            location,
+        )
+    way = f"{repair} archives what was not committed, and the next run goes on from there"
+    return Finding(
+        damage.code,
+        f"the checkpoint of {quoted(model)} holds an entry that was not written whole",
+        f"{named} ends in the middle, as after a power failure or on a full disk, and Spark needs it to go on",
+        way if damage.archive else f"put the file back from a copy; or {restart}",
+        location,
+    )

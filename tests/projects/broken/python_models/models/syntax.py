@@ -1,0 +1,2 @@
+def model(sqlstream, spark):
+    return sqlstream.source("shop", "orders")).where("id > 1")

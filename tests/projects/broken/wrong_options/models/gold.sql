@@ -1,0 +1,1 @@
+{{ config(sink='gold') }} select * from {{ source('made', 'ticks') }}

@@ -1,0 +1,1 @@
+{{ config(sink='gold', options={'compresion': 'gzip'}) }} select * from {{ source('made', 'ticks') }}

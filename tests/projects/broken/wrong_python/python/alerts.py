@@ -1,0 +1,2 @@
+def send(rows, batch_id):
+    rows.show()

@@ -1,0 +1,10 @@
+from pyspark.sql.functions import udf
+
+
+@udf("string")
+def cleaned(text):
+    return text.strip()
+
+
+def plain(text):
+    return text

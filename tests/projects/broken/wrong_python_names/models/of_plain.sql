@@ -1,0 +1,1 @@
+{{ config(sink='sent') }} select * from {{ source('made', 'plain') }}

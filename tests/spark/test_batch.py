@@ -1,0 +1,232 @@
+"""Batch models: written once per run, whole, in the place of the earlier output, which is archived."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, wait_for
+
+from sqlstream import FindingsError, ProjectRequest
+from sqlstream.app.loading import load
+from sqlstream.spark.batch import replace_output
+from sqlstream.spark.outputs import check_output
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage import LocalStorage
+from sqlstream.state.events import QueryStarted, Status, TableShown
+from sqlstream.state.limits import Limits
+
+STATIC = """sources:
+  - name: shop
+    tables:
+      - {name: customers, format: json, path: in/customers, schema: 'id int, name string', mode: batch}
+      - {name: orders, format: json, path: in/orders, schema: 'id int, ts timestamp, kind string, amount int'}
+"""
+REPORT = "{{ config(sink='lake') }} select id, name from {{ source('shop', 'customers') }}"
+
+
+@pytest.fixture
+def shop(orders: ProjectFolder) -> ProjectFolder:
+    """A project with a static table of three customers and a stream of orders."""
+    customers(orders, "abc")
+    orders.write({"sources.yml": STATIC, "models/report.sql": REPORT})
+    return orders
+
+
+def customers(project: ProjectFolder, names: str) -> None:
+    """Writes one customer for each letter."""
+    project.rows("in/customers/all.json", [{"id": id_, "name": name} for id_, name in enumerate(names)])
+
+
+def names(folder: Path) -> str:
+    """The names in an output, in the order of their letters."""
+    return "".join(sorted(row["name"] for row in rows(folder)))
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """The rows of a Parquet folder as any reader finds them."""
+    return [row for file in sorted(folder.rglob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+
+
+@pytest.mark.smoke
+def test_each_run_replaces_the_output_and_archives_the_one_before(shop: ProjectFolder) -> None:
+    """Three runs: the newest rows lie at the path, the earlier outputs beside it in their order."""
+    for text in ("abc", "ab", "xyz"):
+        customers(shop, text)
+        result = shop.result(available_now=False)
+        assert (result.status, result.kind, result.rows_out, result.checkpoint) == (
+            Status.SUCCESS,
+            "batch",
+            len(text),
+            None,
+        )
+
+    store = shop.root / "store"
+    assert names(store / "report") == "xyz"
+    assert [names(store / "_archive" / "report" / number) for number in ("1", "2")] == ["abc", "ab"]
+    assert (store / "report" / "_SUCCESS").exists()
+    assert not list((store / "_writing" / "report").iterdir())
+    assert (store / "queries/report/v1/ledger.json").exists()
+
+
+def test_what_streams_cannot_do_a_batch_can(shop: ProjectFolder) -> None:
+    """Order, windows, DISTINCT in aggregates, limits and ranks are fine where all inputs are static."""
+    shop.write(
+        {
+            "models/report.sql": "{{ config(sink='lake') }} select count(n) over () as c, r from (select name "
+            "as n, row_number() over (order by name desc) as r from {{ source('shop', 'customers') }}) order by r "
+            "limit 2 offset 1",
+            "models/counts.sql": "{{ config(sink='lake', partition_by=['c']) }} select count(distinct name) as c, "
+            "max(id) as m from {{ source('shop', 'customers') }}",
+        }
+    )
+
+    assert [result.status for result in shop.run().results] == [Status.SUCCESS, Status.SUCCESS]
+    assert [row["r"] for row in rows(shop.root / "store/report")] == [2, 3]
+    assert (shop.root / "store/counts/c=3").is_dir()
+
+
+@pytest.mark.parametrize("sink", ["csv", "json", "orc", "text", "xml", "noop", "console", "memory"])
+def test_every_sink_takes_a_batch(shop: ProjectFolder, sink: str) -> None:
+    """Files are replaced; what keeps nothing takes the rows each time."""
+    path = "" if sink in ("noop", "console", "memory") else ", path: '{{ model.name }}'"
+    option = ", options: {rowTag: row}" if sink == "xml" else ""
+    shop.write({"sinks.yml": f"sinks: [{{name: lake, format: {sink}{path}{option}}}]\n"})
+    shop.write({"models/report.sql": REPORT.replace("id, name", "name")})
+
+    for _ in range(2):
+        result = shop.result(available_now=False)
+        assert (result.status, result.rows_out) == (Status.SUCCESS, 3)
+    shown = [event for event in shop.events if isinstance(event, TableShown)]
+    assert [table.count for table in shown] == ([3] if sink == "memory" else [])
+    if path:
+        read = "".join(file.read_text(errors="ignore") for file in (shop.root / "store/report").glob("part-*"))
+        assert all(letter in read for letter in "abc")
+        assert (shop.root / "store/_archive/report/1").is_dir()
+
+
+@pytest.mark.smoke
+def test_a_write_that_is_killed_leaves_the_earlier_output(shop: ProjectFolder) -> None:
+    """Kill -9 in the middle of the write: what was there is exact, and the next run puts all in its place."""
+    endless = "{{ config(sink='lake') }} select id, 'z' as name from range({{ var('rows', 3) }})"
+    customers(shop, "abc")
+    shop.result()
+    shop.write({"models/report.sql": endless})
+    process = shop.command("run", "--vars", "{rows: 1000000000000}")
+    wait_for(process, "START batch report")
+    writing = shop.root / "store/_writing/report"
+    wait_until_there(writing, "*/_temporary/**/*.parquet")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+    assert names(shop.root / "store/report") == "abc"
+    assert not (shop.root / "store/_archive").exists()
+
+    result = shop.result()
+    assert (result.status, result.rows_out) == (Status.SUCCESS, 3)
+    assert names(shop.root / "store/report") == "zzz"
+    assert names(shop.root / "store/_archive/report/1") == "abc"
+
+
+def wait_until_there(folder: Path, pattern: str) -> None:
+    """Returns when a file of `pattern` lies below `folder`."""
+    until = time.monotonic() + LONGEST_WAIT_SECONDS
+    while not any(folder.glob(pattern)):
+        assert time.monotonic() < until, f"no {pattern} in {folder}"
+
+
+def test_ctrl_c_twice_ends_a_write(shop: ProjectFolder) -> None:
+    """The rows that were written stay aside, the earlier output is as it was, and nothing failed."""
+    shop.result()
+    shop.write({"models/report.sql": "{{ config(sink='lake') }} select id, 'z' as name from range(1000000000000)"})
+    process = shop.command("run")
+    wait_for(process, "START batch report")
+    wait_until_there(shop.root / "store/_writing/report", "*/_temporary/**/*.parquet")
+    process.send_signal(signal.SIGINT)
+    wait_for(process, "stopping, because a stop was asked for")
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert "1 of 1 STOPPED batch report" in said
+    assert "INTERRUPTED" in said
+    assert process.returncode == 0
+    assert names(shop.root / "store/report") == "abc"
+
+
+def test_a_write_that_fails_is_told_of_and_changes_nothing(shop: ProjectFolder) -> None:
+    """The others are written, and the exit tells of the failure."""
+    shop.result()
+    shop.write(
+        {
+            "models/report.sql": "{{ config(sink='lake', retries=0) }} "
+            "select id, assert_true(id < 0) as name from {{ source('shop', 'customers') }}",
+            "models/good.sql": REPORT,
+        }
+    )
+
+    good, report = shop.run().results
+
+    assert (good.status, report.status, report.rows_out) == (Status.SUCCESS, Status.ERROR, 0)
+    assert report.finding is not None
+    assert report.finding.code == "query-failed"
+    assert names(shop.root / "store/report") == "abc"
+
+
+def test_batches_and_streams_run_side_by_side_within_threads(shop: ProjectFolder) -> None:
+    """One thread: batch models run one after the other; a stream without an end needs none."""
+    shop.write({f"models/{name}.sql": REPORT for name in ("b", "c")})
+    shop.write({"models/a.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"})
+
+    outcome = shop.run(available_now=False, limits=Limits(threads=1, idle_seconds=3.0))
+
+    assert [result.kind for result in outcome.results] == ["stream", "batch", "batch", "batch"]
+    assert [result.status for result in outcome.results] == [Status.STOPPED, *[Status.SUCCESS] * 3]
+    assert [event.kind for event in shop.events if isinstance(event, QueryStarted)].count("batch") == 3
+
+
+def test_a_stream_and_a_batch_never_share_an_output(shop: ProjectFolder) -> None:
+    """A model that changes its kind is refused, in both directions, until it starts over beside the old output."""
+    stream = "{{ config(sink='lake') }} select id, kind as name from {{ source('shop', 'orders') }}"
+    for texts in ((REPORT, stream), (stream, REPORT)):
+        name = "first" if texts[0] == REPORT else "second"
+        (shop.root / "models/report.sql").unlink(missing_ok=True)
+        shop.write({f"models/{name}.sql": texts[0]})
+        shop.result(name)
+        shop.write({f"models/{name}.sql": texts[1]})
+        with pytest.raises(FindingsError) as caught:
+            shop.run(name)
+        assert [finding.code for finding in caught.value.findings] == ["sink-change"]
+        result = shop.result(name, full_refresh=(name,))
+        assert (result.status, Path(result.output or "").name) == (Status.SUCCESS, f"{name}.v2")
+
+
+def test_a_stream_that_nothing_declares_is_refused(shop: ProjectFolder) -> None:
+    """Only Spark sees it: no rule has looked at the query, which would be taken for a batch."""
+    compiled = load(ProjectRequest(shop.root)).compiled
+    model = compiled.models["model.shop.report"]
+    assert model.output is not None
+    session = bare_session("local[1]")
+    try:
+        with pytest.raises(FindingsError) as caught:
+            check_output(model, model.output, session.readStream.format("rate").load(), Secrets({}))
+    finally:
+        session.stop()
+    assert [finding.code for finding in caught.value.findings] == ["undeclared-stream"]
+
+
+def test_outputs_are_moved_whole_and_never_over_another(tmp_path: Path) -> None:
+    """An archive that has lost its first entries still counts on; what stands in the way is no reason to delete it."""
+    for name in ("new", "out", "_archive/out/7"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").write_text(name)
+
+    assert replace_output(LocalStorage(), f"{tmp_path}/new", f"{tmp_path}/out") == f"{tmp_path}/_archive/out/8"
+    assert (tmp_path / "out/file").read_text() == "new"
+    assert (tmp_path / "_archive/out/8/file").read_text() == "out"
+    with pytest.raises(FileExistsError):
+        LocalStorage().move(f"{tmp_path}/out", f"{tmp_path}/_archive/out/7")

@@ -1,0 +1,265 @@
+"""A checkpoint from which Spark cannot go on exactly is refused with the file named; what was not committed is put aside
+by `sqlstream state repair`, and then each row comes out once.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PROJECT, ProjectFolder, order_rows
+
+from sqlstream import ProjectRequest, RunRequest, run_models
+from sqlstream.cli.main import main
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.state.events import QueryRestarting, RunEvent, Status
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+ALL = "{{ config(sink='lake', retries={'attempts': 2, 'first_delay': '10 milliseconds'}) }} select id from"
+ROWS = [10 * number + i for number in range(4) for i in range(5)]
+LOST = "store/queries/all/v1/checkpoint"
+SINK = "store/all/_spark_metadata"
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A query that has done three batches, and one more file that waits: the project, and a copy of it, since a
+    checkpoint holds whole paths.
+    """
+    folder = ProjectFolder(tmp_path_factory.mktemp("damage") / "project")
+    folder.write(
+        {
+            "project.yml": PROJECT,
+            "sources.yml": "sources:\n  - name: shop\n    tables:\n      - {name: orders, format: json, path: in/orders, "
+            "schema: 'id int, ts timestamp', options: {maxFilesPerTrigger: 1}}\n",
+            "sinks.yml": "sinks: [{name: lake, format: parquet, path: '{{ model.name }}'}]\n",
+            "models/all.sql": f"{ALL} {{{{ source('shop', 'orders') }}}}",
+        }
+    )
+    for number in range(3):
+        folder.rows(f"in/orders/{number}.json", order_rows(number), modified=number)
+    assert folder.result().batches == 3
+    folder.rows("in/orders/3.json", order_rows(3), modified=3)
+    copy = folder.root.with_name("copy")
+    shutil.copytree(folder.root, copy)
+    return folder.root, copy
+
+
+@pytest.fixture
+def stopped(prepared: tuple[Path, Path]) -> ProjectFolder:
+    """The project as it was prepared."""
+    root, copy = prepared
+    shutil.rmtree(root)
+    shutil.copytree(copy, root)
+    return ProjectFolder(root)
+
+
+def remove(path: Path) -> None:
+    """Removes a file of Spark's with its checksum."""
+    path.unlink()
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+
+def tear(path: Path, kept: int) -> None:
+    """Leaves the first `kept` bytes of a file, as a power failure may: the checksum is gone with them."""
+    path.write_bytes(path.read_bytes()[:kept])
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+
+def lose_batch(folder: ProjectFolder, *, in_sink: bool = True) -> None:
+    """Makes it as if the last batch was stopped before its commit, and with `in_sink` before the sink's."""
+    remove(folder.root / LOST / "commits/2")
+    if in_sink:
+        remove(folder.root / SINK / "2")
+
+
+def refusal(folder: ProjectFolder) -> Finding:
+    """The one finding that refuses a run."""
+    with pytest.raises(FindingsError) as caught:
+        folder.run()
+    (finding,) = caught.value.findings
+    return finding
+
+
+def repair(folder: ProjectFolder) -> tuple[int, str]:
+    """The exit code and all that the command prints."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed), pytest.raises(SystemExit) as ended:
+        main(["state", "repair", "all", "--project-dir", str(folder.root)])
+    return int(ended.value.code or 0), printed.getvalue()
+
+
+def ids(folder: ProjectFolder, read_parquet: Rows) -> list[int]:
+    """The ids in the output."""
+    return sorted(row["id"] for row in read_parquet(folder.root / "store/all"))
+
+
+def torn_offsets(folder: ProjectFolder) -> str:
+    """The offsets of a batch that neither the sink nor the commits know."""
+    lose_batch(folder)
+    tear(folder.root / LOST / "offsets/2", 30)
+    return f"{LOST}/offsets/2"
+
+
+def torn_offsets_written_rows(folder: ProjectFolder) -> str:
+    """The offsets of a batch whose rows the sink has already: with another plan it would take none of the new ones."""
+    lose_batch(folder, in_sink=False)
+    tear(folder.root / LOST / "offsets/2", 0)
+    return f"{LOST}/offsets/2"
+
+
+def torn_commit(folder: ProjectFolder) -> str:
+    """The commit of a batch that is complete otherwise."""
+    tear(folder.root / LOST / "commits/2", 0)
+    return f"{LOST}/commits/2"
+
+
+def torn_source(folder: ProjectFolder) -> str:
+    """The list of the files of a batch."""
+    lose_batch(folder)
+    tear(folder.root / LOST / "sources/shop__orders/2", 20)
+    return f"{LOST}/sources/shop__orders/2"
+
+
+def torn_source_before_offsets(folder: ProjectFolder) -> str:
+    """The list of the files of a batch of which nothing else was written."""
+    lose_batch(folder)
+    remove(folder.root / LOST / "offsets/2")
+    tear(folder.root / LOST / "sources/shop__orders/2", 0)
+    return f"{LOST}/sources/shop__orders/2"
+
+
+def torn_sink(folder: ProjectFolder) -> str:
+    """The sink's list of what it wrote: Spark takes it for written, and loses the rows in silence."""
+    lose_batch(folder, in_sink=False)
+    tear(folder.root / SINK / "2", 0)
+    return f"{SINK}/2"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        torn_offsets,
+        torn_offsets_written_rows,
+        torn_commit,
+        torn_source,
+        torn_source_before_offsets,
+        torn_sink,
+    ],
+)
+def test_what_was_not_committed_is_put_aside(
+    stopped: ProjectFolder, read_parquet: Rows, damage: Callable[[ProjectFolder], str]
+) -> None:
+    """The run is refused with the file; after the repair each row comes out once, and nothing is deleted."""
+    file = damage(stopped)
+    torn = (stopped.root / file).read_bytes()
+
+    finding = refusal(stopped)
+    assert (finding.code, str(finding.location)) == ("torn-checkpoint", "models/all.sql:1:1")
+    assert str(stopped.root / file) in finding.why
+    assert "`sqlstream state repair all`" in finding.fix
+    code, output = repair(stopped)
+
+    assert code == 0, output
+    assert f"Moved {stopped.root / file}\n" in output
+    assert not (stopped.root / file).exists()
+    kept = [path for path in stopped.root.rglob(Path(file).name) if "rchive" in str(path)]
+    assert torn in [path.read_bytes() for path in kept]
+    assert stopped.result().status is Status.SUCCESS
+    assert ids(stopped, read_parquet) == ROWS
+
+
+def test_there_may_be_nothing_to_repair(stopped: ProjectFolder) -> None:
+    """A checkpoint that is whole stays as it is, and a name that is none is bad usage."""
+    before = sorted(path for path in stopped.root.rglob("*") if "target" not in path.parts)
+
+    assert repair(stopped) == (0, "Nothing is torn in the checkpoint of `all`.\n")
+
+    assert sorted(path for path in stopped.root.rglob("*") if "target" not in path.parts) == before
+
+
+@pytest.mark.parametrize(
+    "entry", [f"{LOST}/offsets/2", f"{LOST}/sources/shop__orders/1", f"{SINK}/1", f"{LOST}/metadata"]
+)
+def test_what_was_committed_cannot_be_repaired(stopped: ProjectFolder, entry: str) -> None:
+    """Nobody knows any more what was read: the way out is a copy, or to start over; nothing is touched."""
+    tear(stopped.root / entry, 10)
+
+    finding = refusal(stopped)
+
+    assert finding.code == "torn-checkpoint"
+    assert finding.fix == (
+        "put the file back from a copy; or `--full-refresh all` starts over and leaves the old checkpoint and output as "
+        "they are"
+    )
+    code, output = repair(stopped)
+    assert code == 1
+    assert finding.why in output
+    assert (stopped.root / entry).exists()
+
+
+def test_a_file_that_is_gone_is_not_left_out(stopped: ProjectFolder, read_parquet: Rows) -> None:
+    """Spark would commit the batch without its rows. Put back, it goes on."""
+    lose_batch(stopped)
+    file = stopped.root / "in/orders/2.json"
+    aside = file.rename(stopped.root / "2.json")
+
+    finding = refusal(stopped)
+    assert (finding.code, finding.message) == (
+        "source-file-gone",
+        "batch 2 of `all` was begun with a file that is gone",
+    )
+    assert f"{file}" in finding.why
+    aside.rename(file)
+
+    assert stopped.result().status is Status.SUCCESS
+    assert ids(stopped, read_parquet) == ROWS
+
+
+def test_a_file_that_is_gone_for_good_is_given_up_when_asked(stopped: ProjectFolder, read_parquet: Rows) -> None:
+    """After the repair the batch is planned over what is there."""
+    lose_batch(stopped)
+    (stopped.root / "in/orders/2.json").unlink()
+
+    code, output = repair(stopped)
+
+    assert code == 0, output
+    assert stopped.result().status is Status.SUCCESS
+    assert ids(stopped, read_parquet) == [row for row in ROWS if row // 10 != 2]
+
+
+def test_what_the_sink_has_needs_no_file(stopped: ProjectFolder, read_parquet: Rows) -> None:
+    """A batch that was stopped between the sink and the commit is complete without its files."""
+    lose_batch(stopped, in_sink=False)
+    (stopped.root / "in/orders/2.json").unlink()
+
+    assert stopped.result().status is Status.SUCCESS
+    assert ids(stopped, read_parquet) == ROWS
+
+
+def test_a_file_that_vanishes_before_a_restart_is_not_left_out(stopped: ProjectFolder, read_parquet: Rows) -> None:
+    """The query fails in a batch, and does not start again over less than the batch had."""
+    rows = "{{ source('shop', 'orders') }} where id < 30 or reflect('java.lang.Long', 'parseLong', concat('x', id)) = 0"
+    stopped.write({"models/all.sql": f"{ALL} {rows}"})
+    file = stopped.root / "in/orders/3.json"
+
+    def tell(event: RunEvent) -> None:
+        if isinstance(event, QueryRestarting):
+            file.unlink()
+
+    (result,) = run_models(RunRequest(ProjectRequest(stopped.root), available_now=True), tell).results
+
+    assert (result.status, result.restarts) == (Status.ERROR, 1)
+    assert result.finding is not None
+    assert result.finding.code == "source-file-gone"
+    assert str(file) in result.finding.why
+    stopped.rows("in/orders/3.json", order_rows(3), modified=3)
+    stopped.write({"models/all.sql": f"{ALL} {{{{ source('shop', 'orders') }}}}"})
+    assert stopped.result().status is Status.SUCCESS
+    assert ids(stopped, read_parquet) == ROWS

@@ -1,0 +1,94 @@
+"""What a run that is killed leaves behind: target/run_results.json and logs/events.jsonl tell what was running."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ProjectFolder, wait_for
+
+from sqlstream.state.events import Notice
+
+MODEL = "{{ config(sink='lake', trigger='1 hour') }} select id from {{ source('shop', 'orders') }}"
+
+
+def results(folder: ProjectFolder) -> dict[str, Any]:
+    """What run_results.json holds."""
+    content: dict[str, Any] = json.loads((folder.root / "target/run_results.json").read_text())
+    return content
+
+
+def events(folder: ProjectFolder) -> list[dict[str, Any]]:
+    """The lines of events.jsonl."""
+    return [json.loads(line) for line in (folder.root / "logs/events.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.smoke
+def test_a_killed_run_is_found_running(orders: ProjectFolder) -> None:
+    """It says which query had started and what it had done, and which process it was."""
+    orders.write({"models/slow.sql": MODEL})
+    process = orders.command("run", "--log-format", "json")
+    wait_for(process, '"event": "batch"')
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+    found = results(orders)
+    assert (found["status"], found["metadata"]["pid"]) == ("running", process.pid)
+    (query,) = found["results"]
+    assert (query["model"], query["status"]) == ("slow", "running")
+    assert query["checkpoint"] == str(orders.root / "store/queries/slow/v1/checkpoint")
+    assert query["error"] is None
+    told = events(orders)
+    assert [event["event"] for event in told][:6] == [
+        "run_began",
+        "run_loaded",
+        "queries_chosen",
+        "run_started",
+        "query_started",
+        "batch",
+    ]
+    assert {event["invocation_id"] for event in told} == {found["metadata"]["invocation_id"]}
+    assert (told[5]["model"], told[5]["rows_in"], told[5]["query"]["status"]) == ("slow", 5, "running")
+    assert told[5]["sources"][0]["name"] == "shop.orders"
+    assert told[5]["parts_ms"]["addBatch"] > 0
+
+
+def test_a_run_that_ends_says_so(orders: ProjectFolder) -> None:
+    """With the last progress of the query and all of its rows; each batch has a line of its own."""
+    orders.write({"models/all.sql": MODEL})
+
+    orders.run()
+
+    (query,) = results(orders)["results"]
+    assert (query["status"], query["rows_in"], query["progress"]["batch_id"]) == ("success", 10, 1)
+    told = events(orders)
+    assert [event["batch_id"] for event in told if event["event"] == "batch"] == [0, 1]
+    assert (told[-1]["event"], told[-1]["succeeded"]) == ("run_ended", True)
+
+
+def test_a_journal_that_cannot_be_written_ends_no_run(orders: ProjectFolder) -> None:
+    """It is said once."""
+    orders.write({"models/all.sql": MODEL, "logs": "a file where the folder should be"})
+
+    result = orders.result()
+
+    assert result.rows_out == 10
+    said = [event for event in orders.events if isinstance(event, Notice) and "events.jsonl" in event.text]
+    assert len(said) == 1
+
+
+def test_secrets_are_not_in_the_journal(orders: ProjectFolder) -> None:
+    """Spark says the path that a source was read from."""
+    orders.write({"models/all.sql": MODEL})
+    secret = orders.root.name
+    sources = Path(orders.root / "sources.yml")
+    sources.write_text(sources.read_text().replace("in/orders", f"{orders.root}/in/orders"))
+
+    orders.run(env={"SQLSTREAM_SECRET_PLACE": secret})
+
+    assert (orders.root / "logs/events.jsonl").exists()
+    assert secret not in (orders.root / "logs/events.jsonl").read_text()

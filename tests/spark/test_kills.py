@@ -1,0 +1,60 @@
+"""`kill -9` of Python or of the JVM in the middle of a run: the output as Spark reads it is exact all the same.
+
+SQLSTREAM_KILLS says how often (`make kills`: twenty times).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from conftest import ProjectFolder, descendants, order_rows, wait_for
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+KILLS = int(os.environ.get("SQLSTREAM_KILLS", "4"))
+FILES_FOR_A_KILL = 6
+"""More than a run reads until it is killed, so that there is always something to do."""
+
+
+def java_below(pid: int) -> int:
+    """The JVM that a process has started."""
+    (java,) = [each for each in descendants(pid) if Path(f"/proc/{each}/comm").read_text().strip() == "java"]
+    return java
+
+
+def test_killed_runs_leave_each_row_once(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """Stateless rows and closed windows, killed after a few batches each time, then read to the end."""
+    folder.write(
+        {
+            "models/every.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}",
+            "models/hourly.sql": "{{ config(sink='lake') }}\nselect /*+ WATERMARK(ts, '1 minute') */ window.start as hour, "
+            "count(*) as orders\nfrom {{ source('shop', 'orders') }} group by window(ts, '1 hour')\n",
+        }
+    )
+    files = KILLS * FILES_FOR_A_KILL
+    for number in range(files):
+        rows = [{**row, "ts": f"2024-01-{1 + number // 24:02}T{number % 24:02}:00:00Z"} for row in order_rows(number)]
+        folder.rows(f"in/orders/{number}.json", rows, modified=number)
+    order = random.Random(7)
+    for number in range(KILLS):
+        process = folder.command("run", "--available-now", "--log-format", "json")
+        for _ in range(order.randint(1, 4)):
+            wait_for(process, '"event": "batch"')
+        os.kill(process.pid if number % 2 else java_below(process.pid), signal.SIGKILL)
+        process.communicate()
+        assert process.returncode != 0
+
+    done = folder.command("run", "--available-now", "--log-format", "json")
+    lines = [json.loads(line) for line in done.communicate()[0].splitlines() if line.startswith("{")]
+
+    assert lines[-1] == {**lines[-1], "event": "done", "succeeded": True}
+    every = sorted(row["id"] for row in read_parquet(folder.root / "store/every"))
+    assert every == sorted(10 * number + i for number in range(files) for i in range(5))
+    hours = sorted((f"{row['hour']:%d %H}", row["orders"]) for row in read_parquet(folder.root / "store/hourly"))
+    assert hours == [(f"{1 + hour // 24:02} {hour % 24:02}", 5) for hour in range(files - 2)]  # the last two are open

@@ -1,0 +1,41 @@
+"""The options that the compiler knows are those of the installed Spark."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sqlstream.compiler.rules.option_names import FILE_FORMATS, FILE_INDEX
+from sqlstream.spark.jvm import jvm_of
+
+CLASSES = {
+    "csv": "catalyst.csv.CSVOptions",
+    "json": "catalyst.json.JSONOptions",
+    "orc": "execution.datasources.orc.OrcOptions",
+    "parquet": "execution.datasources.parquet.ParquetOptions",
+    "text": "execution.datasources.text.TextOptions",
+    "xml": "catalyst.xml.XmlOptions",
+}
+
+
+def options_of(spark: SparkSession, name: str) -> set[str]:
+    """The options that a class of Spark's lists itself."""
+    instance = jvm_of(spark).java.lang.Class.forName(f"org.apache.spark.sql.{name}$").getField("MODULE$").get(None)
+    found = instance.getAllOptions().iterator()
+    names = set()
+    while found.hasNext():
+        names.add(str(found.next()).lower())
+    return names
+
+
+@pytest.mark.parametrize("name", sorted(CLASSES))
+def test_no_option_of_a_format_is_missing(spark: SparkSession, name: str) -> None:
+    """A missing one would be taken for a misspelling."""
+    assert options_of(spark, CLASSES[name]) <= {option.lower() for option in FILE_FORMATS[name]}
+
+
+def test_no_option_of_files_is_missing(spark: SparkSession) -> None:
+    """Those that choose which files are read."""
+    known = {option.lower() for option in FILE_INDEX}
+
+    assert options_of(spark, "execution.datasources.FileIndexOptions") <= known

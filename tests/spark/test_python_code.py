@@ -1,0 +1,250 @@
+"""The project's own Python: sinks, sources and functions of python/, and changes of it between runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ProjectFolder
+
+from sqlstream.errors import FindingsError
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+SINKS = """
+import json
+from pathlib import Path
+from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
+
+from shared import OUT, note
+
+
+def send(rows, batch_id):
+    note("batches", {"batch": batch_id, "ids": sorted(row.id for row in rows.collect())})
+
+
+class Each:
+    def open(self, partition, epoch):
+        return True
+
+    def process(self, row):
+        note("rows", {"id": row.id})
+
+    def close(self, error):
+        pass
+
+
+class Written(DataSource):
+    @classmethod
+    def name(cls):
+        return "written"
+
+    def streamWriter(self, schema, overwrite):
+        return Writer(self.options["folder"])
+
+
+class Writer(DataSourceStreamWriter):
+    def __init__(self, folder):
+        self.folder = folder
+
+    def write(self, rows):
+        for row in rows:
+            note(self.folder, {"id": row.id})
+        return WriterCommitMessage()
+"""
+
+SHARED = """
+import json
+import os
+
+OUT = {out!r}
+
+
+def note(name, value):
+    with open(os.path.join(OUT, name), "a") as file:
+        file.write(json.dumps(value) + chr(10))
+"""
+
+COUNTER = """
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+
+
+class Counter(DataSource):
+    @classmethod
+    def name(cls):
+        return "counter"
+
+    def schema(self):
+        return "n int"
+
+    def simpleStreamReader(self, schema):
+        return Reader(int(self.options["most"]))
+
+
+class Reader(SimpleDataSourceStreamReader):
+    def __init__(self, most):
+        self.most = most
+
+    def initialOffset(self):
+        return {"n": 0}
+
+    def read(self, start):
+        if start["n"] >= self.most:
+            return iter([]), start
+        return iter([(start["n"],)]), {"n": start["n"] + 1}
+
+    def readBetweenOffsets(self, start, end):
+        return iter([(n,) for n in range(start["n"], end["n"])])
+"""
+
+FUNCTIONS = """
+import pandas as pd
+from pyspark.sql import functions as F
+from pyspark.sql.functions import pandas_udf, udf, udtf
+
+
+@udf("int")
+def twice(value):
+    return value * FACTOR
+
+
+@F.pandas_udf("long")
+def plus_one(values: pd.Series) -> pd.Series:
+    return values + 1
+
+
+@udtf(returnType="low int, high int")
+class Around:
+    def eval(self, value: int):
+        yield value - 1, value + 1
+
+
+FACTOR = 2
+"""
+
+
+@pytest.fixture
+def coded(orders: ProjectFolder) -> ProjectFolder:
+    """The project of orders with Python of its own."""
+    out = orders.root / "noted"
+    out.mkdir()
+    orders.write(
+        {
+            "project.yml": "name: shop\ntargets: {local: {master: 'local[2]', storage: store}}\n"
+            "functions: [functions:twice, functions:plus_one, functions:Around]\n",
+            "python/sinks.py": SINKS,
+            "python/shared.py": SHARED.format(out=str(out)),
+            "python/counter.py": COUNTER,
+            "python/functions.py": FUNCTIONS,
+            "models/_made.yml": "sinks:\n  - {name: sent, format: python, function: sinks:send}\n"
+            "  - {name: each, format: python, function: sinks:Each}\n"
+            "  - {name: written, format: python, function: sinks:Written, options: {folder: written}}\n"
+            "sources:\n  - name: made\n    tables:\n"
+            "      - {name: numbers, format: python, class: counter:Counter, options: {most: 3}}\n",
+        }
+    )
+    return orders
+
+
+def noted(project: ProjectFolder, name: str) -> list[dict[str, Any]]:
+    """What the project's code has noted under a name."""
+    path = project.root / "noted" / name
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_rows_go_to_functions_and_classes_of_the_project(coded: ProjectFolder) -> None:
+    """A function gets each batch with its number, a class each row, a data source's writer each partition."""
+    for sink in ("sent", "each", "written"):
+        text = f"{{{{ config(sink='{sink}') }}}} select id from {{{{ source('shop', 'orders') }}}}"
+        coded.write({f"models/to_{sink}.sql": text})
+
+    assert coded.run().succeeded
+
+    ids = [0, 1, 2, 3, 4, 10, 11, 12, 13, 14]
+    assert noted(coded, "batches") == [{"batch": 0, "ids": ids[:5]}, {"batch": 1, "ids": ids[5:]}]
+    assert sorted(row["id"] for row in noted(coded, "rows")) == ids
+    assert sorted(row["id"] for row in noted(coded, "written")) == ids
+
+    coded.rows("in/orders/7.json", [{"id": 99}], modified=7)
+    sinks = coded.root / "python/sinks.py"
+    sinks.write_text(sinks.read_text().replace('"batches"', '"later"'))
+    coded.run("to_sent")
+
+    assert noted(coded, "later") == [{"batch": 2, "ids": [99]}]
+
+
+def test_functions_of_the_project_are_sql(coded: ProjectFolder, read_parquet: Rows) -> None:
+    """In expressions and in FROM; the compiler knows their names, and the types that their decorators say."""
+    coded.write(
+        {
+            "models/called.sql": "{{ config(sink='lake') }} select id, twice(id) as doubled, plus_one(id) as next, a.high "
+            "from {{ source('shop', 'orders') }}, lateral around(id) a"
+        }
+    )
+
+    coded.result("called")
+
+    rows = {row["id"]: row for row in read_parquet(coded.root / "store/called")}
+    assert rows[3] == {"id": 3, "doubled": 6, "next": 4, "high": 4}
+
+
+def test_a_data_source_of_the_project_streams(coded: ProjectFolder, read_parquet: Rows) -> None:
+    """A second run goes on where the first one stopped: no number comes twice."""
+    coded.write({"models/counted.sql": "{{ config(sink='lake') }} select n from {{ source('made', 'numbers') }}"})
+
+    read = 0
+    for _ in range(2):
+        assert coded.run("counted").succeeded
+        numbers = sorted(row["n"] for row in read_parquet(coded.root / "store/counted"))
+        assert numbers == list(range(len(numbers)))
+        assert len(numbers) > read or read == 3
+        read = len(numbers)
+
+
+def test_what_cannot_be_imported_or_does_not_fit_is_found_at_start(coded: ProjectFolder) -> None:
+    """All of it together, at the keys that name it."""
+    coded.write(
+        {
+            "python/broken.py": "import surely_not_installed\n\n\ndef send(rows, batch_id):\n    pass\n",
+            "python/unfit.py": "def send(rows):\n    pass\n\n\nclass Plain:\n    pass\n",
+            "models/_bad.yml": "sinks:\n  - {name: broken, format: python, function: broken:send}\n"
+            "  - {name: unfit, format: python, function: unfit:send}\n"
+            "sources:\n  - name: bad\n    tables: [{name: plain, format: python, class: unfit:Plain}]\n",
+            "models/to_broken.sql": "{{ config(sink='broken') }} select id from {{ source('shop', 'orders') }}",
+            "models/to_unfit.sql": "{{ config(sink='unfit') }} select * from {{ source('bad', 'plain') }}",
+        }
+    )
+
+    with pytest.raises(FindingsError) as caught:
+        coded.run()
+
+    assert {(finding.code, str(finding.location)) for finding in caught.value.findings} == {
+        ("python-import", "models/_bad.yml:2:46"),
+        ("python-name", "models/_bad.yml:3:45"),
+        ("python-name", "models/_bad.yml:6:51"),
+    }
+
+
+def test_a_changed_function_is_a_changed_query(coded: ProjectFolder) -> None:
+    """What is in the state was made by the old code; comments are none."""
+    coded.write(
+        {
+            "models/summed.sql": "{{ config(sink='nowhere', output_mode='update') }} select kind, sum(twice(id)) as total "
+            "from {{ source('shop', 'orders') }} group by kind"
+        }
+    )
+    assert coded.run("summed").succeeded
+    functions = coded.root / "python/functions.py"
+    functions.write_text("# doubled\n" + functions.read_text())
+    assert coded.run("summed").succeeded
+    functions.write_text(functions.read_text().replace("FACTOR = 2", "FACTOR = 3"))
+
+    with pytest.raises(FindingsError) as caught:
+        coded.run("summed")
+
+    (finding,) = caught.value.findings
+    assert finding.code == "state-change"
+    assert "the code of `functions:twice` changed" in finding.message

@@ -1,0 +1,151 @@
+"""Python models: DataFrames of the same inputs, errors on their own lines, state with timers across a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ProjectFolder, order_rows
+
+from sqlstream import FindingsError
+from sqlstream.state.events import Status
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+LARGE = """def model(sqlstream, spark):
+    sqlstream.config(sink="lake")
+    orders = sqlstream.source("shop", "orders").where(f"amount >= {sqlstream.var('least', 2)}")
+    kinds = sqlstream.ref("kinds")
+    return orders.join(kinds, "kind").select("id", "name")
+"""
+
+ACTIVITY = '''from collections.abc import Iterator
+
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor
+
+
+class LastSeen(StatefulProcessor):
+    """Gives a row for a kind when no order of it has come for ten minutes of event time."""
+
+    def init(self, handle):
+        self.handle = handle
+        self.seen = handle.getValueState("seen", "last long, count int")
+
+    def handleInputRows(self, key, rows, timerValues) -> Iterator[Row]:
+        last, count = self.seen.get() if self.seen.exists() else (0, 0)
+        for row in rows:
+            last = max(last, row.at)
+            count += 1
+        self.seen.update((last, count))
+        for timer in list(self.handle.listTimers()):
+            self.handle.deleteTimer(timer)
+        self.handle.registerTimer(last + 600_000)
+        return iter(())
+
+    def handleExpiredTimer(self, key, timerValues, expiredTimerInfo) -> Iterator[Row]:
+        last, count = self.seen.get()
+        self.seen.clear()
+        yield Row(kind=key[0], last=last, count=count)
+
+
+def model(sqlstream, spark):
+    sqlstream.config(sink="lake", output_mode="append")
+    return (
+        sqlstream.ref("timed")
+        .groupBy("kind")
+        .transformWithState(LastSeen(), "kind string, last long, count int", "append", "EventTime")
+    )
+'''
+TIMED = "select /*+ WATERMARK(ts, '1 minute') */ kind, ts, unix_millis(ts) as at from {{ source('shop', 'orders') }}"
+
+
+@pytest.mark.smoke
+def test_a_python_model_runs_and_resumes_like_any_other(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """It reads a source and a seed, a model reads it in turn, and nothing is read twice."""
+    orders.write(
+        {
+            "seeds/kinds.csv": "kind,name\na,Apples\nb,Berries\n",
+            "models/large.py": LARGE,
+            "models/names.sql": "{{ config(sink='lake') }} select upper(name) as name from {{ ref('large') }}",
+        }
+    )
+    assert [result.rows_out for result in orders.run().results] == [6, 6]
+    orders.rows("in/orders/2.json", order_rows(2), modified=2)
+    assert [result.rows_out for result in orders.run().results] == [3, 3]
+
+    assert len(read_parquet(orders.root / "store/large")) == 9
+    assert {row["name"] for row in read_parquet(orders.root / "store/names")} == {"APPLES", "BERRIES"}
+    assert (orders.root / "target/compiled/shop/models/large.py").read_text() == LARGE
+
+
+def test_each_reference_has_a_reader_of_its_own(orders: ProjectFolder) -> None:
+    """A join of a source with itself is no doubled source to Spark; a column of one is told from the other's."""
+    orders.write(
+        {
+            "models/pairs.py": """def model(sqlstream, spark):
+    sqlstream.config(sink="lake")
+    one, other = sqlstream.source("shop", "orders"), sqlstream.source("shop", "orders")
+    return one.alias("a").join(other.alias("b"), "id").selectExpr("id", "a.kind as kind")
+"""
+        }
+    )
+    assert orders.result().rows_out == 10
+    assert orders.result().rows_out == 0
+
+
+def test_state_with_timers_goes_on_after_a_restart(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """RocksDB is set for this query alone; a changed file is a changed query."""
+    pytest.importorskip("google.protobuf", reason="Spark sends state to Python in its messages")
+    folder.write(
+        {
+            "models/timed.sql": TIMED,
+            "models/activity.py": ACTIVITY,
+            "models/plain.sql": "{{ config(sink='nowhere') }} select * from {{ ref('timed') }}",
+        }
+    )
+    folder.rows("in/orders/0.json", order_rows(0, 4), modified=0)
+    folder.run()
+    assert read_parquet(folder.root / "store/activity") == []
+
+    folder.rows("in/orders/1.json", [{"id": 9, "ts": "2024-01-01T00:30:00Z", "kind": "b", "amount": 0}], modified=1)
+    outcome = folder.run()
+    assert [result.status for result in outcome.results] == [Status.SUCCESS, Status.SUCCESS]
+    given = {
+        row["kind"]: (row["last"] // 60_000 % 60, row["count"]) for row in read_parquet(folder.root / "store/activity")
+    }
+    assert given == {"a": (2, 2)}  # an order of `b` has put its timer off
+    ledgers = [(folder.root / f"store/queries/{name}/v1/ledger.json").read_text() for name in ("activity", "plain")]
+    assert ["RocksDB" in ledger for ledger in ledgers] == [True, False]
+
+    folder.write({"models/activity.py": ACTIVITY.replace("600_000", "900_000")})
+    with pytest.raises(FindingsError) as caught:
+        folder.run()
+    (finding,) = caught.value.findings
+    assert finding.code == "state-change"
+    assert "the Python of `activity` changed" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "word"),
+    [
+        ("raise KeyError('nothing')", 3, "KeyError"),
+        ("return [row for row in ()]", 1, "returns list"),
+        ("sqlstream.source('shop', 'orders')\n    return helper(spark)", 8, "ZeroDivisionError"),
+        ("return sqlstream.source('shop', 'orders').select('missing')", 3, "UNRESOLVED_COLUMN"),
+        ("return spark.readStream.format('rate').load()", 3, "Spark says"),
+    ],
+)
+def test_an_error_is_told_on_the_line_of_the_model(orders: ProjectFolder, body: str, line: int, word: str) -> None:
+    """No traceback: the last line of the model's own file, and what Python or Spark said."""
+    text = f"def model(sqlstream, spark):\n    sqlstream.config(sink='nowhere')\n    {body}\n\ndef helper(spark):\n    x = 1\n"
+    orders.write({"models/broken.py": f"{text}    return x / 0\n"})
+    with pytest.raises(FindingsError) as caught:
+        orders.run()
+    (finding,) = caught.value.findings
+    assert finding.code == "python-failed"
+    assert finding.location is not None
+    assert (finding.location.path, finding.location.line) == ("models/broken.py", line)
+    assert word in finding.why

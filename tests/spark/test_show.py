@@ -1,0 +1,188 @@
+"""`sqlstream show`: rows of models as a batch over what is there, with nothing started and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
+
+from sqlstream import FindingsError, ProjectRequest, UsageError
+from sqlstream.app.request import Selection
+from sqlstream.app.show import ShowRequest, show_rows
+from sqlstream.state.rows import ShownRows
+
+READS = "from {{ source('shop', 'orders') }}"
+WINDOWS = (
+    "{{ config(sink='lake') }}\nselect /*+ WATERMARK(ts, '1 minute') */ window.start as since, count(*) as n\n"
+    f"{READS}\ngroup by window(ts, '1 hour')"
+)
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of temporary files, of this process alone."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def show(project: ProjectFolder, *select: str, **wishes: Any) -> tuple[ShownRows, ...]:
+    """Shows a selection in this process."""
+    return show_rows(ShowRequest(ProjectRequest(project.root), Selection(tuple(select)), **wishes)).nodes
+
+
+def inline(project: ProjectFolder, sql: str) -> tuple[tuple[object, ...], ...]:
+    """The rows of a query on the command line."""
+    (shown,) = show(project, inline=sql)
+    return shown.rows
+
+
+def refused(project: ProjectFolder, *select: str, **wishes: Any) -> list[str]:
+    """The places and codes of the findings that refuse to show a selection."""
+    with pytest.raises(FindingsError) as error:
+        show(project, *select, **wishes)
+    return sorted(f"{finding.location}: {finding.code}" for finding in error.value.findings)
+
+
+def _files(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*")}
+
+
+@pytest.mark.smoke
+def test_a_stateful_model_is_shown_whole_and_nothing_is_left_behind(orders: ProjectFolder, temporary: Path) -> None:
+    """Every window, also the last one, for which a stream would wait; views, sources and seeds are shown as well."""
+    orders.write(
+        {
+            "models/hourly.sql": WINDOWS,
+            "models/late.sql": "select since from {{ ref('hourly') }}",
+            "seeds/kinds.csv": "kind,name\na,Apple\n",
+        }
+    )
+    before = _files(orders.root)
+
+    shown = show(orders, "+late kinds", limit=2)
+
+    assert {each.name: tuple(sorted(each.rows)) for each in shown if each.name != "shop__orders"} == {
+        "kinds": (("a", "Apple"),),
+        "hourly": (("2024-01-01 00:00:00", 5), ("2024-01-01 01:00:00", 5)),
+        "late": (("2024-01-01 00:00:00",), ("2024-01-01 01:00:00",)),
+    }
+    source = next(each for each in shown if each.name == "shop__orders")
+    assert [(column.name, column.data_type) for column in source.columns][:2] == [("id", "int"), ("ts", "timestamp")]
+    assert len(source.rows) == 2
+    assert {name for name in _files(orders.root) - before if not name.startswith(("target", "logs"))} == set()
+    assert list(temporary.iterdir()) == []
+
+
+def test_values_are_whole_and_nested_ones_are_structures(orders: ProjectFolder) -> None:
+    """Digits, microseconds, years that Python has not, columns of one name, and what JSON has no type for."""
+    rows = inline(
+        orders,
+        "select 1 as a, 2 as a, 1.50 as d, timestamp'2024-01-01 00:00:00.123456' as t, timestamp'20000-01-01' as far,"
+        " named_struct('at', date'2024-01-01', 'none', null) as s, map('k', array(1, null)) as m, x'6869' as b,"
+        " interval '1' day as i, null as v, timestamp_ntz'2024-06-01 12:00:00' as ntz, double('NaN') as nan",
+    )  # fmt: skip
+
+    assert rows == (
+        (1, 2, Decimal("1.50"), "2024-01-01 00:00:00.123456", "+20000-01-01 00:00:00",
+         {"at": "2024-01-01", "none": None}, {"k": [1, None]}, "aGk=", "INTERVAL '1' DAY", None, "2024-06-01 12:00:00",
+         "NaN"),
+    )  # fmt: skip
+
+
+def test_what_only_streams_is_sampled_once_and_read_as_a_batch(orders: ProjectFolder, temporary: Path) -> None:
+    """A source of rates, counted by a model and joined with itself."""
+    orders.write(
+        {
+            "sources.yml": "sources:\n  - name: made\n    tables:\n"
+            "      - {name: beats, format: rate, options: {rowsPerSecond: 1000}}\n",
+            "models/beats.sql": "select value, timestamp from {{ source('made', 'beats') }}",
+        }
+    )
+
+    (shown,) = show(
+        orders,
+        inline="select a.value, count(*) as n from {{ ref('beats') }} a join {{ ref('beats') }} b on a.value = b.value"
+        " group by a.value order by a.value",
+    )
+
+    assert shown.rows == ((0, 1), (1, 1), (2, 1), (3, 1), (4, 1))
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_function_of_the_projects_own_is_called(orders: ProjectFolder) -> None:
+    """As in a run."""
+    project = (orders.root / "project.yml").read_text()
+    own = "from pyspark.sql.functions import udf\n@udf('int')\ndef twice(number):\n    return 2 * number\n"
+    orders.write({"project.yml": f"{project}functions: [own:twice]\n", "python/own.py": own})
+
+    assert inline(orders, f"select twice(id) as two {READS} where id = 3") == ((6,),)
+
+
+def test_findings_stand_on_the_models_own_lines(orders: ProjectFolder) -> None:
+    """Those of the rules, of Spark's analysis and of the rows themselves, through views; others are in nobody's way."""
+    orders.write(
+        {
+            "models/named.sql": f"select id,\n  kid\n{READS}",
+            "models/typed.sql": f"select id,\n  array_contains(array(id), array(id)) as wrong\n{READS}",
+            "models/divided.sql": f"select id,\n  id / (id - id) as never\n{READS}",
+            "models/reader.sql": "select never from {{ ref('divided') }}",
+            "models/good.sql": f"select id {READS}",
+        }
+    )
+
+    assert refused(orders, "named") == ["models/named.sql:2:3: unknown-column"]
+    assert refused(orders, "typed divided") == [
+        "models/divided.sql:2:3: query-failed",
+        "models/typed.sql:2:3: sql-analysis",
+    ]
+    assert refused(orders, "reader") == ["models/divided.sql:2:3: query-failed"]
+    assert refused(orders, inline="select id,\n  nothing from {{ ref('good') }}") == ["inline:2:3: unknown-column"]
+    assert len(show(orders, "good")[0].rows) == 5
+
+
+def test_a_source_that_is_not_there_is_a_finding_of_its_own(orders: ProjectFolder) -> None:
+    """At its path; and a secret that is not set is missed."""
+    sources = (orders.root / "sources.yml").read_text()
+    orders.write({"sources.yml": sources.replace("in/orders", "in/nothing")})
+    assert refused(orders, "source:shop.orders") == ["sources.yml:6:15: source-unreadable"]
+
+    orders.write(
+        {"sources.yml": sources.replace("{maxFiles", "{key: \"{{ env_var('SQLSTREAM_SECRET_KEY') }}\", maxFiles")}
+    )
+    assert refused(orders, inline=f"select 1 {READS}") == ["sources.yml:8:9: missing-env-var"]
+
+
+def test_an_inline_query_cannot_disable_itself(orders: ProjectFolder) -> None:
+    """There is nothing to show then."""
+    with pytest.raises(UsageError):
+        show(orders, inline="{{ config(enabled=false) }} select 1")
+
+
+def test_the_command_prints_a_table_json_and_csv(orders: ProjectFolder) -> None:
+    """What takes its time is said on stderr; a pipe gets every column whole."""
+    orders.write({"models/all.sql": f"select id, named_struct('k', kind) as s, null as n {READS} order by id"})
+
+    def out(*arguments: str) -> str:
+        process = orders.command("show", "--select", "all", "--limit", "2", "--quiet", *arguments)
+        text, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+        assert process.returncode == 0, text
+        return text
+
+    assert out().splitlines() == [
+        "all, the first 2 rows",
+        "id   s            n",
+        "──────────────────────",
+        ' 0   {"k": "a"}   null',
+        ' 1   {"k": "b"}   null',
+    ]
+    assert json.loads(out("--output", "json"))["results"][0]["rows"] == [
+        {"id": 0, "s": {"k": "a"}, "n": None},
+        {"id": 1, "s": {"k": "b"}, "n": None},
+    ]
+    assert out("--output", "csv") == 'id,s,n\n0,"{""k"": ""a""}",\n1,"{""k"": ""b""}",\n'

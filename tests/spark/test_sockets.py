@@ -1,0 +1,79 @@
+"""A run listens on nothing beyond this machine, and has no UI unless it is asked for."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from conftest import PROJECT, ProjectFolder, descendants, wait_for
+
+LISTENING = "0A"
+"""The state of a socket in /proc/net/tcp (include/net/tcp_states.h)."""
+UI_PORTS = range(4040, 4057)
+"""Where Spark's UI listens: on the first of them that is free."""
+
+
+def listening(pid: int) -> set[tuple[str, int]]:
+    """The addresses and ports on which a process or one below it listens."""
+    inodes = {inode for process in descendants(pid) for inode in _sockets(process)}
+    return {
+        (_address(local), int(local.split(":")[1], 16))
+        for table in ("tcp", "tcp6")
+        for local, state, inode in _table(table)
+        if state == LISTENING and inode in inodes
+    }
+
+
+def _sockets(pid: int) -> set[str]:
+    found = set()
+    with suppress(OSError):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                found.add(str(descriptor.readlink()).removeprefix("socket:[").removesuffix("]"))
+    return found
+
+
+def _table(name: str) -> list[tuple[str, str, str]]:
+    path = Path(f"/proc/net/{name}")
+    lines = path.read_text().splitlines()[1:] if path.exists() else []
+    return [(fields[1], fields[3], fields[9]) for fields in map(str.split, lines)]
+
+
+def _address(local: str) -> str:
+    """The address of `0100007F:1F90`: words of four bytes, each written backwards."""
+    raw = bytes.fromhex(local.split(":")[0])
+    return str(ip_address(b"".join(raw[i : i + 4][::-1] for i in range(0, len(raw), 4))))
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach `address`; IPv4 may be written as IPv6."""
+    ip = ip_address(address)
+    mapped = getattr(ip, "ipv4_mapped", None)
+    return (mapped or ip).is_loopback
+
+
+@pytest.mark.parametrize("has_ui", [False, True], ids=["as usual", "with the UI"])
+def test_a_run_listens_on_this_machine_only(orders: ProjectFolder, has_ui: bool) -> None:
+    """Python, Java and what they start, while a query runs; a UI that is asked for is found, so the look is no blind one."""
+    if has_ui:
+        orders.write(
+            {"project.yml": PROJECT.replace("storage: store", "storage: store, spark: {spark.ui.enabled: 'true'}")}
+        )
+    model = "{{ config(sink='nowhere', trigger='1 hour') }} select id from {{ source('shop', 'orders') }}"
+    orders.write({"models/all.sql": model})
+    process = orders.command("run")
+    try:
+        wait_for(process, "all batch 0:")
+        found = listening(process.pid)
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate()
+
+    ui = {(address, port) for address, port in found if port in UI_PORTS}
+    assert found
+    assert bool(ui) is has_ui
+    assert [address for address, _ in found - ui if not is_loopback(address)] == []

@@ -1,0 +1,184 @@
+"""Every source format that comes with Spark is read by a model, with the options that choose its files."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ProjectFolder
+
+from sqlstream.errors import FindingsError
+from sqlstream.state.limits import Limits
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+XML = "<rows><row><id>1</id><name>a</name></row><row><id>2</id><name>b</name></row></rows>"
+
+
+def declare(folder: ProjectFolder, table: str, columns: str = "*", sink: str = "lake") -> None:
+    """Gives the project one more source, and a model that reads it."""
+    folder.write(
+        {
+            "models/_made.yml": f"sources:\n  - name: made\n    tables:\n      - {{name: rows, {table}}}\n",
+            "models/out.sql": f"{{{{ config(sink='{sink}') }}}} select {columns} from {{{{ source('made', 'rows') }}}}",
+        }
+    )
+
+
+def test_xml_is_read_with_its_row_tag(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """An element is a row."""
+    folder.write({"in/rows/0.xml": XML})
+    declare(folder, "format: xml, schema: 'id int, name string', path: in/rows, options: {rowTag: row}")
+
+    assert folder.result("out").rows_in == 2
+
+    assert read_parquet(folder.root / "store/out") == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+
+
+def test_binary_files_need_no_schema(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """Spark starts a stream of them with their columns declared, which are always the same; folders add none."""
+    folder.write({"in/rows/day=2024-01-01/a.bin": "hello"})
+    declare(folder, "format: binaryFile, path: in/rows")
+
+    folder.result("out")
+
+    (row,) = read_parquet(folder.root / "store/out")
+    assert set(row) == {"path", "modificationTime", "length", "content"}
+    assert (row["length"], row["content"]) == (5, b"hello")
+
+
+def test_text_has_one_column_and_others_only_where_they_are_declared(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """The names of folders add columns to a declared schema alone."""
+    folder.write({"in/rows/day=2024-01-01/a.txt": "one\ntwo\n"})
+    declare(folder, "format: text, path: in/rows")
+    folder.result("out")
+    assert [set(row) for row in read_parquet(folder.root / "store/out")] == [{"value"}, {"value"}]
+
+    declare(folder, "format: text, path: in/rows, schema: 'line string, day date'")
+    folder.result("out", full_refresh=("out",))
+
+    assert {row["line"] for row in read_parquet(folder.root / "store/out.v2")} == {"one", "two"}
+
+
+@pytest.mark.parametrize(
+    ("table", "columns"),
+    [
+        ("format: rate-micro-batch, options: {rowsPerBatch: 3}", "timestamp, value"),
+        ("format: rate, options: {rowsPerSecond: 50, numPartitions: 1}", "timestamp, value"),
+    ],
+)
+def test_generators_give_rows(folder: ProjectFolder, table: str, columns: str) -> None:
+    """Their two columns are known to the compiler."""
+    declare(folder, table, columns)
+
+    outcome = folder.run("out", available_now=False, limits=Limits(after_seconds=15.0))
+
+    assert outcome.succeeded
+    assert (outcome.results[0].rows_out or 0) > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "names", "batches"),
+    [
+        ("maxFilesPerTrigger: 1", {"old", "new", "deep", "other"}, 4),
+        ("maxFilesPerTrigger: 1, latestFirst: true, maxFileAge: 365d", {"old", "new", "deep", "other"}, 4),
+        ("pathGlobFilter: '*.json'", {"old", "new", "deep"}, 1),
+        ("recursiveFileLookup: true", {"old", "new", "deep", "other"}, 1),
+    ],
+)
+def test_options_choose_the_files(
+    folder: ProjectFolder, read_parquet: Rows, options: str, names: set[str], batches: int
+) -> None:
+    """Which are read, and how many at once."""
+    write_files(folder)
+    declare(folder, f"format: json, schema: name string, path: in/rows, options: {{{options}}}")
+
+    result = folder.result("out")
+
+    assert {row["name"] for row in read_parquet(folder.root / "store/out")} == names
+    assert result.batches == batches
+
+
+def test_a_pattern_chooses_the_files(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """A path may hold wildcards."""
+    write_files(folder)
+    declare(folder, "format: json, schema: name string, path: 'in/rows/*/{old,new}.json'")
+
+    folder.result("out")
+
+    assert {row["name"] for row in read_parquet(folder.root / "store/out")} == {"old", "new"}
+
+
+def test_files_that_have_been_read_are_moved_away(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """`cleanSource: archive` moves a batch's files when the next ones have been read; none is read twice."""
+    write_files(folder)
+    archive = folder.root / "archive"
+    declare(
+        folder,
+        "format: json, schema: name string, path: in/rows, options: {maxFilesPerTrigger: 1, cleanSource: archive, "
+        f"sourceArchiveDir: '{archive}'}}",
+    )
+
+    folder.result("out")
+    folder.rows("in/rows/part=a/late.json", [{"name": "late"}])
+    folder.result("out")
+
+    assert any(archive.rglob("*.json"))
+    read = [row["name"] for row in read_parquet(folder.root / "store/out")]
+    assert sorted(read) == ["deep", "late", "new", "old", "other"]
+
+
+def write_files(folder: ProjectFolder) -> None:
+    """Four files of one row each, one of them without the ending of the others, with distinct times."""
+    for age, name in enumerate(["part=a/old.json", "part=a/new.json", "part=b/deep.json", "part=b/other.txt"]):
+        path = folder.root / "in/rows" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"name": path.stem}) + "\n")
+        at = time.time() - 3600 + age
+        os.utime(path, (at, at))
+
+
+@pytest.mark.parametrize("name", ["xml", "json", "csv", "text"])
+def test_static_tables_are_read(orders: ProjectFolder, read_parquet: Rows, name: str) -> None:
+    """`mode: batch` joins what each format holds with a stream."""
+    files = {"xml": XML, "json": '{"id": 1}\n{"id": 2}\n', "csv": "1\n2\n", "text": "1\n2\n"}
+    orders.write({"in/rows/0": files[name]})
+    schema = "" if name == "text" else ", schema: id int"
+    options = ", options: {rowTag: row}" if name == "xml" else ""
+    declare(orders, f"format: {name}, mode: batch, path: in/rows{schema}{options}")
+    key = "cast(value as int)" if name == "text" else "id"
+    orders.write(
+        {
+            "models/out.sql": "{{ config(sink='lake') }} select o.id from {{ source('shop', 'orders') }} o "
+            f"join (select {key} as id from {{{{ source('made', 'rows') }}}}) r on r.id = o.id"
+        }
+    )
+
+    orders.result("out")
+
+    assert sorted(row["id"] for row in read_parquet(orders.root / "store/out")) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("table", "code"),
+    [
+        ("format: rate, schema: value bigint", "fixed-schema"),
+        ("format: rate-micro-batch", "missing-key"),
+        ("format: xml, schema: id int, path: in/rows", "missing-key"),
+        ("format: binaryFile, path: in/rows, schema: 'path string'", "fixed-schema"),
+        ("format: text, path: in/rows, options: {modifiedAfter: '2000-01-01T00:00:00'}", "invalid-value"),
+    ],
+)
+def test_what_spark_would_refuse_late_is_found(folder: ProjectFolder, table: str, code: str) -> None:
+    """Before anything starts."""
+    declare(folder, table)
+
+    with pytest.raises(FindingsError) as caught:
+        folder.run("out")
+
+    assert code in {finding.code for finding in caught.value.findings}

@@ -1,0 +1,148 @@
+"""`sqlstream source schema`: columns found in real files by real Spark, beside the declared ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import ProjectFolder
+
+from sqlstream import FindingsError, ProjectRequest, UsageError
+from sqlstream.app.loading import load
+from sqlstream.app.source_schema import source_schema
+from sqlstream.report.source_columns import columns_yaml
+from sqlstream.state.source_columns import SourceColumns
+
+ORDERS = """sources:
+  - name: shop
+    tables:
+      - name: orders
+        format: json
+        path: in/orders
+"""
+DECLARED = """        columns:
+          - {name: ID, data_type: int, description: "Its number: never 0"}
+          - {name: at, data_type: timestamp}
+          - {name: amount, data_type: bigint}
+          - {name: gone, data_type: string}
+"""
+
+
+def found(project: ProjectFolder, name: str = "shop.orders", files: int = 20) -> SourceColumns:
+    """What the command finds."""
+    return source_schema(ProjectRequest(project.root), name, files)
+
+
+def columns(found: SourceColumns) -> list[tuple[str, str]]:
+    """The names and types."""
+    return [(column.name, column.data_type) for column in found.columns]
+
+
+def refused(project: ProjectFolder, name: str) -> list[str]:
+    """The places and codes of the findings."""
+    with pytest.raises(FindingsError) as error:
+        found(project, name)
+    return [f"{finding.location}: {finding.code}" for finding in error.value.findings]
+
+
+@pytest.fixture
+def shop(folder: ProjectFolder) -> ProjectFolder:
+    """Two files of orders that disagree about one column."""
+    folder.write({"sources.yml": ORDERS + DECLARED})
+    at = "2024-01-01T00:00:00Z"
+    folder.rows("in/orders/1.json", [{"ID": 1, "at": at, "amount": "x", "items": [{"sku no": 1, "q": 2.5}]}])
+    folder.rows("in/orders/2.json", [{"ID": 2, "at": at, "amount": 3, "zip": "02134", "day": "2024-01-02"}])
+    return folder
+
+
+def test_declared_columns_stay_and_new_ones_follow_with_notes(shop: ProjectFolder) -> None:
+    """Times are seen in text, a zip code stays text; what differs is said, and the result can be pasted."""
+    before = (shop.root / "sources.yml").read_text()
+
+    schema = found(shop)
+
+    assert columns(schema) == [
+        ("ID", "int"), ("at", "timestamp"), ("amount", "bigint"), ("gone", "string"), ("day", "date"),
+        ("items", "array<struct<q:double,`sku no`:bigint>>"), ("zip", "string"),
+    ]  # fmt: skip
+    assert {column.name: column.notes for column in schema.columns if column.notes} == {
+        "amount": ("declared so, but the files have string", "files differ: string in 1, bigint in 1, such as 1.json"),
+        "gone": ("none of the files that were read has it",),
+    }
+    assert (shop.root / "sources.yml").read_text() == before
+
+    shop.write({"sources.yml": f"{ORDERS}{columns_yaml(schema)}\n"})
+    (table,) = load(ProjectRequest(shop.root)).compiled.project.sources
+    assert [(column.name, column.data_type) for column in table.columns] == columns(schema)
+    assert table.columns[0].description == "Its number: never 0"
+
+
+def test_only_a_sample_of_the_files_is_read(shop: ProjectFolder) -> None:
+    """From the first to the last of them."""
+    shop.write({"sources.yml": ORDERS + "        schema: id int\n"})
+    for number in range(5):
+        shop.rows(f"in/orders/more{number}.json", [{"id": number}])
+
+    schema = found(shop, files=2)
+
+    assert (schema.read, schema.files, schema.replaces) == (2, 7, "schema")
+    assert columns_yaml(schema).splitlines()[:2] == [
+        "        # shop.orders, from 2 of 7 files",
+        "        # in place of `schema:`, which declares the schema so far",
+    ]
+
+
+def test_files_that_know_their_types_and_folders_that_name_columns(folder: ProjectFolder) -> None:
+    """Parquet whose files do not agree, in folders by day."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for day, amount in (("2024-01-01", pa.int32()), ("2024-01-02", pa.string())):
+        path = folder.root / "in" / "orders" / f"day={day}" / "a.parquet"
+        path.parent.mkdir(parents=True)
+        pq.write_table(
+            pa.table({"id": pa.array([1], pa.int64()), "amount": pa.array(["1"], pa.string()).cast(amount)}), path
+        )
+    folder.write({"sources.yml": ORDERS.replace("json", "parquet") + "        schema: id int, day date\n"})
+
+    schema = found(folder)
+
+    assert columns(schema) == [("id", "int"), ("day", "date"), ("amount", "int")]
+    notes = {column.name: column.notes for column in schema.columns}
+    assert notes["id"] == ("declared so, but the files have bigint",)
+    assert notes["amount"] == ("files differ: int in 1, string in 1, such as a.parquet",)
+
+
+def test_formats_without_files_and_what_is_not_there(shop: ProjectFolder, tmp_path: Path) -> None:
+    """Columns of the format's own; an empty folder, a missing path, files without columns, a misspelt name."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "blank").mkdir()
+    (tmp_path / "blank" / "a.json").write_text("")
+    tables = """
+      - {name: beats, format: rate}
+      - {name: lines, format: socket, options: {host: 127.0.0.1, port: 1}}
+      - {name: empty, format: csv, path: empty, schema: a int}
+      - {name: lost, format: csv, path: nowhere, schema: a int}
+      - {name: blank, format: json, path: blank, schema: a int}
+"""
+    shop.write({"sources.yml": ORDERS + DECLARED + tables.lstrip("\n")})
+
+    beats = found(shop, "shop.beats")
+    assert columns_yaml(beats).split()[:3] == ["#", "shop.beats:", "rate"]
+    assert columns(beats) == [("timestamp", "timestamp"), ("value", "bigint")]
+    assert columns(found(shop, "shop.lines")) == [("value", "string")]
+    assert refused(shop, "shop.empty") == ["sources.yml:14:42: source-unreadable"]
+    assert refused(shop, "shop.lost") == ["sources.yml:15:41: source-unreadable"]
+    assert refused(shop, "shop.blank") == ["sources.yml:16:43: source-unreadable"]
+    with pytest.raises(UsageError, match=r"did you mean `shop\.beats`"):
+        found(shop, "shop.beat")
+
+
+def test_a_csv_follows_its_own_options(shop: ProjectFolder) -> None:
+    """A header gives names, and types are looked for."""
+    (shop.root / "in" / "csv").mkdir()
+    (shop.root / "in" / "csv" / "a.csv").write_text("id;ts\n1;2024-01-01 00:00:00\n")
+    table = "      - {name: rows, format: csv, path: in/csv, schema: id int, options: {header: true, sep: ';'}}\n"
+    shop.write({"sources.yml": ORDERS + DECLARED + table})
+
+    assert columns(found(shop, "shop.rows")) == [("id", "int"), ("ts", "timestamp")]

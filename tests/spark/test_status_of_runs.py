@@ -1,0 +1,99 @@
+"""`sqlstream status` beside a run, and after it was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any
+
+import pytest
+from conftest import ProjectFolder, wait_for
+
+from sqlstream.state.events import QuerySilent
+from sqlstream.state.silence import Cause
+
+HOURLY = """{{ config(sink='lake', trigger='100 milliseconds') }}
+select /*+ WATERMARK(ts, '10 minutes') */ window.start as hour, count(*) as n
+from {{ source('shop', 'orders') }} group by window(ts, '1 hour')"""
+
+
+def status(folder: ProjectFolder, *arguments: str) -> tuple[int, str]:
+    """The exit code of the command and what it prints."""
+    process = folder.command("status", *arguments)
+    out, _ = process.communicate()
+    return process.returncode, out
+
+
+@pytest.mark.smoke
+def test_the_status_of_a_run_and_of_one_that_was_killed(folder: ProjectFolder) -> None:
+    """A window that cannot close yet is said to wait, with the event that closes it; then the run is found killed."""
+    for number in range(3):
+        row = {"id": number, "ts": f"2024-01-01T12:0{number}:00Z", "kind": "a", "amount": 1}
+        folder.rows(f"in/orders/{number}.json", [row], modified=number)
+    folder.write({"models/hourly.sql": HOURLY})
+    process = folder.command("run", "--log-format", "json")
+    said = wait_for(process, '"event": "query_silent"')[-1]
+
+    code, text = status(folder)
+    assert code == 0
+    assert f"as process {process.pid}" in text
+    waits = (
+        "the first window ends at 2024-01-01 13:00; it takes an event of 2024-01-01 13:10 or later to move it past that"
+    )
+    assert waits in text
+    silent: dict[str, Any] = json.loads(said)
+    assert (silent["model"], silent["cause"], waits in silent["text"]) == ("hourly", "watermark", True)
+
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    code, text = status(folder, "--output", "json", "-s", "hourly")
+    found = json.loads(text)
+    assert (code, found["succeeded"], found["runs"][0]["life"]) == (1, False, "killed")
+    (query,) = found["queries"]
+    assert (query["status"], query["rows_in"], query["rows_out"], query["late_rows"]) == ("killed", 3, 0, 0)
+    assert query["progress"]["state"]["rows"] == 1
+
+
+def test_an_idle_side_of_a_join_is_named(folder: ProjectFolder) -> None:
+    """Two streams of files: the one that gives nothing holds the lowest watermark."""
+    sources = (folder.root / "sources.yml").read_text()
+    again = sources.replace("name: orders", "name: returns").replace("in/orders", "in/returns").split("tables:\n")[1]
+    folder.write({"sources.yml": sources + again})
+    for number in range(4):
+        folder.rows(f"in/orders/{number}.json", [{"id": number, "ts": f"2024-01-01T1{number}:00:00Z"}], modified=number)
+    folder.rows("in/returns/0.json", [{"id": 0, "ts": "2024-01-01T10:00:00Z"}], modified=0)
+    folder.write(
+        {
+            "models/both.sql": """{{ config(sink='nowhere') }}
+select /*+ WATERMARK(o.ts, '1 minute'), WATERMARK(r.ts, '2 minutes') */ window(o.ts, '1 day').start as day, count(*) as n
+from {{ source('shop', 'orders') }} o join {{ source('shop', 'returns') }} r
+  on o.id = r.id and o.ts between r.ts - interval 1 day and r.ts group by window(o.ts, '1 day')"""
+        }
+    )
+
+    folder.run()
+
+    entry = json.loads((folder.root / "target/run_results.json").read_text())["results"][0]
+    assert (entry["rows_in"], entry["rows_out"]) == (5, 0)
+    lines = [json.loads(line) for line in (folder.root / "logs/events.jsonl").read_text().splitlines()]
+    silent = [line for line in lines if line["event"] == "query_silent"][-1]
+    assert (silent["cause"], "shop.returns has given nothing for 3 batches" in silent["text"]) == ("idle_source", True)
+
+
+def test_rows_behind_the_watermark_are_counted_and_told(folder: ProjectFolder) -> None:
+    """One event moves the watermark, and all that follow are late. Spark 4.3 takes rows by the watermark of the batch
+    before, so the first of them still makes a window, which comes out at once.
+    """
+    hours = ["20", "01", "02", "03", "04", "05"]
+    for number, hour in enumerate(hours):
+        folder.rows(f"in/orders/{number}.json", [{"id": number, "ts": f"2024-01-01T{hour}:00:00Z"}], modified=number)
+    folder.write({"models/hourly.sql": HOURLY})
+
+    folder.run()
+
+    entry = json.loads((folder.root / "target/run_results.json").read_text())["results"][0]
+    assert (entry["rows_in"], entry["rows_out"], entry["late_rows"]) == (6, 1, 4)
+    assert entry["newest_event"] == "2024-01-01T20:00:00.000Z"
+    assert entry["watermark_lag_seconds"] == 600
+    assert [event.silence.cause for event in folder.events if isinstance(event, QuerySilent)][-1] is Cause.LATE

@@ -1,0 +1,59 @@
+"""Several queries over one view, and a query without batches."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
+
+from sqlstream.state.events import Status
+
+
+def test_several_queries_read_one_view(
+    orders: ProjectFolder, read_parquet: Callable[[Path], list[dict[str, Any]]]
+) -> None:
+    """Each has a checkpoint of its own, and goes on by itself: one that joins later reads all from the start."""
+    view = "select id, kind, amount from {{ source('shop', 'orders') }} where amount > 0"
+    fan = {
+        "big": "{{ config(sink='lake') }} select id from {{ ref('positive') }} where amount > 2",
+        "small": "{{ config(sink='lake') }} select id, kind from {{ ref('positive') }} where amount <= 2",
+    }
+    orders.write({"models/positive.sql": view, **{f"models/{name}.sql": text for name, text in fan.items()}})
+    assert [result.rows_out for result in orders.run().results] == [4, 4]
+
+    orders.write({"models/late.sql": "{{ config(sink='lake') }} select * from {{ ref('positive') }}"})
+    outcome = orders.run()
+    assert [(result.model, result.status, result.rows_out) for result in outcome.results] == [
+        ("big", Status.SUCCESS, 0),
+        ("late", Status.SUCCESS, 8),
+        ("small", Status.SUCCESS, 0),
+    ]
+    ids = {name: sorted(row["id"] for row in read_parquet(orders.root / "store" / name)) for name in ("big", "small")}
+    assert ids == {"big": [3, 4, 13, 14], "small": [1, 2, 11, 12]}
+
+
+def test_a_continuous_query_runs_until_it_is_stopped_and_goes_on(folder: ProjectFolder) -> None:
+    """Rate to console: rows come out, Ctrl-C ends it well, and the next run goes on at its checkpoint."""
+    folder.write(
+        {
+            "sources.yml": "sources: [{name: made, tables: [{name: ticks, format: rate, options: {rowsPerSecond: 10}}]}]\n",
+            "sinks.yml": "sinks: [{name: screen, format: console}]\n",
+            "models/twice.sql": "{{ config(sink='screen', trigger={'continuous': '1 second'}) }} "
+            "select value, value * 2 as twice from {{ source('made', 'ticks') }} where value >= 0",
+        }
+    )
+    for _ in range(2):
+        process = folder.command("run")
+        wait_for(process, "START stream twice -> screen, trigger continuous 1 second")
+        for _ in range(4):  # what comes out is committed before the next comes out
+            wait_for(process, "|value|twice|")
+        wait_for(process, "+-----+-----+")
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+        assert "1 of 1 STOPPED stream twice" in said
+        assert process.returncode == 0
+    commits = {int(path.name) for path in (folder.root / "store/queries/twice/v1/checkpoint/commits").glob("[0-9]*")}
+    assert len(commits) >= 6

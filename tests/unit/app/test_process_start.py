@@ -1,0 +1,30 @@
+"""Which process a run is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from sqlstream.app.process_start import process_start
+
+
+def test_a_process_keeps_its_start_and_shares_it_with_none() -> None:
+    """Two processes that began one after the other are told apart."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        assert process_start(os.getpid()) == process_start(os.getpid()) is not None
+        assert process_start(other.pid) not in (None, process_start(os.getpid()))
+        other.communicate(b"\n")
+
+
+def test_a_process_that_has_ended_is_none() -> None:
+    """Also before its parent has asked how."""
+    other = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    other.stdout.read()  # it has closed all, and ends
+    os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
+
+    assert process_start(other.pid) is None
+    other.wait()
+    other.stdout.close()
+    assert process_start(other.pid) is None

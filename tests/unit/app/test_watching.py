@@ -1,0 +1,62 @@
+"""Which files have changed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from sqlstream.app.watching import changed_paths, take_snapshot, wait_for_change
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project with a file of each kind, and files that are none of it."""
+    names = (
+        "project.yml",
+        "models/a/b.sql",
+        "macros/m.sql",
+        "python/p.py",
+        "seeds/s.csv",
+        "schemas/x.ddl",
+        "target/t.sql",
+        "data/d.json",
+    )
+    for name in (*names, "python/__pycache__/p.pyc", "models/.b.sql.swp", "models/b.sql~"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    return tmp_path
+
+
+def test_the_files_of_the_project_are_looked_at(root: Path) -> None:
+    """Neither data nor artifacts, nor what editors keep beside a file; others where they are named."""
+    assert set(take_snapshot(root, ("schemas/x.ddl", "no/such.ddl"))) == {
+        "macros/m.sql", "models/a/b.sql", "project.yml", "python/p.py", "schemas/x.ddl", "seeds/s.csv",
+    }  # fmt: skip
+
+
+def test_a_file_of_the_same_size_and_time_is_another_where_it_was_replaced(root: Path) -> None:
+    """Editors write a new file and rename it; one that is new or gone has changed too."""
+    before = take_snapshot(root)
+    model = root / "models" / "a" / "b.sql"
+    status = model.stat()
+    new = root / "models" / "a" / "new"
+    new.write_text("")
+    os.utime(new, ns=(status.st_mtime_ns, status.st_mtime_ns))
+    new.replace(model)
+    (root / "macros" / "m.sql").unlink()
+    (root / "sources.yml").write_text("")
+
+    assert changed_paths(before, take_snapshot(root)) == ("macros/m.sql", "models/a/b.sql", "sources.yml")
+
+
+def test_a_change_is_waited_for(root: Path) -> None:
+    """Made by somebody else meanwhile."""
+    before = take_snapshot(root)
+    writer = threading.Timer(0, (root / "models" / "c.sql").write_text, ["select 1"])
+    writer.start()
+
+    assert changed_paths(before, wait_for_change(root, (), before)) == ("models/c.sql",)
+    writer.join()

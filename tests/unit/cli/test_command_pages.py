@@ -1,0 +1,33 @@
+"""docs/commands/ has a page for every command, in one form, with all of its options."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import click
+import pytest
+
+ROOT = Path(__file__).parents[3]
+TOOL = runpy.run_path(str(ROOT / "tests" / "tools" / "make_commands.py"))
+COMMANDS: dict[str, click.Command] = dict(TOOL["commands"]())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_its_page_with_all_options(name: str) -> None:
+    """After a change of the options, tests/tools/make_commands.py writes their tables anew."""
+    page = TOOL["page_of"](name).read_text(encoding="utf-8")
+
+    assert page.startswith(f"# {name}\n\n```text\n{TOOL['usage'](name, COMMANDS[name])}\n```\n\n")
+    assert tuple(re.findall(r"(?m)^## (.+)$", page)) == TOOL["SECTIONS"]
+    assert f"$ sqlstream {name}" in page.split("## Example\n")[1].split("## Options")[0]
+    assert page == TOOL["fill_table"](page, COMMANDS[name])
+    rows = [line for line in page.splitlines() if line.startswith("| `-")]
+    options = [param for param in COMMANDS[name].params if isinstance(param, click.Option)]
+    assert all(any(f"`{option.opts[-1]}`" in row for row in rows) for option in options)
+
+
+def test_no_page_is_left_of_a_command_that_is_gone() -> None:
+    """Every page is some command's."""
+    assert {path.name for path in TOOL["FOLDER"].glob("*.md")} == {TOOL["page_of"](name).name for name in COMMANDS}

@@ -1,0 +1,95 @@
+"""What a Python model references and configures, and what the project knows of it without running it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlstream import FindingsError, ProjectRequest
+from sqlstream.app.loading import Loaded, load
+from sqlstream.compiler.changes import find_states
+from sqlstream.compiler.fingerprint import python_fingerprint
+from sqlstream.compiler.manifest import build_manifest
+
+FILES = {
+    "project.yml": "name: shop\nvars: {least: 2}\n",
+    "sources.yml": "sources: [{name: shop, tables: [{name: orders, format: json, path: in, schema: id int}]}]\n",
+    "sinks.yml": "sinks: [{name: lake, format: json, path: '{{ model.name }}'}]\n",
+    "models/after.sql": "{{ config(sink='lake') }} select anything from {{ ref('large') }}",
+}
+LARGE = """import nothing_that_is_installed
+
+
+def model(sqlstream, spark):
+    sqlstream.config(sink="lake", tags=["a"], deduplicate=["id"])
+    one = sqlstream.source("shop", "orders")
+    return one.join(sqlstream.source("shop", "orders"), "id").where(f"id > {sqlstream.var('least')}")
+"""
+
+
+def loaded(folder: Path, text: str) -> Loaded:
+    """The project with the Python model `large`."""
+    for name, content in {**FILES, "models/deep/large.py": text}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    return load(ProjectRequest(folder))
+
+
+def manifest(project: Loaded) -> dict[str, Any]:
+    """Its manifest."""
+    return build_manifest(project.compiled, generated_at="now", invocation_id="one")
+
+
+def test_it_is_a_model_like_any_other(tmp_path: Path) -> None:
+    """Its sink, its place in the graph, a read for each reference, and nothing is imported."""
+    compiled = loaded(tmp_path, LARGE).compiled
+    model = compiled.models["model.shop.large"]
+
+    assert (model.config.sink, model.config.tags, model.streaming) == ("lake", ("a",), True)
+    assert [read.view for read in model.reads] == ["shop__orders", "shop__orders#2"]
+    assert compiled.graph.parents["model.shop.after"] == ("model.shop.large",)
+    assert compiled.columns == {"model.shop.large": None, "model.shop.after": compiled.columns["model.shop.after"]}
+    assert model.compiled_path == "compiled/shop/models/deep/large.py"
+    assert model.sql == LARGE + "# sqlstream: deduplicate by id\n"
+
+
+def test_its_file_is_what_is_compared(tmp_path: Path) -> None:
+    """For `state:` and for a checkpoint: any change of the text, but not of blanks around it."""
+    old = manifest(loaded(tmp_path, LARGE))
+    same = find_states(old, manifest(loaded(tmp_path, LARGE)))
+    new = find_states(old, manifest(loaded(tmp_path, LARGE + "# a comment\n")))
+
+    assert "unmodified" in same["model.shop.large"]
+    assert {"modified", "modified.body"} <= new["model.shop.large"]
+    assert python_fingerprint("a = 1\n") == python_fingerprint("a = 1") != python_fingerprint("a = 2")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("return sqlstream.ref('larg')", ["unknown-ref 2:12"]),
+        ("return sqlstream.ref('large')", ["cycle 2:12"]),
+        ("return sqlstream.source('shop', 'order')", ["unknown-source 2:12"]),
+        ("sqlstream.config(snik='lake')", ["unknown-key 2:22"]),
+        ("sqlstream.config(**{})", ["python-model 2:5"]),
+        ("sqlstream.config({})", ["python-model 2:5"]),
+        ("x = sqlstream", ["python-model 2:9"]),
+        ("é = 'é'; x = sqlstream.ref", ["python-model 2:18"]),
+        ("sqlstream.var('missing', 1); sqlstream.var('missing')", ["missing-var 2:34"]),
+        ("return (", ["python-model 2:12"]),
+    ],
+)
+def test_what_is_wrong_is_found_at_its_place(tmp_path: Path, line: str, expected: list[str]) -> None:
+    """In columns of letters, whatever Python counts."""
+    with pytest.raises(FindingsError) as caught:
+        loaded(tmp_path, f"def model(sqlstream, spark):\n    {line}\n")
+    found = [item for item in caught.value.findings if item.location]
+    assert [f"{item.code} {item.location.line}:{item.location.column}" for item in found if item.location] == expected
+
+
+def test_a_finding_in_it_can_be_allowed(tmp_path: Path) -> None:
+    """The comment is Python's; what it allows is not found, as deduplication without a watermark is not known here."""
+    text = LARGE + "# sqlstream: allow unbounded-state because there are few orders\n"
+    assert [item.code for item in loaded(tmp_path, text).findings] == ["unused-allow"]

@@ -1,0 +1,24 @@
+"""Columns as YAML to paste."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlstream.project.yaml import parse_yaml, plain
+from sqlstream.report.source_columns import columns_yaml
+from sqlstream.state.source_columns import FoundColumn, SourceColumns
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["id", "n", "on", "123", "1e3", "a b", "a: b", "a #b", "#a", "größe", "-", "a,b", "it's", '"q"', "x:", "null"],
+)
+def test_every_name_and_description_is_read_back_as_it_is(text: str) -> None:
+    """Whatever YAML would take it for."""
+    column = FoundColumn(text, "struct<`a b`:decimal(10,2),c:map<string,array<int>>>", text, ("a note",))
+    yaml = columns_yaml(SourceColumns("s.t", "json", (column,), 1, 1, is_fixed=False, replaces=None, indent=4))
+
+    assert plain(parse_yaml(yaml, "x.yml")) == {
+        "columns": [{"name": text, "data_type": column.data_type, "description": text}]
+    }
+    assert all(line.startswith("    ") for line in yaml.splitlines())

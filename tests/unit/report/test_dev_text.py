@@ -1,0 +1,29 @@
+"""What `sqlstream dev` prints."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlstream.errors import Finding
+from sqlstream.report.dev import refreshed_text
+from sqlstream.state.rows import ShownColumn, ShownRows
+
+AT = datetime(2024, 1, 1, 12, 0, 5)
+
+
+def test_rows_stand_below_a_line_of_what_has_changed() -> None:
+    """With the time it took, and a blank line at the end."""
+    rows = ShownRows("m", "model.p.m", (ShownColumn("id", "int"),), ((1,),), 5)
+
+    assert refreshed_text(AT, ("models/m.sql",), (rows,), (), 0.84, None) == (
+        "12:00:05  Changed: models/m.sql (0.84 s)\nm, 1 row\nid\n──\n 1\n"
+    )
+
+
+def test_findings_stand_there_instead() -> None:
+    """As everywhere; of many files some are named."""
+    finding = Finding("sql-syntax", "a", "b", "c")
+
+    assert refreshed_text(AT, tuple("abcde"), (), (finding,), 1, None) == (
+        "12:00:05  Changed: a, b, c and 2 other files (1.00 s)\n[sql-syntax] a\n  why: b\n  fix: c\n"
+    )

@@ -1,0 +1,98 @@
+"""A run as a table that is drawn anew."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+from run_events import BATCH, BIG, FAILURE
+
+from sqlstream.report.run_live import LiveReporter
+from sqlstream.state.events import (
+    ChosenQuery,
+    Notice,
+    QueriesChosen,
+    QueryRestarting,
+    QuerySilent,
+    QueryStarted,
+    RunEvent,
+)
+from sqlstream.state.silence import Cause, Silence
+
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+CHOSEN = QueriesChosen((ChosenQuery("big", "model.shop.big", "lake", "parquet", "append", "once", ("shop.orders",)),))
+STARTED = QueryStarted("big", 1, 1, "lake", "once")
+SILENT = QuerySilent("big", Silence(Cause.FILTERED, "conditions let no row pass"), True)
+
+
+def screen(*events: RunEvent, width: int = 150) -> tuple[str, LiveReporter]:
+    """All that was drawn of `events`, without colours and movements, and the reporter."""
+    file = StringIO()
+    reporter = LiveReporter(file, width)
+    for event in events:
+        reporter(event)
+    reporter.close()
+    return CONTROL.sub("", file.getvalue()), reporter
+
+
+def last_table(text: str) -> list[str]:
+    """The table that stays, and what is below it."""
+    return ("query " + text.rsplit("query ", 1)[1]).splitlines()
+
+
+def test_the_last_table_stays_with_all_that_is_known() -> None:
+    """Batches are in the table alone, starts and ends are lines as well."""
+    text, reporter = screen(CHOSEN, STARTED, BATCH, BIG)
+
+    assert "START stream big -> lake" in text
+    assert "OK stream big" in text
+    assert "batch 0:" not in text
+    row = last_table(text)[2].split()
+    assert row[:4] == ["big", "success", "0", "1,234"]
+    said = reporter.summary((BIG,), 0, Path("/project"))
+    assert said == "\nbig -> .sqlstream/local/big\n\nDone. PASS=1 WARN=0 ERROR=0 SKIP=0 TOTAL=1"
+
+
+def test_why_a_query_gives_nothing_stands_below_the_table() -> None:
+    """As long as it runs, and not as a line for each time."""
+    text, _ = screen(CHOSEN, STARTED, BATCH, replace(BATCH, rows_out=0), SILENT)
+
+    assert last_table(text)[-1] == "big gives no rows: conditions let no row pass"
+    assert not re.search(r"\d\d:\d\d:\d\d  big gives no rows", text)
+
+
+def test_failures_and_notices_are_lines_above_the_table() -> None:
+    """They stay when the table is drawn anew."""
+    text, _ = screen(CHOSEN, STARTED, QueryRestarting("big", 1, 3, 1.3, FAILURE), Notice("something"))
+
+    assert "big failed and starts again in 1.30 s, attempt 1 of 3" in text
+    assert "fix: make room" in text
+    assert "something" in text
+    assert last_table(text)[2].split()[:2] == ["big", "restarting"]
+
+
+def test_a_narrow_terminal_breaks_no_line_of_the_table() -> None:
+    """Columns are left out; words below it are wrapped."""
+    text, _ = screen(CHOSEN, STARTED, BATCH, replace(BATCH, rows_out=0), SILENT, width=30)
+
+    assert max(map(len, last_table(text))) <= 30
+    assert last_table(text)[0].split() == ["query", "status", "rows", "in"]
+
+
+def test_a_console_sink_has_the_terminal_to_itself() -> None:
+    """Then there are lines as elsewhere, and the closing table."""
+    chosen = QueriesChosen((replace(CHOSEN.queries[0], format="console"),))
+    text, reporter = screen(chosen, STARTED, BATCH, BIG)
+
+    assert "big batch 0: 1,234 rows in" in text
+    assert "query " not in text
+    assert reporter.summary((BIG,), 0, Path("/project")) is None
+
+
+def test_nothing_is_drawn_before_the_first_query_starts() -> None:
+    """A run that is refused leaves no table behind."""
+    text, _ = screen(CHOSEN)
+
+    assert text == ""

@@ -1,0 +1,133 @@
+"""How queries stand, as text."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from sqlstream.report.query_table import query_table, sparkline
+from sqlstream.report.status import status_json, status_text
+from sqlstream.state.history import PastRun
+from sqlstream.state.status import Life, ProjectStatus, SeenQuery, SeenRun
+
+NOW = datetime(2024, 1, 1, 12, 5, 30, tzinfo=UTC)
+FAILURE = {
+    "code": "query-failed",
+    "message": "the query of `poor` failed",
+    "why": "no disk",
+    "fix": "make room",
+    "location": {"path": "models/poor.sql", "line": 3, "column": 2},
+}
+PROGRESS = {
+    "batch_id": 12,
+    "duration_ms": 840,
+    "input_rows_per_second": 12.34,
+    "processed_rows_per_second": 1234.5,
+    "watermark": "2024-01-01T11:20:00.000Z",
+    "state": {"rows": 1200, "memory_bytes": 2_500_000},
+}
+BIG: dict[str, Any] = {
+    "model": "big",
+    "status": "running",
+    "rows_in": 12345,
+    "rows_out": 0,
+    "late_rows": 3,
+    "watermark_lag_seconds": 600.0,
+    "latest_rates": [0.0, 50.0, 100.0],
+    "progress": PROGRESS,
+    "silence": {"cause": "watermark", "text": "the watermark is at noon"},
+    "heard_at": "2024-01-01T12:05:27.000Z",
+}
+POOR: dict[str, Any] = {"model": "poor", "status": "error", "error": FAILURE, "heard_at": "2024-01-01T12:05:00.000Z"}
+
+
+def seen(life: Life, succeeded: bool | None = None) -> SeenRun:
+    """A run of five minutes."""
+    run = PastRun(
+        "3f2a91c4-0000", "local", 4711, "b/1", "2024-01-01T12:00:00.000Z", "2024-01-01T12:05:27.000Z", succeeded
+    )
+    return SeenRun(run, life)
+
+
+def shown(run: SeenRun, *entries: dict[str, Any]) -> str:
+    """The text of a status in which all queries are of one run."""
+    return status_text(ProjectStatus(tuple(SeenQuery(run, entry) for entry in entries), (run,)), NOW, None)
+
+
+def test_a_run_that_goes_on() -> None:
+    """The run, the table, and why a query gives no rows or has failed."""
+    assert shown(seen(Life.RUNNING), BIG, POOR) == (
+        "Run 3f2a91c4 of target local has been running for 5 min 30 s as process 4711, last heard of 3 s ago\n"
+        "\n"
+        "query   status    batch   rows in   rows out   in/s   done/s     took   watermark                     lag   state rows   memory   late   trend\n"
+        "──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────\n"
+        "big     running      12    12,345          0   12.3    1,234   0.84 s   2024-01-01 11:20:00   10 min 00 s        1,200   2.5 MB      3   ▁▅█\n"
+        "poor    error         -         -          -      -        -        -   -                               -            -        -      -\n"
+        "\n"
+        "big gives no rows: the watermark is at noon\n"
+        "\n"
+        "poor failed 30 s ago\n"
+        "models/poor.sql:3:2: [query-failed] the query of `poor` failed\n"
+        "  why: no disk\n"
+        "  fix: make room"
+    )
+
+
+@pytest.mark.parametrize(
+    ("life", "succeeded", "words"),
+    [
+        (Life.ENDED, True, "Run 3f2a91c4 of target local ended 3 s ago"),
+        (Life.ENDED, False, "Run 3f2a91c4 of target local failed, and ended 3 s ago"),
+        (Life.KILLED, None, "was killed: process 4711 is gone and did not say how it ended, last heard of 3 s ago"),
+        (Life.ELSEWHERE, None, "has not said how it ended, and ran on another machine"),
+    ],
+)
+def test_what_has_become_of_a_run(life: Life, succeeded: bool | None, words: str) -> None:
+    """Each in its own words."""
+    run = seen(life, succeeded)
+    run.run.queries["big"] = BIG
+
+    assert words in shown(run, BIG)
+
+
+def test_a_run_without_queries() -> None:
+    """One that was refused says where the reasons are."""
+    text = shown(seen(Life.ENDED, False))
+
+    assert "was refused before any query was started (target/run_results.json says why)" in text
+    assert text.endswith("No query was started.")
+
+
+def test_a_query_that_was_restarted_shows_its_last_failure() -> None:
+    """Although it runs again."""
+    text = shown(seen(Life.RUNNING), {**BIG, "silence": None, "restarts": 2, "last_failure": FAILURE})
+
+    assert "big has had 2 restarts; its last failure was\nmodels/poor.sql:3:2: [query-failed]" in text
+
+
+def test_json_has_the_entries_and_the_runs() -> None:
+    """With the run that each query is of."""
+    run = seen(Life.KILLED)
+    content = json.loads(status_json(ProjectStatus((SeenQuery(run, {**BIG, "status": "killed"}),), (run,))))
+
+    assert (content["succeeded"], content["runs"][0]["life"]) == (False, "killed")
+    assert content["queries"][0]["invocation_id"] == content["runs"][0]["invocation_id"]
+    assert content["queries"][0]["progress"] == PROGRESS
+
+
+@pytest.mark.parametrize("width", range(10, 160, 7))
+def test_a_narrow_terminal_shows_what_fits(width: int) -> None:
+    """No line is longer than the terminal is wide, and the names and states stay longest."""
+    lines = query_table([BIG, {**POOR, "model": "größe" * 8}], width).splitlines()
+
+    assert max(map(len, lines)) <= max(width, 16)
+    assert lines[0].split()[:2] == ["query", "status"]
+
+
+def test_a_curve_of_rates() -> None:
+    """The highest is the highest bar; nothing but zeros is a line at the bottom."""
+    assert sparkline([0.0, 1.0, 7.0]) == "▁▂█"
+    assert (sparkline([0.0, 0.0]), sparkline([])) == ("▁▁", "")

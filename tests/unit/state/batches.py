@@ -1,0 +1,33 @@
+"""Batches as Spark reports them, with what a test says of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlstream.state.figures import Figures, add_batch
+from sqlstream.state.progress import BatchProgress, SourceProgress, StateProgress
+
+
+def batch(rows_in: int | None = 5, rows_out: int | None = 0, **known: Any) -> BatchProgress:
+    """A batch of the query `orders`; `known` are other fields of it."""
+    return BatchProgress(
+        "orders", 0, "2024-01-01T12:00:00.000Z", 100, rows_in, rows_out, **{"watermark": None, **known}
+    )
+
+
+def state(updated: int = 1, late: int = 0, removed: int = 0, operator: str = "stateStoreSave") -> StateProgress:
+    """The state after a batch."""
+    return StateProgress((operator,), 10, updated, removed, 1000, late)
+
+
+def source(name: str, rows: int | None) -> SourceProgress:
+    """What a reader gave."""
+    return SourceProgress(name, f"Source[{name}]", None, "1", rows, None, None)
+
+
+def figures(*batches: BatchProgress) -> Figures:
+    """All of them together."""
+    found = Figures()
+    for each in batches:
+        found = add_batch(found, each)
+    return found

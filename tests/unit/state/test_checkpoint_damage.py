@@ -1,0 +1,125 @@
+"""What the logs of a checkpoint tell without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sqlstream.state.batch_logs import (
+    COMMITS_LINES,
+    OFFSETS_LINES,
+    BatchLog,
+    BatchLogs,
+    entry_names,
+    is_whole,
+    log_offsets,
+    logged_files,
+    since_compact,
+)
+from sqlstream.state.damage import find_damage
+
+NAMED = 'v2\n{"batchWatermarkMs":0,"conf":{}}\nshop__orders:{"logOffset":LAST}\nshop__other:5'
+BY_POSITION = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n-\n{"logOffset":LAST}'
+
+
+def log(folder: str, *texts: str, names: dict[int, str] | None = None) -> BatchLog:
+    """A log with an entry for each text, numbered from 0."""
+    return BatchLog(folder, names or {number: str(number) for number in range(len(texts))}, dict(enumerate(texts)))
+
+
+def offsets(*last: int) -> BatchLog:
+    """The offsets of batches that have read up to these entries."""
+    return replace(log("offsets", *(NAMED.replace("LAST", str(number)) for number in last)), lines=OFFSETS_LINES)
+
+
+def files(*names: str) -> str:
+    """An entry that lists files."""
+    return "\n".join(["v1", *(f'{{"path":"file:///in/{name}","timestamp":1}}' for name in names)])
+
+
+COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
+BEGUN = BatchLogs(
+    offsets(0, 1),
+    log("commits", COMMIT),
+    {"shop__orders": log("sources", files("a"), files("b", "c"))},
+    sink=log("sink", files("part-0")),
+)
+"""A query that was stopped in its second batch, before the sink knew of it."""
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (NAMED.replace("LAST", "3"), OFFSETS_LINES),
+        (BY_POSITION.replace("LAST", "3"), OFFSETS_LINES),
+        (
+            'v1\n\n{"0":{"value":26,"runTimeMs":5},"1":{"value":27,"runTimeMs":5}}',
+            OFFSETS_LINES,
+        ),  # of a continuous query
+        (COMMIT, COMMITS_LINES),
+        ("v1", 0),
+        (files("a", "b"), 0),
+    ],
+)
+def test_an_entry_is_whole_or_torn(text: str, lines: int) -> None:
+    """Whatever a cut leaves is seen, but for one right behind a line, which leaves a shorter list."""
+    assert is_whole(text, lines)
+    ends = [number for number, letter in enumerate(text) if letter == "\n"]
+    cuts = [text[:end] for end in range(len(text)) if end not in ends]
+    assert [cut for cut in cuts if is_whole(cut, lines)] == []
+
+
+def test_offsets_are_read_by_name_or_position() -> None:
+    """A source that is no file source has no entry of a log."""
+    assert log_offsets(NAMED.replace("LAST", "3")) == {"shop__orders": 3}
+    assert log_offsets(BY_POSITION.replace("LAST", "3")) == {"1": 3}
+
+
+def test_a_compact_entry_stands_for_those_before_it() -> None:
+    """Its own files are those of its own number."""
+    names = entry_names(["8", "9.compact", "10", "11", ".11.crc", "x"])
+    assert names == {8: "8", 9: "9.compact", 10: "10", 11: "11"}
+    assert since_compact(names) == [10, 11]
+    compact = 'v1\n{"path":"file:///a","batchId":8}\n{"path":"file:///b","batchId":9}'
+    assert logged_files(compact, 9) == ["file:///b"]
+
+
+def test_a_batch_needs_its_files() -> None:
+    """Only those that it has not read: what is put aside is its plan, in an order in which a stop does no harm."""
+    (damage,) = find_damage(BEGUN, lambda uris: [uri for uri in uris if uri != "file:///in/b"])
+    assert (damage.code, damage.files, damage.batch) == ("source-file-gone", ("file:///in/c",), 1)
+    assert damage.archive == ("offsets/1", "sources/1")
+    assert find_damage(BEGUN, lambda _: []) == []
+    written = replace(BEGUN, sink=log("sink", files("part-0"), files("part-1")))
+    assert find_damage(written, list) == []
+
+
+def test_a_compact_entry_is_never_put_aside() -> None:
+    """It holds what was committed too."""
+    sources = {"shop__orders": log("sources", files("a"), files("b", "c"), names={0: "0", 1: "1.compact"})}
+    (damage,) = find_damage(replace(BEGUN, sources=sources), list)
+    assert damage.archive == ()
+
+
+def test_a_torn_plan_takes_with_it_what_the_sink_has() -> None:
+    """The sink would take nothing of another plan of the batch: its entry goes first."""
+    torn = replace(BEGUN.offsets, texts={0: BEGUN.offsets.texts[0], 1: "v2"})
+    logs = replace(BEGUN, offsets=torn, sink=log("sink", files("x"), files("y")))
+    (damage,) = find_damage(logs, list)
+    assert (damage.files, damage.archive) == (("offsets/1",), ("sink/1", "offsets/1"))
+
+
+@pytest.mark.parametrize(
+    ("logs", "file"),
+    [
+        (replace(BEGUN, offsets=replace(BEGUN.offsets, texts={0: "v2"})), "offsets/0"),
+        (replace(BEGUN, sources={"shop__orders": log("sources", "", files("b"))}), "sources/0"),
+        (replace(BEGUN, sink=log("sink", "")), "sink/0"),
+        (replace(BEGUN, identity=("metadata", "{")), "metadata"),
+    ],
+)
+def test_what_was_committed_is_lost(logs: BatchLogs, file: str) -> None:
+    """It cannot be put aside: what was read would be read again."""
+    damage = find_damage(logs, lambda _: [])[0]
+    assert (damage.files, damage.archive) == ((file,), ())

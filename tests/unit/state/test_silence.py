@@ -1,0 +1,180 @@
+"""Why a query gives no rows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from batches import batch, figures, source, state
+
+from sqlstream.compiler.emission import Delay, Emission, Release, Step
+from sqlstream.compiler.flow.columns import Where
+from sqlstream.state.progress import BatchProgress
+from sqlstream.state.silence import Cause, Silence, why_silent
+
+HERE = Where("model.shop.orders", 0)
+TEN = Delay("ts", "10 minutes", timedelta(minutes=10), HERE)
+TWO = Delay("at", "2 minutes", timedelta(minutes=2), HERE)
+
+
+def emission(
+    release: Release, time: str | None = None, delays: tuple[Delay, ...] = (TEN,), highest: bool = False
+) -> Emission:
+    """What a query with one stateful operator waits for."""
+    return Emission((Step(release, "GROUP BY", HERE, time),), delays, highest, True)
+
+
+HOURLY = emission(Release.WINDOW, "window(ts, '1 hour')")
+
+
+def held(**known: Any) -> BatchProgress:
+    """A batch whose rows all stay in the state."""
+    times = {"oldest_event": "2024-01-01T12:01:00.000Z", "newest_event": "2024-01-01T12:40:00.000Z"}
+    return batch(
+        **{
+            "state": state(),
+            "watermark": "2024-01-01T12:30:00.000Z",
+            "sources": (source("shop.a", 5),),
+            **times,
+            **known,
+        }
+    )
+
+
+def silence(waits: Emission | None, *batches: BatchProgress) -> Silence:
+    """Returns why nothing comes out after `batches`."""
+    found = why_silent(figures(*batches), waits)
+    assert found is not None
+    return found
+
+
+def test_no_input_at_all() -> None:
+    """Batches that Spark runs by itself read nothing."""
+    assert silence(HOURLY, batch(0, 0, sources=(source("shop.a", 0),))) == Silence(
+        Cause.NO_INPUT, "no rows at all have arrived from shop.a since it started"
+    )
+
+
+@pytest.mark.parametrize("last", [batch(5, 1), batch(5, None)], ids=["a row", "perhaps a row"])
+def test_a_query_that_gave_rows_is_not_silent(last: BatchProgress) -> None:
+    """Nor is one of which nobody knows."""
+    assert why_silent(figures(batch(), batch(), batch(), last), HOURLY) is None
+
+
+def test_two_batches_are_too_few_to_ask() -> None:
+    """Batches without input do not count."""
+    assert why_silent(figures(batch(), batch(), batch(0)), None) is None
+
+
+def test_all_rows_are_filtered_out() -> None:
+    """Without state there is nowhere else to be; with state, none has reached it."""
+    assert silence(None, batch(), batch(), batch()).cause is Cause.FILTERED
+    found = silence(HOURLY, *[held(state=state(updated=0))] * 3)
+    assert found == Silence(
+        Cause.FILTERED, "15 rows were read in 3 batches, and conditions or joins let none of them reach its state"
+    )
+
+
+def test_all_rows_are_late() -> None:
+    """None has changed the state, and some were dropped before it."""
+    found = silence(HOURLY, *[held(state=state(updated=0, late=1))] * 3)
+
+    assert found.cause is Cause.LATE
+    assert "behind the watermark, 2024-01-01 12:30; the newest event was of 2024-01-01 12:40" in found.text
+
+
+def test_all_rows_are_duplicates() -> None:
+    """The operator that drops them counts none as late."""
+    assert silence(None, *[held(state=state(updated=0, operator="dedupe"))] * 3).cause is Cause.DUPLICATES
+
+
+def test_a_limit_is_reached() -> None:
+    """It is one for the query's whole life."""
+    assert silence(emission(Release.FIRST), *[held(state=state(updated=0))] * 3).cause is Cause.LIMIT
+
+
+def test_the_watermark_has_not_reached_the_end_of_the_first_window() -> None:
+    """Who holds it, when the window ends, and what event moves the watermark there."""
+    assert silence(HOURLY, *[held()] * 3) == Silence(
+        Cause.WATERMARK,
+        "the watermark is at 2024-01-01 12:30, held by shop.a, and the first window ends at 2024-01-01 13:00; "
+        "it takes an event of 2024-01-01 13:10 or later to move it past that",
+    )
+
+
+def test_before_the_first_watermark() -> None:
+    """The oldest event tells which window comes first."""
+    found = silence(HOURLY, *[held(watermark=None)] * 3)
+
+    assert found.text.startswith("there is no watermark yet, and the first window ends at 2024-01-01 13:00")
+
+
+@pytest.mark.parametrize(
+    ("waits", "end"),
+    [
+        (emission(Release.WINDOW, "window(ts, '1 hour', '15 minutes')"), "ends at 2024-01-01 12:45;"),
+        (emission(Release.WINDOW, "window(ts, '1 hour', '1 hour', '5 minutes')"), "ends at 2024-01-01 13:05;"),
+        (emission(Release.SESSION, "session_window(ts, '5 minutes')"), "the latest session ends at 2024-01-01 12:45;"),
+        (emission(Release.TIME, "ts"), "the first group is of 2024-01-01 12:30;"),
+        (emission(Release.WINDOW, "w"), "the first window ends after that; it takes newer events to move it past that"),
+    ],
+    ids=["sliding", "offset", "session", "time", "unknown length"],
+)
+def test_the_end_of_what_comes_first(waits: Emission, end: str) -> None:
+    """A sliding window that has ended by the watermark is out already; of sessions the newest event's is the last."""
+    assert end in silence(waits, *[held()] * 3).text
+
+
+def test_a_window_that_ends_at_the_watermark_is_out() -> None:
+    """The next one is awaited."""
+    assert "ends at 2024-01-01 14:00;" in silence(HOURLY, *[held(watermark="2024-01-01T13:00:00.000Z")] * 3).text
+
+
+def test_an_idle_source_holds_the_lowest_watermark() -> None:
+    """Its next events must be of a certain time; those of the other are there."""
+    two = emission(Release.WINDOW, "window(ts, '1 hour')", (TEN, TWO))
+    found = silence(two, *[held(sources=(source("shop.a", 5), source("shop.b", 0)))] * 3)
+
+    assert found == Silence(
+        Cause.IDLE_SOURCE,
+        "the watermark is at 2024-01-01 12:30 and the first window ends at 2024-01-01 13:00; the lowest of 2 watermarks "
+        "holds, and shop.b has given nothing for 3 batches: it takes events of 2024-01-01 13:10 or later for "
+        "`ts` and of 2024-01-01 13:02 or later for `at` to move it past that",
+    )
+
+
+def test_an_idle_source_holds_nothing_where_the_highest_watermark_holds() -> None:
+    """The other one moves it."""
+    two = emission(Release.WINDOW, "window(ts, '1 hour')", (TEN, TWO), highest=True)
+
+    assert silence(two, *[held(sources=(source("shop.a", 5), source("shop.b", 0)))] * 3).cause is Cause.WATERMARK
+
+
+def test_a_join_that_matches_nothing() -> None:
+    """An idle side is named."""
+    join = emission(Release.MATCH)
+    both, one = (source("shop.a", 5), source("shop.b", 5)), (source("shop.a", 5), source("shop.b", 0))
+
+    assert silence(join, *[held(sources=both)] * 3).cause is Cause.NO_MATCH
+    idle = silence(join, *[held(sources=one)] * 3)
+    assert (idle.cause, "shop.b has given nothing" in idle.text) == (Cause.IDLE_SOURCE, True)
+
+
+def test_a_condition_after_the_aggregation() -> None:
+    """Windows were completed, or groups changed, and HAVING let none of them pass."""
+    assert silence(HOURLY, *[held(state=state(removed=1))] * 3).cause is Cause.FILTERED
+    assert silence(emission(Release.CHANGE), *[held()] * 3).cause is Cause.FILTERED
+
+
+def test_what_is_not_known_is_said_to_be_so() -> None:
+    """A Python model's state, or an operator that is not followed."""
+    assert silence(None, *[held()] * 3).cause is Cause.UNKNOWN
+    assert silence(emission(Release.UNKNOWN), *[held()] * 3).cause is Cause.UNKNOWN
+
+
+def test_a_time_beyond_the_calendar() -> None:
+    """One event at the end of all time breaks nothing."""
+    far = held(watermark="9999-12-31T23:50:00.000Z", newest_event="9999-12-31T23:59:00.000Z")
+
+    assert silence(HOURLY, *[far] * 3).cause is Cause.WATERMARK

@@ -1,0 +1,104 @@
+"""How the queries of a run stand, folded from its events."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from batches import batch, state
+
+from sqlstream.errors import Finding
+from sqlstream.state.events import (
+    ChosenQuery,
+    QueriesChosen,
+    QueryRestarting,
+    QueryResult,
+    QueryResumed,
+    QuerySilent,
+    QueryStarted,
+    RunEvent,
+    Status,
+)
+from sqlstream.state.silence import Cause, Silence
+from sqlstream.state.standing import QueryStanding, RunStanding, Standing, abandon, follow
+
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+ORDERS = ChosenQuery("orders", "model.shop.orders", "lake", "parquet", "append", "10 seconds", ("shop.orders",))
+CHOSEN = QueriesChosen((ORDERS, replace(ORDERS, model="late", unique_id="model.shop.late")))
+STARTED = QueryStarted("orders", 1, 2, "lake", "10 seconds", output="/out", checkpoint="/check")
+FAILURE = Finding("query-failed", "it failed", "no disk", "make room")
+RESULT = QueryResult("orders", "model.shop.orders", 1, 2, Status.SUCCESS, 1, 5, 5, 3.5, "/out", "/check")
+
+
+def standing(*events: RunEvent) -> RunStanding:
+    """The run after `events`, one a second from noon on."""
+    run = RunStanding()
+    for second, event in enumerate((CHOSEN, *events)):
+        run = follow(run, event, NOON + timedelta(seconds=second))
+    return run
+
+
+def orders(*events: RunEvent) -> QueryStanding:
+    """The query `orders` after `events`."""
+    return standing(*events).queries["orders"]
+
+
+def test_a_query_is_pending_then_runs() -> None:
+    """Where it writes is known when it starts, and it runs from then on."""
+    assert orders().status is Standing.PENDING
+    running = orders(STARTED)
+    assert (running.status, running.output, running.checkpoint) == (Standing.RUNNING, "/out", "/check")
+    assert running.seconds(NOON + timedelta(seconds=61)) == 60
+
+
+def test_a_failure_is_remembered_when_it_runs_again() -> None:
+    """And when it has ended well."""
+    failing = (STARTED, QueryRestarting("orders", 1, 3, 1.0, FAILURE))
+    assert orders(*failing).status is Standing.RESTARTING
+    again = orders(*failing, QueryResumed("orders", 1))
+    assert (again.status, again.restarts, again.failure) == (Standing.RUNNING, 1, FAILURE)
+    assert orders(*failing, QueryResumed("orders", 1), RESULT).failure == FAILURE
+
+
+def test_a_silence_ends_with_the_next_row() -> None:
+    """Or with the query."""
+    silent = QuerySilent("orders", Silence(Cause.FILTERED, "nothing passes"), True)
+
+    assert orders(STARTED, batch(), silent).why_silent() == silent.silence
+    assert orders(STARTED, batch(), silent, batch(), batch(5, 1)).why_silent() is None
+    assert orders(STARTED, batch(), silent, RESULT).why_silent() is None
+
+
+def test_a_query_that_has_read_nothing_says_so() -> None:
+    """There is no batch that could tell."""
+    silence = orders(STARTED).why_silent()
+
+    assert silence == Silence(Cause.NO_INPUT, "no rows at all have arrived from shop.orders since it started")
+
+
+def test_what_a_run_leaves_behind_is_no_longer_running() -> None:
+    """Of a run that ends before its queries; of one that was refused there is nothing to tell."""
+    left = abandon(standing(STARTED))
+    assert [query.status for query in left.queries.values()] == [Status.INTERRUPTED, Status.SKIPPED]
+    assert abandon(standing()).queries == {}
+
+
+def test_an_entry_is_plain_json_and_has_all_that_is_known() -> None:
+    """The keys of a query's end, and its last progress."""
+    seen = batch(
+        5, 3, state=state(late=2), watermark="2024-01-01T11:00:00.000Z", newest_event="2024-01-01T11:10:00.000Z"
+    )
+    entry = json.loads(json.dumps(orders(STARTED, seen).as_json(NOON + timedelta(seconds=3))))
+
+    assert set(RESULT.as_json()) <= set(entry)
+    assert (entry["status"], entry["batches"], entry["rows_in"], entry["rows_out"]) == ("running", 1, 5, 3)
+    assert (entry["late_rows"], entry["watermark_lag_seconds"], entry["duration_seconds"]) == (2, 600.0, 2.0)
+    assert entry["progress"]["state"]["memory_bytes"] == 1000
+    ended = orders(STARTED, seen, replace(RESULT, status=Status.ERROR, finding=FAILURE)).as_json(NOON)
+    assert (ended["status"], ended["error"], ended["duration_seconds"]) == ("error", FAILURE.as_json(), 3.5)
+
+
+def test_events_of_no_query_change_nothing() -> None:
+    """Nor those of one that was not chosen."""
+    assert follow(standing(), replace(RESULT, model="other"), NOON) == standing()
