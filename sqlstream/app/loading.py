@@ -12,6 +12,7 @@ from sqlstream.app.compile_cache import CompileCache
 from sqlstream.app.kept_yaml import KeptYaml
 from sqlstream.app.logs import TEMPLATE_LOGGER, open_log
 from sqlstream.app.processes import processes
+from sqlstream.app.reading_ahead import reading_ahead
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.allowances import lower_findings
 from sqlstream.compiler.cache.memory import Memory
@@ -98,17 +99,19 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None, inlin
     root = find_project_root(request.folder)
     open_log(root, request.env)
     invocation = invocation or Invocation()
-    cache = CompileCache(root.resolve() / ARTIFACTS_FOLDER) if request.partial_parse else None
-    memory = Memory(cache)
-    yaml = KeptYaml(memory)
-    loaded = load_project(
-        root,
-        make_render=make_yaml_renderer(request.env),
-        target=request.target,
-        cli_vars=request.variables,
-        target_named_by=request.target_named_by,
-        parse=yaml.parse if cache else parse_yaml,
-    )
+    workers = processes()
+    with reading_ahead(root, workers):
+        cache = CompileCache(root.resolve() / ARTIFACTS_FOLDER) if request.partial_parse else None
+        memory = Memory(cache)
+        yaml = KeptYaml(memory)
+        loaded = load_project(
+            root,
+            make_render=make_yaml_renderer(request.env),
+            target=request.target,
+            cli_vars=request.variables,
+            target_named_by=request.target_named_by,
+            parse=yaml.parse if cache else parse_yaml,
+        )
     if loaded.project is None or any(finding.is_error for finding in loaded.findings):
         return Attempt(None, loaded.findings)
     project = loaded.project
@@ -123,7 +126,7 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None, inlin
         invocation_id=invocation.id,
         log=_log,
     )
-    result = compile_project(project, options, memory, processes())
+    result = compile_project(project, options, memory, workers)
     if cache and inline is None:  # what is asked once is not remembered
         cache.save(memory, {"", *(model.path for model in project.models), *yaml.paths})
     findings = lower_findings(project, (*loaded.findings, *result.findings), complete=result.complete)

@@ -78,7 +78,8 @@ def _compile(
     graph = build_graph(names, rendered, parents)
     if isinstance(graph, Finding):
         return CompileResult(None, (*findings, graph))
-    linked = _Linked(project, enabled, graph, names)
+    spellings = spellings_of(names, has_catalog=_has_catalog(project.target))
+    linked = _Linked(project, enabled, graph, names, Inputs(spellings, _streaming_nodes(project, graph)))
     to_do = closure_of(graph.children, (node for node in unknown if node in rendered))
     parts = share_graph(graph.parents, [node for node in graph.order if node in to_do], workers)
     with working(memory, workers, parts, len(rendered) - len(to_do), partial(_analyse_part, linked, options)):
@@ -183,14 +184,14 @@ class _Linked:
     enabled: Mapping[str, Configured]
     graph: Graph
     names: Names
+    inputs: Inputs
 
 
 def _finish_all(
     linked: _Linked, options: RenderOptions, renderer: CachedRenderer, memory: Memory
 ) -> tuple[CompiledProject, list[Finding]]:
     project, graph = linked.project, linked.graph
-    streaming = _streaming_nodes(project, graph)
-    rewritten = _rewrite_all(linked, renderer, streaming, memory)
+    rewritten = _rewrite_all(linked, renderer, memory)
     findings: list[Finding] = []
     models: dict[str, CompiledModel] = {}
     for model in linked.enabled.values():
@@ -200,7 +201,7 @@ def _finish_all(
         )
         findings += [*rewritten[unique_id].findings, *problems]
         models[unique_id] = _compiled_model(
-            project, model, rewritten[unique_id], output, streaming=unique_id in streaming
+            project, model, rewritten[unique_id], output, streaming=unique_id in linked.inputs.streaming
         )
 
     def locate(unique_id: str, offset: int) -> Place:
@@ -213,12 +214,8 @@ def _finish_all(
     return CompiledProject(project, graph, ordered, locate), findings
 
 
-def _rewrite_all(
-    linked: _Linked, renderer: CachedRenderer, streaming: frozenset[str], memory: Memory
-) -> dict[str, Rewritten]:
+def _rewrite_all(linked: _Linked, renderer: CachedRenderer, memory: Memory) -> dict[str, Rewritten]:
     graph, names = linked.graph, linked.names
-    spellings = spellings_of(names, has_catalog=_has_catalog(linked.project.target))
-    inputs = Inputs(spellings, streaming)
     rewritten = {}
     for name, model in linked.enabled.items():
         unique_id = model_id(linked.project.name, name)
@@ -226,7 +223,7 @@ def _rewrite_all(
             nodes = [resolve_reference(reference, names) for reference in model.rendered.model.references]
             rewritten[unique_id] = python_text(model.rendered, [node for node in nodes if isinstance(node, str)])
             continue
-        rewritten[unique_id] = rewrite_model(model.rendered, renderer, graph.parents[unique_id], inputs, memory)
+        rewritten[unique_id] = rewrite_model(model.rendered, renderer, graph.parents[unique_id], linked.inputs, memory)
     return rewritten
 
 

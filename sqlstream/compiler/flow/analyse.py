@@ -80,8 +80,9 @@ class _Forest:
         self._memory = memory
         self._knows_functions = _knows_functions(project.target)
         self._functions = {function.name.lower(): function.returns for function in project.functions}
-        tables = {source_id(project.name, table): table for table in project.sources}
-        seeds = {seed_id(project.name, seed.name): seed for seed in project.seeds}
+        read = {item.node_id for model in models.values() for item in model.reads}
+        tables = {node: table for table in project.sources if (node := source_id(project.name, table)) in read}
+        seeds = {node: seed for seed in project.seeds if (node := seed_id(project.name, seed.name)) in read}
         self._leaves: dict[str, Callable[[], Node]] = {
             **{node: partial(source_node, project.name, table) for node, table in tables.items()},
             **{node: partial(seed_node, project.name, seed) for node, seed in seeds.items()},
@@ -90,8 +91,8 @@ class _Forest:
         self._order = {node: position for position, node in enumerate(models)}
         self.keys = {node: digest(node, declared(leaf)) for node, leaf in (*tables.items(), *seeds.items())}
         for unique_id, model in models.items():
-            read = [(item.view, self.keys.get(item.node_id)) for item in model.reads]
-            self.keys[unique_id] = digest(unique_id, model.sql, read, self._knows_functions, self._functions)
+            inputs = [(item.view, self.keys.get(item.node_id)) for item in model.reads]
+            self.keys[unique_id] = digest(unique_id, model.sql, inputs, self._knows_functions, self._functions)
 
     def found(self, unique_id: str) -> Found:
         """Returns what is known of a model without its tree."""
@@ -138,10 +139,8 @@ class _Forest:
         if model.file.is_python:
             return self._build_python(model)
         read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in self.keys}
-        from sqlstream.compiler.flow.build import (
-            Builder,
-            own_functions,
-        )  # sqlglot is loaded only where there is something to parse
+        # sqlglot is loaded only where there is something to parse
+        from sqlstream.compiler.flow.build import Builder, own_functions
         from sqlstream.compiler.flow.relations import TooManyJoinsError
         from sqlstream.compiler.flow.text import Text
         from sqlstream.compiler.parse import ParsedSql, parse_text
