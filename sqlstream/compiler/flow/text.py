@@ -31,7 +31,7 @@ UNIT_FIRST = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff", 
 NOWHERE = sys.maxsize
 """The start of what has no place."""
 
-_COLUMN = frozenset({exp.Column})
+_ALIAS, _COLUMN = frozenset({exp.Alias}), frozenset({exp.Column})
 _WHOLE = frozenset({exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean})
 """Nodes in which nobody looks for others, or which have none."""
 
@@ -178,6 +178,9 @@ class Text:
             name = parts_of(node)
             is_name = not self._has_variables or not _is_variable(node, name)
             return Look(node, (node,), _COLUMN, (), ((name, node),) if is_name else ())
+        if isinstance(node, exp.Alias):  # what has one is looked at with it and without
+            inner = self.look(node.this)
+            return inner._replace(node=node, parts=(node, *inner.parts), kinds=inner.kinds | _ALIAS)
         parts = _parts_of(node)
         functions: list[tuple[str, exp.Expr]] = []
         names: list[tuple[tuple[str, ...], exp.Expr]] = []
