@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sqlstream.app.loading import Loaded
 from sqlstream.app.signals import StopSignals
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.paths import join
+from sqlstream.spark.class_archive import use_options
 from sqlstream.spark.java import find_java
 from sqlstream.spark.python_code import check_python, ship_python
 from sqlstream.spark.secrets import Secrets
@@ -70,7 +73,7 @@ def _start(loaded: Loaded, secrets: Secrets, launch: SparkLaunch) -> SparkRuntim
     missing = secrets.missing(target.spark, target.location)
     if missing:
         raise FindingsError(missing)
-    runtime = start_spark(target, secrets, launch)
+    runtime = start_spark(target, secrets, replace(launch, java_options=use_options(os.environ)))
     ship_python(runtime.session, loaded.compiled.project.root)
     wrong = check_python(loaded.compiled)
     if wrong:

@@ -36,7 +36,7 @@ class Java:
 
 def find_java(env: Mapping[str, str]) -> Java | Finding:
     """Returns the Java that Spark would start (JAVA_HOME first, then PATH), or the finding that it cannot be used."""
-    path = _java_path(env)
+    path = java_path(env)
     if path is None:
         return _nowhere(env.get("JAVA_HOME"))
     return _read_version(path, env)
@@ -51,7 +51,8 @@ def _nowhere(home: str | None) -> Finding:
     return Finding("java-missing", "Spark needs Java, and none was found", why, _INSTALL)
 
 
-def _java_path(env: Mapping[str, str]) -> str | None:
+def java_path(env: Mapping[str, str]) -> str | None:
+    """Returns the `java` that Spark would start, whatever it is, None where there is none."""
     home = env.get("JAVA_HOME")
     if home:
         candidate = Path(home) / "bin" / "java"

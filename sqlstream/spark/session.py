@@ -106,7 +106,8 @@ def _local_cores(master: str) -> int:
 @dataclass(frozen=True)
 class SparkLaunch:
     """What a start of Spark needs besides the target: the application's name, the folder of managed tables, who takes
-    each line of the JVM's log, whether what console sinks print goes to stderr, and whether it is for seconds only.
+    each line of the JVM's log, whether what console sinks print goes to stderr, whether it is for seconds only, and
+    options of the JVM, over which those of the target go.
     """
 
     app_name: str
@@ -114,6 +115,7 @@ class SparkLaunch:
     on_log: Callable[[str], None]
     console_to_stderr: bool = False
     brief: bool = False
+    java_options: str = ""
 
 
 def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
@@ -121,8 +123,9 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
     _prepare_environment(target)
     silence_pyspark()
     conf = SparkConf(loadDefaults=False)
-    defaults = {JVM_OPTIONS: BRIEF_JVM} if launch.brief else {}
-    conf.setAll(list((defaults | spark_settings(target, launch.app_name, launch.warehouse)).items()))
+    settings = spark_settings(target, launch.app_name, launch.warehouse)
+    options = (launch.java_options, BRIEF_JVM if launch.brief else "", settings.get(JVM_OPTIONS, ""))
+    conf.setAll([*settings.items(), (JVM_OPTIONS, " ".join(filter(None, options)))])
     said: deque[str] = deque(maxlen=LOG_LINES_KEPT)
 
     def keep(line: str) -> None:

@@ -20,10 +20,13 @@ from pyspark.sql import SparkSession
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.app.request import Selection
 from sqlstream.app.run import RunOutcome
+from sqlstream.spark.session import BRIEF_JVM
 from sqlstream.state.events import QueryResult, RunEvent
 
 LONGEST_WAIT_SECONDS = 120
 """A run that says nothing for this long is stuck; nothing in these tests depends on speed below that."""
+
+os.environ.setdefault("JDK_JAVA_OPTIONS", BRIEF_JVM)  # every JVM of these tests lives for seconds or minutes
 
 PROJECT = "name: shop\nversion: 1.0.0\ntargets: {local: {master: 'local[2]', storage: store}}\n"
 
