@@ -94,8 +94,7 @@ def choose(request: ShowRequest) -> Chosen:
 def _inline_model(request: ShowRequest) -> ModelFile:
     """The query as a model, under a name that no file has: Jinja's `this` and messages show it."""
     root = find_project_root(request.project.folder)
-    files = (*(root / "models").rglob("*.sql"), *(root / "seeds").rglob("*.csv"))
-    taken = {path.stem.casefold() for path in files}
+    taken = {path.stem.casefold() for folder in ("models", "seeds") for path in (root / folder).rglob("*.*")}
     names = (INLINE, *(f"{INLINE}_{number}" for number in range(2, len(taken) + 3)))
     name = next(name for name in names if name not in taken)
     return ModelFile(name, INLINE, request.inline or "", (), "", (), ())

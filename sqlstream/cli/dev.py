@@ -9,8 +9,8 @@ import click
 
 from sqlstream.app.dev import Refreshed, watch_rows
 from sqlstream.app.request import EVERYTHING
-from sqlstream.app.show import SHOWN_ROWS, ShowRequest
-from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
+from sqlstream.app.show import ShowRequest
+from sqlstream.cli.options import limit_option, project_options, project_request, selection_of, selection_options
 from sqlstream.cli.output import echo_progress
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.errors import UsageError
@@ -20,15 +20,7 @@ from sqlstream.report.dev import refreshed_text
 @click.command("dev", short_help="Show the first rows of models again after each save.")
 @project_options
 @selection_options
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=SHOWN_ROWS,
-    show_default=True,
-    envvar="SQLSTREAM_LIMIT",
-    show_envvar=True,
-    help="How many rows to show of each.",
-)
+@limit_option
 def dev(
     project_dir: Path,
     target: str | None,

@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from sqlstream.app.request import ProjectRequest, Selection
+from sqlstream.app.show import SHOWN_ROWS
 from sqlstream.cli.variables import EXAMPLE, read_variables
 from sqlstream.errors import UsageError
 
@@ -107,6 +108,16 @@ SELECTION_OPTIONS = (
         show_envvar=True,
         help="A saved manifest.json, or its folder, with which state:modified and state:new compare.",
     ),
+)
+
+limit_option = click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=SHOWN_ROWS,
+    show_default=True,
+    envvar="SQLSTREAM_LIMIT",
+    show_envvar=True,
+    help="How many rows to show of each.",
 )
 
 RESOURCE_TYPES = click.Choice(["model", "seed", "source"])

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from sqlstream.app.request import EVERYTHING
-from sqlstream.app.show import SHOWN_ROWS, Shown, ShowRequest, show_rows
-from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
+from sqlstream.app.show import Shown, ShowRequest, show_rows
+from sqlstream.cli.options import limit_option, project_options, project_request, selection_of, selection_options
 from sqlstream.cli.output import echo_progress, echo_warnings, refusals_printed
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.errors import UsageError
@@ -19,15 +19,7 @@ from sqlstream.report.rows import rows_csv, rows_json, rows_text
 @project_options
 @selection_options
 @click.option("--inline", metavar="SQL", help="Show the rows of this query instead; it may use ref() and source().")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=SHOWN_ROWS,
-    show_default=True,
-    envvar="SQLSTREAM_LIMIT",
-    show_envvar=True,
-    help="How many rows to show of each.",
-)
+@limit_option
 @click.option(
     "--output",
     type=click.Choice(["text", "json", "csv"]),

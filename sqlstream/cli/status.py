@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import click
 from sqlstream.app.status import read_status
 from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
 from sqlstream.cli.output import DONE, FAILED, output_option, refusals_printed
+from sqlstream.cli.terminal import terminal_width
 from sqlstream.report.status import status_json, status_text
 
 
@@ -39,6 +38,5 @@ def status(
     selection = selection_of(select, exclude, selector, state)
     with refusals_printed(output, debug):
         found = read_status(project_request(project_dir, target, variables), selection)
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    click.echo(status_json(found) if output == "json" else status_text(found, datetime.now(UTC), width))
+    click.echo(status_json(found) if output == "json" else status_text(found, datetime.now(UTC), terminal_width()))
     return DONE if found.is_well else FAILED

@@ -185,14 +185,16 @@ def unmark_stopped(query: StreamingQuery) -> None:
     _execution(query).state().set(_state("ACTIVE"))
 
 
-def has_unfinished_batch(query: StreamingQuery) -> bool:
-    """Returns whether the newest batch of `query` was begun and not committed, so that it runs again next time.
+def unfinished_batch(query: StreamingQuery) -> int | None:
+    """Returns the newest batch of `query` where it was begun and not committed, so that it runs again next time.
 
     Over Connect: the checkpoint's files tell.
     """
     execution = _execution(query)
     begun, committed = execution.offsetLog().getLatestBatchId(), execution.commitLog().getLatestBatchId()
-    return bool(begun.isDefined()) and (not committed.isDefined() or begun.get() != committed.get())
+    if not begun.isDefined() or (committed.isDefined() and begun.get() == committed.get()):
+        return None
+    return int(begun.get())
 
 
 def _execution(query: StreamingQuery) -> Any:

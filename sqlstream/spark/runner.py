@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.batch import BatchWrite
-from sqlstream.spark.jvm import JVM_ERRORS, SPARK_ERRORS, has_unfinished_batch, is_jvm_gone, listen
+from sqlstream.spark.jvm import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone, listen, unfinished_batch
 from sqlstream.spark.running import Running
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding, fails_again
@@ -210,7 +210,7 @@ class Runner:
         it in the wrong moment, where it interrupts itself: the checkpoint tells.
         """
         query = running.query if isinstance(running.query, StreamingQuery) else None
-        if running.was_marked and query and not running.interrupted and has_unfinished_batch(query):
+        if running.was_marked and query and not running.interrupted and unfinished_batch(query) is not None:
             running.interrupted = True
             self._stopper.tell_interrupted(running, "it had just begun a batch when it was stopped")
         if running.interrupted:
@@ -237,12 +237,11 @@ class Runner:
 
     def _failure(self, running: Running, error: Exception) -> Finding:
         model = running.order.query.model
-        batches = running.figures.batches
-        after = f" after {batches} {'batch' if batches == 1 else 'batches'}" if batches else ""
+        batch = _failed_batch(running)
         return error_finding(
             error,
             code="query-failed",
-            what=f"the query of `{model.name}` failed{after}",
+            what=f"the query of `{model.name}` failed{'' if batch is None else f' in batch {batch}'}",
             place=at(model.file.location),
             secrets=self._secrets,
             fix="mend the cause and run again: " + (WRITTEN_AGAIN if running.order.is_batch else GOES_ON),
@@ -281,6 +280,14 @@ class Runner:
             self._tell(
                 Notice(f"stopping, because {self._stop_reason or 'a stop was asked for'}: {', '.join(names)} {rest}")
             )
+
+
+def _failed_batch(running: Running) -> int | None:
+    """The batch in which a query has failed, None where it was in none, or where the JVM is gone that knew."""
+    try:
+        return unfinished_batch(running.query) if isinstance(running.query, StreamingQuery) else None
+    except JVM_ERRORS:
+        return None
 
 
 def _has_ended(query: StreamingQuery | BatchWrite) -> bool:

@@ -63,6 +63,9 @@ LASTING_CONDITIONS = (
 )
 """Others that no new start mends: the checkpoint is another query's, or what a batch was to read is gone."""
 
+SAY_NOTHING = ("TASK_WRITE_FAILED",)
+"""Conditions of errors that say that something failed and leave it to their causes to say why."""
+
 PLAIN_FIX = "change the SQL so that Spark accepts it"
 
 
@@ -84,7 +87,10 @@ def read_error(error: BaseException, sql: str | None = None) -> SparkError:
     cause = _root_cause(error)
     text = _describe(cause)
     condition = _condition(cause) or _condition_in(text)
-    return SparkError(condition, _one_line(text), _fix(cause, condition), _offset(cause, text, sql), _fragment(cause))
+    said = _one_line(text)
+    if condition in SAY_NOTHING:
+        said += _deepest(cause)
+    return SparkError(condition, said, _fix(cause, condition), _offset(cause, text, sql), _fragment(cause))
 
 
 def error_finding(
@@ -168,6 +174,16 @@ def _one_line(text: str) -> str:
     causes = _CAUSE.findall(text)
     said = _first_sentences(_TASK.sub("", text))
     return said if not causes or causes[-1] in said else f"{said}, caused by {_first_sentences(causes[-1])}"
+
+
+def _deepest(error: BaseException) -> str:
+    """What stands last in the Java traces of `error` and of what caused it, to be put behind its own words."""
+    causes: list[str] = []
+    seen: object = error
+    while seen is not None:
+        causes += _CAUSE.findall(str(getattr(seen, "_stackTrace", "")))
+        seen = getattr(seen, "_cause", None)
+    return f", caused by {_first_sentences(_JAVA_CLASSES.sub('', causes[-1]))}" if causes else ""
 
 
 def _first_sentences(text: str) -> str:

@@ -9,7 +9,7 @@ from sqlstream.state.progress import BatchProgress
 
 FAILURE = Finding(
     "query-failed",
-    "the query of `poor` failed after 1 batch",
+    "the query of `poor` failed in batch 1",
     "no disk",
     "make room",
     Location("models/poor.sql", 3, 2),
