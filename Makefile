@@ -47,7 +47,7 @@ layers: .venv/ready
 	$(BIN)/lint-imports --no-cache
 
 smoke41: .venv41/ready
-	$(BIN41)/python -m pytest -m smoke tests/spark
+	$(BIN41)/python -m pytest -m smoke -n 2 --dist loadfile tests/spark
 
 .venv/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("sqlstream needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Install one and run: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
