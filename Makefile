@@ -6,7 +6,7 @@ BIN41 := .venv41/bin
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test check corpus fuzz kills bench-check bench-compile lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test check corpus fuzz kills bench-check bench-compile bench-run lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -27,6 +27,10 @@ bench-check: .venv/ready
 # Seconds and memory of `sqlstream compile` beside `dbt parse`, on 1,000 and 5,000 generated models; takes half an hour.
 bench-compile: .venv/ready .venv-dbt/ready
 	$(BIN)/python benchmarks/bench_compile.py $(BENCH)
+
+# What runs cost beside scripts written by hand and Spark's own pipelines; takes an hour. BENCH="--part b c" measures less.
+bench-run: .venv/ready .venv-pipelines/ready
+	$(BIN)/python benchmarks/bench_run.py $(BENCH)
 
 # Compiles COUNT mutated projects from the seed FIRST on; a project that breaks the compiler is saved below target/fuzz/.
 fuzz: .venv/ready
@@ -65,6 +69,11 @@ smoke41: .venv41/ready
 .venv-dbt/ready:
 	$(PYTHON) -m venv .venv-dbt
 	.venv-dbt/bin/pip install --quiet --disable-pip-version-check 'dbt-core<1.12' dbt-duckdb
+	@touch $@
+
+.venv-pipelines/ready:
+	$(PYTHON) -m venv .venv-pipelines
+	.venv-pipelines/bin/pip install --quiet --disable-pip-version-check 'pyspark[pipelines]==4.3.*'
 	@touch $@
 
 # Renews both locks from pyproject.toml: a fresh environment each, frozen.

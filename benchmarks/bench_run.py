@@ -1,0 +1,246 @@
+"""`make bench-run`: what a run costs, beside the same queries written by hand, and beside Spark's own pipelines.
+
+    a  rows a second of CloudTrail and of a windowed aggregation, and whether Spark's plans are the same
+    b  the median time of batches of 1,000 rows
+    c  from the start of the process to the end of three queries over little data
+    d  twenty queries in one run, and one alone: the time of their batches, and the memory of the run
+
+All are run as commands of their own, in turns, so that a busy machine slows all of them; a median counts. Seconds of
+batches are those that Spark tells (triggerExecution).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from runs.data import write_cloudtrail, write_events
+from runs.measured import Batches, batches_of_run, batches_of_script, plans_of, resident_megabytes
+from runs.projects import STATELESS, WINDOWED, write_pipeline, write_project
+
+from sqlstream.location import Location
+from sqlstream.project.values import Target
+from sqlstream.spark.class_archive import use_options
+from sqlstream.spark.session import JVM_OPTIONS, spark_settings
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+PARTS = ("a", "b", "c", "d")
+THROUGHPUT = {"cloudtrail": "cloudtrail", "windows": "windows"}
+FLAT = {"flat": "flat"}
+PLAIN_LOG = {"spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"}
+
+Case = Callable[[Path], float]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where the rows lie and where each run has a folder of its own; how often each case is measured."""
+
+    folder: Path
+    repeat: int
+    records: int
+    pipelines: Path
+
+    def data(self, name: str) -> Path:
+        """Returns the folder of the rows called `name`."""
+        return self.folder / "data" / name
+
+    def alternate(self, cases: Mapping[str, Case]) -> dict[str, list[float]]:
+        """Returns what each case gave each time; the cases take turns."""
+        found: dict[str, list[float]] = {name: [] for name in cases}
+        for number in range(self.repeat):
+            for name, case in cases.items():
+                found[name].append(case(self.fresh(f"{name}-{number}")))
+        return found
+
+    def fresh(self, name: str) -> Path:
+        """Returns a folder that is not there yet."""
+        return Path(tempfile.mkdtemp(prefix=name.replace(" ", "-") + "-", dir=self.folder)) / "run"
+
+
+def main() -> None:
+    """Measures and prints what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--repeat", type=int, default=5, help="how often each case is measured")
+    parser.add_argument("--records", type=int, default=1_000_000, help="rows of part a")
+    parser.add_argument("--pipelines", type=Path, default=ROOT / ".venv-pipelines/bin/spark-pipelines")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bench-run-") as folder:
+        bench = Bench(Path(folder), given.repeat, given.records, given.pipelines)
+        for part in given.part:
+            {"a": throughput, "b": triggers, "c": starts, "d": many}[part](bench)
+
+
+def throughput(bench: Bench) -> None:
+    """Part a."""
+    data = bench.data("large")
+    write_cloudtrail(data / "cloudtrail", bench.records)
+    write_events(data / "events", 20, bench.records // 20)
+    ours: list[Batches] = []
+    theirs: list[Batches] = []
+    for number in range(bench.repeat):
+        ours.append(batches_of_run(sqlstream(write_project(bench.fresh(f"a{number}"), data, THROUGHPUT, threads=1))))
+        theirs.append(batches_of_script(script("throughput", data, bench.fresh(f"plain{number}"), settings())))
+    print(f"\na  rows a second, {bench.records:,} rows, median of {bench.repeat}: sqlstream and by hand")
+    for query in THROUGHPUT:
+        one, other = (
+            statistics.median(bench.records / sum(each[query]) * 1000 for each in side) for side in (ours, theirs)
+        )
+        print(f"   {query:12} {one:12,.0f} {other:12,.0f}  {verdict(one / other, 0.97, least=True)}")
+    print(f"   plans: {'equal but for the node that counts rows' if same_plans(bench, data) else 'DIFFERENT'}")
+
+
+def same_plans(bench: Bench, data: Path) -> bool:
+    """Whether Spark plans the batches of both sides alike, as its event logs tell."""
+    plans = []
+    for side in ("sqlstream", "plain"):
+        log = bench.fresh(f"log-{side}")
+        log.mkdir()
+        logged = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(log), **PLAIN_LOG}
+        if side == "sqlstream":
+            sqlstream(write_project(bench.fresh("plans"), data, THROUGHPUT, threads=1, spark=logged))
+        else:
+            script("throughput", data, bench.fresh("plans"), {**settings(), **logged})
+        (path,) = log.iterdir()
+        plans.append(plans_of(path))
+    for one, other in (plans, plans[::-1]):
+        for plan in one - other:
+            print("   only one side:", " < ".join(plan)[:2000])
+    return plans[0] == plans[1]
+
+
+def triggers(bench: Bench) -> None:
+    """Part b."""
+    data = bench.data("batches")
+    write_events(data / "events", 300, 1_000)
+    found = bench.alternate(
+        {
+            "sqlstream": lambda folder: middle(batches_of_run(sqlstream(write_project(folder, data, FLAT)))["flat"]),
+            "by hand": lambda folder: middle(batches_of_script(script("triggers", data, folder, settings()))["flat"]),
+        }
+    )
+    one, other = map(statistics.median, found.values())
+    print(f"\nb  ms of a batch of 1,000 rows, median of {bench.repeat}: sqlstream and by hand")
+    print(f"   {one:.1f} {other:.1f}  {verdict(one / other, 1.03)}")
+
+
+def middle(batches: Sequence[float]) -> float:
+    """Returns the median, the first fifth aside, in which the JVM is still warming up."""
+    return statistics.median(batches[len(batches) // 5 :])
+
+
+def starts(bench: Bench) -> None:
+    """Part c."""
+    data = bench.data("small")
+    write_events(data / "events", 2, 100)
+    for shape, models, goal in (("stateless", STATELESS, 0.7), ("windowed", WINDOWED, 0.6)):
+        cases: dict[str, Case] = {
+            "sqlstream": partial(start_sqlstream, data, models),
+            "by hand": partial(start_script, data, shape),
+        }
+        if bench.pipelines.exists():
+            cases["spark-pipelines"] = partial(start_pipeline, bench.pipelines, data, models)
+        found = {name: statistics.median(times) for name, times in bench.alternate(cases).items()}
+        print(f"\nc  seconds from start to end, three models, {shape}, median of {bench.repeat}")
+        for name, seconds in found.items():
+            wanted = {"by hand": goal, "spark-pipelines": 0.4}.get(name)
+            said = "" if wanted is None else verdict(found["sqlstream"] / seconds, wanted)
+            print(f"   {name:16} {seconds:6.2f}  {said}")
+
+
+def start_sqlstream(data: Path, models: Mapping[str, str], folder: Path) -> float:
+    """Returns the seconds of a run."""
+    project = write_project(folder, data, models)
+    return timed(lambda: sqlstream(project))
+
+
+def start_script(data: Path, shape: str, folder: Path) -> float:
+    """Returns the seconds of the script, with Spark's stock settings."""
+    return timed(lambda: script(shape, data, folder, {}))
+
+
+def start_pipeline(command: Path, data: Path, models: Mapping[str, str], folder: Path) -> float:
+    """Returns the seconds of a run of Spark's pipelines."""
+    made = write_pipeline(folder, data, models)
+    path = os.pathsep.join((str(command.parent), os.environ["PATH"]))  # it looks for a Python that has PySpark
+    return timed(lambda: run([str(command), "run", "--spec", str(made / "spark-pipeline.yml")], made, PATH=path))
+
+
+def many(bench: Bench) -> None:
+    """Part d."""
+    data = bench.data("many")
+    write_events(data / "events", 500, 100)
+    alone = middle(batches_of_run(sqlstream(write_project(bench.fresh("one"), data, FLAT, sink="nowhere")))["flat"])
+    models = {f"m{number:02}": "flat" for number in range(20)}
+    project = write_project(bench.fresh("twenty"), data, models, sink="nowhere", threads=20)
+    memory = resident_megabytes(command("run"), project)
+    found = batches_of_run(project)
+    late = [statistics.quantiles(batches[len(batches) // 5 :], n=20)[-1] for batches in found.values()]
+    fair = alone * len(models) / (os.cpu_count() or 1)
+    print(f"\nd  twenty queries of {min(map(len, found.values()))} batches in one run")
+    print(f"   95 of 100 batches take at most {max(late):.0f} ms; alone {alone:.0f} ms, {fair:.0f} ms for a fair share")
+    print(f"   of the cores: {max(late) / fair:.2f}")
+    quarter = len(memory) // 4
+    early, last = statistics.median(memory[quarter : 2 * quarter]), statistics.median(memory[-quarter:])
+    print(f"   memory {early:.0f} MB in the second quarter, {last:.0f} MB in the last: {last / early:.2f}")
+
+
+def settings() -> dict[str, str]:
+    """Returns what a script must set so that its Spark is set up as that of a run."""
+    target = Target("local", "local[*]", "store", {}, (), Location("project.yml"))
+    return {**spark_settings(target, "plain", "warehouse"), JVM_OPTIONS: use_options(os.environ)}
+
+
+def command(*arguments: str) -> list[str]:
+    """Returns sqlstream's command."""
+    return [sys.executable, "-m", "sqlstream", *arguments]
+
+
+def sqlstream(project: Path) -> Path:
+    """Runs a project to its end and returns it."""
+    run(command("run"), project)
+    return project
+
+
+def script(what: str, data: Path, out: Path, given: Mapping[str, str]) -> str:
+    """Runs the script that was written by hand, with the settings `given`, and returns what it prints."""
+    out.mkdir(parents=True)
+    pairs = [f"{name}={value}" for name, value in given.items() if value]
+    return run([sys.executable, str(HERE / "runs/plain.py"), what, str(data), str(out), *pairs], out)
+
+
+def run(arguments: Sequence[str], folder: Path, **environment: str) -> str:
+    """Returns what a command prints. Raises: SystemExit where it fails."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    done = subprocess.run(arguments, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(arguments)} failed:\n{done.stdout}\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def timed(call: Callable[[], object]) -> float:
+    """Returns the seconds that `call` takes."""
+    begun = time.perf_counter()
+    call()
+    return time.perf_counter() - begun
+
+
+def verdict(ratio: float, goal: float, *, least: bool = False) -> str:
+    """Returns the ratio beside what was to be reached."""
+    reached = ratio >= goal if least else ratio <= goal
+    return f"{ratio:.2f}, {'at least' if least else 'at most'} {goal:g}: {'reached' if reached else 'MISSED'}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+select * from {{ source('made', 'events') }} where kind = 'buy'

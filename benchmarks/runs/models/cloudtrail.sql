@@ -1,0 +1,2 @@
+{{ config(partition_by=['date']) }}
+{{ flatten_cloudtrail(source('aws', 'cloudtrail_logs')) }}

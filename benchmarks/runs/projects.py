@@ -1,0 +1,108 @@
+"""The sqlstream projects of the benchmarks of runs, and one of Spark's own pipelines with the same three tables."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = Path(__file__).with_name("models")
+
+PROJECT = """name: bench
+version: 1.0.0
+targets: {{local: {{master: "local[*]", storage: store, threads: {threads}, spark: {{{spark}}}}}}}
+models: {{+trigger: available_now, +sink: {sink}}}
+"""
+
+SOURCES = """version: 2
+sources:
+  - name: aws
+    tables:
+      - name: cloudtrail_logs
+        format: json
+        path: "{data}/cloudtrail/*/*.json.gz"
+        schema_file: models/cloudtrail_schema.ddl
+        options: {{maxFilesPerTrigger: 20}}
+  - name: made
+    tables:
+      - name: events
+        format: json
+        path: "{data}/events"
+        schema: event_time timestamp, device string, kind string, amount double
+        options: {{maxFilesPerTrigger: 1}}
+"""
+
+SINKS = """version: 2
+sinks:
+  - {name: lake, format: parquet, path: "{{ model.name }}"}
+  - {name: nowhere, format: noop}
+"""
+
+STATELESS = {"first": "flat", "second": "buys", "third": "twice"}
+WINDOWED = {**STATELESS, "third": "windows"}
+"""Three models, by the name of the query: the file of models/ that holds it."""
+
+
+def write_project(
+    folder: Path,
+    data: Path,
+    models: Mapping[str, str],
+    *,
+    sink: str = "lake",
+    threads: int = 8,
+    spark: Mapping[str, str] | None = None,
+) -> Path:
+    """Writes a project over the rows in `data`, and returns its folder; `models` are files of models/ by name, `spark`
+    are settings of its target.
+    """
+    (folder / "models").mkdir(parents=True)
+    shutil.copytree(ROOT / "macros", folder / "macros")
+    shutil.copy(ROOT / "models/cloudtrail/cloudtrail_schema.ddl", folder / "models")
+    settings = ", ".join(f"{name}: '{value}'" for name, value in (spark or {}).items())
+    (folder / "project.yml").write_text(PROJECT.format(threads=threads, sink=sink, spark=settings))
+    (folder / "sources.yml").write_text(SOURCES.format(data=data))
+    (folder / "sinks.yml").write_text(SINKS)
+    for name, file in models.items():
+        shutil.copy(MODELS / f"{file}.sql", folder / "models" / f"{name}.sql")
+    return folder
+
+
+PIPELINE = """name: bench
+storage: "file://{folder}/storage"
+libraries:
+  - glob: {{include: transformations/**}}
+"""
+
+TABLE = """from pyspark import pipelines as dp
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import avg, count, window
+
+spark = SparkSession.active()
+
+
+@dp.table(name="{name}")
+def {name}():
+    rows = spark.readStream.schema("event_time timestamp, device string, kind string, amount double")
+    rows = rows.option("maxFilesPerTrigger", 1).json("{data}/events")
+    {text}
+"""
+
+TABLES = {
+    "flat": 'return rows.where("amount > 1").selectExpr("event_time", "device", "upper(kind) as kind", "amount")',
+    "buys": "return rows.where(\"kind = 'buy'\")",
+    "twice": 'return rows.selectExpr("event_time", "amount * 2 as twice")',
+    "windows": 'late = rows.withWatermark("event_time", "10 minutes")\n'
+    '    groups = late.groupBy(window("event_time", "10 minutes"), "device")\n'
+    '    return groups.agg(avg("amount").alias("average"), count("*").alias("events"))',
+}
+
+
+def write_pipeline(folder: Path, data: Path, models: Mapping[str, str]) -> Path:
+    """Writes the pipeline of `models` and returns its folder."""
+    (folder / "transformations").mkdir(parents=True)
+    (folder / "spark-pipeline.yml").write_text(PIPELINE.format(folder=folder))
+    for name, file in models.items():
+        text = TABLE.format(name=name, data=data, text=TABLES[file])
+        (folder / "transformations" / f"{name}.py").write_text(text)
+    return folder
