@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.batch import BatchWrite
+from sqlstream.spark.corrupt_errors import corrupt_record_finding, read_corrupt_record
 from sqlstream.spark.jvm import JVM_ERRORS, SPARK_ERRORS, has_unfinished_batch, is_jvm_gone, listen
 from sqlstream.spark.running import Running
 from sqlstream.spark.secrets import Secrets
@@ -239,11 +240,15 @@ class Runner:
         model = running.order.query.model
         batches = running.figures.batches
         after = f" after {batches} {'batch' if batches == 1 else 'batches'}" if batches else ""
+        what, place = f"the query of `{model.name}` failed{after}", at(model.file.location)
+        record = read_corrupt_record(error)
+        if record is not None:
+            return corrupt_record_finding(record, what, place, self._secrets)
         return error_finding(
             error,
             code="query-failed",
-            what=f"the query of `{model.name}` failed{after}",
-            place=at(model.file.location),
+            what=what,
+            place=place,
             secrets=self._secrets,
             fix="mend the cause and run again: " + (WRITTEN_AGAIN if running.order.is_batch else GOES_ON),
         )
