@@ -287,3 +287,19 @@ def test_show_has_the_records_that_a_run_has(folder: ProjectFolder) -> None:
     with pytest.raises(FindingsError) as raised:
         show(folder, "source:made.rows")
     assert [finding.code for finding in raised.value.findings] == ["corrupt-record"]
+
+
+def test_static_tables_have_the_same_answers(folder: ProjectFolder) -> None:
+    """They are read whole on each run: corrupt records are left out of it, or end it."""
+    import pyarrow.parquet as pq
+
+    write(folder, '{"id": 1}\n{"id": 2\n{"id": "no"}\n')
+    declare(folder, "on_corrupt: drop", "format: json, mode: batch")
+    folder.write({"models/one.sql": "{{ config(sink='lake') }} select name from {{ source('made', 'rows') }}"})
+    assert folder.result().rows_out == 1
+    assert pq.read_table(folder.root / "store/one").to_pylist() == [{"name": None}]
+
+    declare(folder, "on_corrupt: fail", "format: json, mode: batch")
+    finding = folder.result().finding
+    assert finding is not None
+    assert (finding.code, str(folder.root / "in/rows/0.txt") in finding.message) == ("corrupt-record", True)
