@@ -222,6 +222,7 @@ CODES: dict[str, str] = {
     "undeclared-stream": "A model reads a stream that no source declares.",
     "partition-column": "A sink partitions by a column that the model does not have.",
     "query-failed": "A query failed while it ran.",
+    "corrupt-record": "A record of a source cannot be read.",
     # checkpoints
     "state-change": "A stateful query is not the one that made its checkpoint.",
     "sink-change": "A query would write files to another place than its checkpoint has written to so far.",

@@ -11,6 +11,7 @@ from sqlstream.app.artifacts import write_compiled
 from sqlstream.app.explain_model import emission_of
 from sqlstream.app.garbage import collect_as_ever
 from sqlstream.app.loading import Invocation, Loaded, load
+from sqlstream.app.quarantines import ends_with_others, with_quarantines
 from sqlstream.app.record import Record
 from sqlstream.app.request import RunRequest
 from sqlstream.app.selecting import select, terminal_models
@@ -65,6 +66,7 @@ def _run_loaded(loaded: Loaded, request: RunRequest, record: Record, signals: St
     record.load(loaded.compiled.project.target.name, partial(emission_of, loaded.compiled))
     chosen, unmatched = select(loaded.compiled, request.selection)
     models = terminal_models(loaded.compiled, chosen) if chosen else ()
+    models = with_quarantines(loaded.compiled, models, request.selection)
     _check_names(request, models)
     loaded, models = _with_trigger(loaded, models, request)
     _check_count(loaded, models)
@@ -141,11 +143,18 @@ def _check_count(loaded: Loaded, models: tuple[CompiledModel, ...]) -> None:
 def _with_trigger(
     loaded: Loaded, models: tuple[CompiledModel, ...], request: RunRequest
 ) -> tuple[Loaded, tuple[CompiledModel, ...]]:
-    """The project with the trigger that the command line gives to every selected stream, checked again."""
-    if not request.available_now:
-        return loaded, models
+    """The project with the trigger that the command line gives to every selected stream, or that quarantines take after
+    the others, checked again.
+    """
     trigger = Trigger(kind="available_now")
-    changed = {model.unique_id: _triggered(model, trigger) for model in models if model.streaming}
+    following = ends_with_others(models)
+    changed = {
+        model.unique_id: _triggered(model, trigger)
+        for model in models
+        if model.streaming and (request.available_now or model.unique_id in following)
+    }
+    if not changed:
+        return loaded, models
     compiled: CompiledProject = replace(loaded.compiled, models={**loaded.compiled.models, **changed})
     errors = [finding for finding in check_models(compiled) if finding.is_error]
     if errors:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -59,6 +59,11 @@ def select(compiled: CompiledProject, selection: Selection) -> tuple[tuple[str, 
         return (), tuple(replace(problem, severity=Severity.WARNING) for problem in problems)
     order = [node for node in compiled.graph.order if node in chosen]
     return tuple(order), tuple(unmatched_finding(each, Severity.WARNING) for each in found.unmatched)
+
+
+def nodes_named(compiled: CompiledProject, criteria: Sequence[str], state: Path | None) -> frozenset[str]:
+    """Returns the unique ids that `criteria` name, which have been read before without an error."""
+    return select_nodes(selection_graph(compiled, _definitions(compiled.project), state), criteria, ())
 
 
 def terminal_models(compiled: CompiledProject, chosen: Iterable[str]) -> tuple[CompiledModel, ...]:

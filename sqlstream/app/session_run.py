@@ -12,6 +12,7 @@ from sqlstream.app.request import RunRequest
 from sqlstream.app.session import check_java, check_target, start_session
 from sqlstream.app.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.spark.memory import memory_table
 from sqlstream.spark.runner import Runner
 from sqlstream.spark.secrets import Secrets
@@ -76,7 +77,7 @@ def _found(loaded: Loaded, runtime: SparkRuntime) -> ProjectFound:
     project, models = loaded.compiled.project, loaded.compiled.models
     return ProjectFound(
         models=len(models),
-        sources=len(project.sources),
+        sources=len(declared_sources(project.sources)),
         sinks=len(project.sinks),
         seeds=len(project.seeds),
         sqlstream_version=__version__,

@@ -11,6 +11,7 @@ from sqlstream.app.show import interrupt
 from sqlstream.app.signals import StopAskedError, StopSignals, stop_signals
 from sqlstream.errors import UsageError
 from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.project.values import SourceTable
 from sqlstream.state.source_columns import SourceColumns
 
@@ -29,7 +30,7 @@ def source_schema(
     `tell` hears what takes its time. Raises: FindingsError; UsageError for a name that is none; KeyboardInterrupt.
     """
     loaded = look_at(request)
-    tables = {table.full_name: table for table in loaded.compiled.project.sources}
+    tables = {table.full_name: table for table in declared_sources(loaded.compiled.project.sources)}
     if name not in tables:
         raise UsageError(f"there is no source `{name}`; {did_you_mean(name, tables)}")
     with stop_signals() as signals, signals.passed_to(interrupt):

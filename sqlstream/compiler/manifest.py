@@ -102,6 +102,8 @@ def _source(table: SourceTable) -> dict[str, Any]:
         "table": table.table,
         "class": table.python,
         "mode": table.mode,
+        "on_corrupt": table.on_corrupt,
+        "quarantine_sink": table.quarantine_sink,
         "schema": None if table.schema is None else table.schema.ddl or table.schema.json,
         "watermark": None if watermark is None else {"column": watermark.column, "delay": watermark.delay},
         "options": {name: str(value) for name, value in table.options.items()},

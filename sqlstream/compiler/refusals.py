@@ -79,8 +79,8 @@ def _beginnings(compiled: CompiledProject, model: CompiledModel) -> tuple[Locati
 
 
 def _is_in(error: Finding, model: CompiledModel) -> bool:
-    places = (error.location, *error.calls)
-    return any(place is not None and place.path == model.file.path for place in places)
+    places = [place for place in (error.location, *error.calls) if place is not None]
+    return any(place.path == model.file.path or place == model.file.location for place in places)
 
 
 def _is_in_sql(error: Finding, model: CompiledModel) -> bool:

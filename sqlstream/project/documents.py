@@ -60,6 +60,12 @@ class TableDocument(Document):
     options: Options = Field(default_factory=dict, description="Options of Spark's reader.")
     mode: Literal["stream", "batch"] = Field("stream", description="Read as a stream, or as a static table (batch).")
     watermark: WatermarkDocument | None = Field(None, description="The table's event time, where it has one itself.")
+    on_corrupt: Literal["fail", "drop", "quarantine"] | None = Field(
+        None, description="With json, csv and xml, what becomes of records that cannot be read; fail by default."
+    )
+    quarantine_sink: Text | None = Field(
+        None, description="With `on_corrupt: quarantine`, the sink that such records are written to."
+    )
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 

@@ -22,6 +22,7 @@ from sqlstream.project.models import (
     load_models,
     refuse_other_files,
 )
+from sqlstream.project.on_corrupt import quarantine_models, quarantine_names
 from sqlstream.project.overrides import wrong_overrides
 from sqlstream.project.properties import collect_properties, unused_properties
 from sqlstream.project.python_files import PythonFunction, PythonModule, load_python
@@ -112,8 +113,8 @@ def _load_parts(files: ProjectFiles, settings: Settings | None, parse: Parse, fi
     model_paths = tuple(path for ending in (".sql", ".py") for path in find_files(files, MODELS, ending, findings))
     seed_paths = find_files(files, SEEDS, ".csv", findings)
     refuse_other_files(files, findings)
-    check_names(model_paths, seed_paths, findings)
     sources = build_sources(resources, files, findings)
+    check_names(model_paths, seed_paths, quarantine_names(sources), findings)
     sinks = build_sinks(resources, findings)
     python = load_python(files, findings)
     if settings is not None and resources.complete:
@@ -123,7 +124,7 @@ def _load_parts(files: ProjectFiles, settings: Settings | None, parse: Parse, fi
         sources=sources,
         sinks=sinks,
         seeds=_load_seeds(files, settings, resources, seed_paths, findings),
-        models=_load_models(files, settings, resources, model_paths, findings),
+        models=_load_models(files, settings, resources, model_paths, sources, findings),
         macros=load_macros(files, findings),
         selectors=load_selectors(files, settings, findings),
         python=python,
@@ -136,12 +137,15 @@ def _load_models(
     settings: Settings | None,
     resources: Resources,
     paths: tuple[str, ...],
+    sources: tuple[SourceTable, ...],
     findings: list[Finding],
 ) -> tuple[ModelFile, ...]:
     folders = _folder_config(settings, MODELS, paths, findings)
     properties = collect_properties(resources, MODELS, findings)
-    findings.extend(unused_properties(properties.values(), [file_name(path) for path in paths], MODELS))
-    return load_models(files, paths, folders, properties, findings)
+    names = [*map(file_name, paths), *quarantine_names(sources)]
+    findings.extend(unused_properties(properties.values(), names, MODELS))
+    models = load_models(files, paths, folders, properties, findings)
+    return tuple(sorted((*models, *quarantine_models(sources, folders, properties)), key=lambda model: model.name))
 
 
 def _load_seeds(

@@ -76,14 +76,20 @@ def load_macros(files: ProjectFiles, findings: list[Finding]) -> tuple[MacroFile
     return tuple(macros)
 
 
-def check_names(models: tuple[str, ...], seeds: tuple[str, ...], findings: list[Finding]) -> None:
-    """Adds a finding for each file whose name cannot be a view's, or is another model's or seed's."""
+def check_names(
+    models: tuple[str, ...], seeds: tuple[str, ...], others: Mapping[str, Location], findings: list[Finding]
+) -> None:
+    """Adds a finding for each file whose name cannot be a view's, or is another model's or seed's, and for each of the
+    `others`, the models without a file, whose name is.
+    """
     names = Names("models or seeds")
     for path in (*models, *seeds):
         name = file_name(path)
         names.add(name, Location(path), findings)
         if not is_name(name):
             findings.append(_not_a_name(name, path))
+    for name, location in others.items():
+        names.add(name, location, findings)
 
 
 def _build_model(path: str, text: str, folders: FolderConfig, properties: Properties | None) -> ModelFile:

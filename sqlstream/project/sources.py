@@ -9,6 +9,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.documents import SourceDocument, TableDocument
 from sqlstream.project.files import ProjectFiles
+from sqlstream.project.on_corrupt import corrupt_table, on_corrupt_problems
 from sqlstream.project.resources import Names, Resources, places_of
 from sqlstream.project.schema import build_columns, build_schema
 from sqlstream.project.validate import Path
@@ -19,7 +20,9 @@ from sqlstream.project.yaml import YamlMapping, locate
 
 
 def build_sources(resources: Resources, files: ProjectFiles, findings: list[Finding]) -> tuple[SourceTable, ...]:
-    """Returns all source tables in the order of their names; a source may be spread over files, as in dbt."""
+    """Returns all source tables in the order of their names, and the streams of corrupt records that they ask for; a
+    source may be spread over files, as in dbt.
+    """
     names = Names("source tables")
     tables: list[SourceTable] = []
     for file, (document, node) in resources.documents.items():
@@ -29,7 +32,10 @@ def build_sources(resources: Resources, files: ProjectFiles, findings: list[Find
                 built = _build_table(source, table, node, path, files, findings)
                 built = replace(built, written=written_table(resources.written[file], path, built.schema))
                 if _has_format(built, findings) and names.add(built.full_name, built.location, findings):
+                    findings.extend(on_corrupt_problems(built))
                     tables.append(built)
+    corrupt = [found for found in map(corrupt_table, tables) if found is not None]
+    tables += [found for found in corrupt if names.add(found.full_name, found.location, findings)]
     return tuple(sorted(tables, key=lambda table: (table.source, table.name)))
 
 
@@ -59,6 +65,8 @@ def _build_table(
         places=_places(node, path),
         table=table.table,
         python=table.class_,
+        on_corrupt=table.on_corrupt,
+        quarantine_sink=table.quarantine_sink,
     )
 
 

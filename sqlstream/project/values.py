@@ -120,7 +120,8 @@ class SourceTable:
     `places` gives the location of each key that the YAML sets (`format`, `path`, `schema`, `options`, `options.x`).
     `written` are the keys that say how it is read, as the files have them: Jinja unrendered, no target's overrides.
     `table` is the name in Spark's catalog of what the format `table` reads, `python` the `module:Class` of python/ that
-    the format `python` is read by.
+    the format `python` is read by. `on_corrupt` is what becomes of records that cannot be read, as the YAML says it.
+    `corrupt_of` is the table whose corrupt records this one holds, None for every table of the YAML.
     """
 
     source: str
@@ -140,6 +141,9 @@ class SourceTable:
     written: Mapping[str, object] = field(default_factory=dict)
     table: str | None = None
     python: str | None = None
+    on_corrupt: str | None = None
+    quarantine_sink: str | None = None
+    corrupt_of: SourceTable | None = None
 
     @property
     def full_name(self) -> str:
@@ -200,7 +204,7 @@ class ModelFile:
 
     `folders` are the folders below models/, outermost first. `configs` are the patches from YAML in ascending
     precedence: project.yml's folders from the outermost inwards, then the properties file. `written` is what they make
-    together before their Jinja is rendered.
+    together before their Jinja is rendered. `declared_at` is where YAML asks for a model that has no file of its own.
     """
 
     name: str
@@ -212,11 +216,12 @@ class ModelFile:
     configs: tuple[ConfigPatch, ...]
     properties_location: Location | None = None
     written: Mapping[str, object] = field(default_factory=dict)
+    declared_at: Location | None = None
 
     @property
     def location(self) -> Location:
-        """The file's first character."""
-        return Location(self.path)
+        """The file's first character, or where YAML asks for the model."""
+        return self.declared_at or Location(self.path)
 
     @property
     def is_python(self) -> bool:

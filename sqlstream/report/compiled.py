@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.errors import Finding
+from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.report.findings import findings_json
 from sqlstream.report.numbers import plural
 
@@ -14,7 +15,8 @@ from sqlstream.report.numbers import plural
 def found_line(compiled: CompiledProject) -> str:
     """Returns dbt's line: `Found 12 models, 4 sources, 3 sinks`, seeds where there are any."""
     project = compiled.project
-    return found_text(len(compiled.models), len(project.sources), len(project.sinks), len(project.seeds))
+    sources = len(declared_sources(project.sources))
+    return found_text(len(compiled.models), sources, len(project.sinks), len(project.seeds))
 
 
 def found_text(models: int, sources: int, sinks: int, seeds: int) -> str:

@@ -78,6 +78,8 @@ class TextReporter:
             status += f" {plural(result.batches, 'batch', 'batches')} in {seconds_text(result.seconds)}"
         if result.restarts:
             status += f", {plural(result.restarts, 'restart')}"
+        if result.dropped_records:
+            status += f", {dropped_text(result.dropped_records)}"
         self._line(result.index, result.total, f"{word} {result.kind} {result.model}", status)
         if result.finding is not None:
             self._write(finding_text(result.finding))
@@ -99,7 +101,14 @@ def batch_text(batch: BatchProgress) -> str:
     ]
     if batch.watermark:
         parts.append(f"watermark {batch.watermark}")
+    if batch.dropped_records:
+        parts.append(dropped_text(batch.dropped_records))
     return f"{batch.model} batch {batch.batch_id}: {', '.join(parts)}"
+
+
+def dropped_text(records: int) -> str:
+    """Returns how many records could not be read and were dropped."""
+    return f"{plural(records, 'corrupt record')} dropped"
 
 
 def restart_text(restarting: QueryRestarting) -> str:

@@ -41,7 +41,7 @@ class Inputs:
 
     def open_source(self, table: SourceTable, name: str | None) -> DataFrame:
         """Returns a new reader of `table`; `name` is what the checkpoint is to know it by. Raises: FindingsError."""
-        what = f"source `{table.full_name}` cannot be read"
+        what = f"source `{(table.corrupt_of or table).full_name}` cannot be read"
         try:
             return self.readers.open_table(table) if table.mode == "batch" else self.readers.open_stream(table, name)
         except SPARK_ERRORS as error:

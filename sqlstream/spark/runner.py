@@ -11,10 +11,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.batch import BatchWrite
+from sqlstream.spark.failures import failure_finding
 from sqlstream.spark.jvm import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone, listen, unfinished_batch
 from sqlstream.spark.running import Running
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import at, error_finding, fails_again
+from sqlstream.spark.spark_errors import fails_again
 from sqlstream.spark.start import StartOrder, start_query
 from sqlstream.spark.stopper import Stopper
 from sqlstream.state.events import Notice, QueryRestarting, QueryResult, QueryResumed, QueryStarted, RunEvent, Status
@@ -28,8 +29,6 @@ GRACE_SECONDS = 60.0
 """How long a running batch may take after a stop was asked for, before it is interrupted."""
 POLL_SECONDS = 0.1
 """How long to wait for an event before looking whether a stop was asked for: a signal handler cannot wake the queue."""
-GOES_ON = "the query goes on where it stopped"
-WRITTEN_AGAIN = "all is written anew, and an earlier output of files is as it was"
 LOOK_SECONDS = 0.01
 """How often a stopping query is looked at: shorter than the planning of any batch."""
 
@@ -219,7 +218,7 @@ class Runner:
 
     def _fail(self, running: Running, error: Exception) -> None:
         """Has a query that failed started again, or reports it where that would not help."""
-        finding, retries = self._failure(running, error), running.retries
+        finding, retries = failure_finding(running, error, self._secrets), running.retries
         if retries.begins_anew(time.monotonic() - running.started):
             running.failures = 0
         running.failures += 1
@@ -234,18 +233,6 @@ class Runner:
         self._finish(running, Status.ERROR, finding)
         if self._limits.fail_fast and self._stop_reason is None:
             self._stop_reason = f"{running.name} has failed"
-
-    def _failure(self, running: Running, error: Exception) -> Finding:
-        model = running.order.query.model
-        batch = _failed_batch(running)
-        return error_finding(
-            error,
-            code="query-failed",
-            what=f"the query of `{model.name}` failed{'' if batch is None else f' in batch {batch}'}",
-            place=at(model.file.location),
-            secrets=self._secrets,
-            fix="mend the cause and run again: " + (WRITTEN_AGAIN if running.order.is_batch else GOES_ON),
-        )
 
     def _finish(self, running: Running, status: Status, finding: Finding | None) -> None:
         self._tell(running.end(len(self._every), status, finding))
@@ -271,7 +258,7 @@ class Runner:
         except SPARK_ERRORS as error:
             # the look for lost ends notices a JVM that is gone; else it did not stop within Spark's stopTimeout
             if not is_jvm_gone(error):
-                self._finish(running, Status.ERROR, self._failure(running, error))
+                self._finish(running, Status.ERROR, failure_finding(running, error, self._secrets))
 
     def _tell_stopping(self) -> None:
         names = [running.name for running in self._every if running.is_active]
@@ -280,14 +267,6 @@ class Runner:
             self._tell(
                 Notice(f"stopping, because {self._stop_reason or 'a stop was asked for'}: {', '.join(names)} {rest}")
             )
-
-
-def _failed_batch(running: Running) -> int | None:
-    """The batch in which a query has failed, None where it was in none, or where the JVM is gone that knew."""
-    try:
-        return unfinished_batch(running.query) if isinstance(running.query, StreamingQuery) else None
-    except JVM_ERRORS:
-        return None
 
 
 def _has_ended(query: StreamingQuery | BatchWrite) -> bool:

@@ -96,5 +96,6 @@ class Running:
             finding=finding,
             restarts=self.restarts,
             kind=model.kind,
+            dropped_records=self.figures.dropped_records,
         )
         return self.result

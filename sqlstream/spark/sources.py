@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -15,8 +17,10 @@ from sqlstream.errors import Finding
 from sqlstream.project.fixed_columns import fixed_columns
 from sqlstream.project.paths import join
 from sqlstream.project.values import Schema, SourceTable
+from sqlstream.spark.corrupt import FAILING, corrupt_rows, good_rows, handling, separating_options, with_corrupt
 from sqlstream.spark.python_code import load_name
 from sqlstream.spark.secrets import Secrets
+from sqlstream.state.progress import DROPPED
 
 TABLE = "table"
 """The format of sources and sinks that are tables of Spark's catalog."""
@@ -40,28 +44,44 @@ class Readers:
         reader = self.session.readStream.options(**self.secrets.resolve_all(table.options))
         if name is not None:
             reader = reader.name(name)
-        frame = self._load(reader, table)
+        frame = self._load(reader, table, DROPPED + (name or uuid4().hex))
         if table.watermark is None:
             return frame
         return frame.withWatermark(table.watermark.column, table.watermark.delay)
 
     def open_table(self, table: SourceTable) -> DataFrame:
         """Returns `table` as static rows. Raises: Spark's errors."""
-        return self._load(self.session.read.options(**self.secrets.resolve_all(table.options)), table)
+        return self._load(self.session.read.options(**self.secrets.resolve_all(table.options)), table, None)
 
     def missing_secrets(self, table: SourceTable) -> list[Finding]:
         """Returns a finding for each secret that the options of `table` name and the environment does not hold."""
         return self.secrets.missing(table.options, table.places.get("options", table.location))
 
-    def _load(self, reader: DataStreamReader | DataFrameReader, table: SourceTable) -> DataFrame:
-        """What `reader` reads of `table`, with the columns that are declared or that its format has."""
+    def _load(self, reader: DataStreamReader | DataFrameReader, table: SourceTable, metric: str | None) -> DataFrame:
+        """What `reader` reads of `table`, with the columns that are declared or that its format has. `metric` is the
+        name under which corrupt records that are dropped are counted.
+        """
+        if table.corrupt_of is not None:
+            return corrupt_rows(*self._load_separating(reader, table.corrupt_of))
         schema = _schema_of(table)
         if table.format == TABLE:
             return _declared(_typed(reader.table(table.table or ""), schema, table), schema)
-        reader = reader.format(self._format(table))
+        handled = handling(table, self.session)
+        if handled in ("drop", "quarantine"):
+            frame, names = self._load_separating(reader, table)
+            return _declared(good_rows(frame, names, metric if handled == "drop" else None), schema)
+        reader = reader.format(self._format(table)).options(**(FAILING if handled == "fail" else {}))
         if schema is not None and (table.schema is not None or table.format.lower() in NAMED_ALWAYS):
             reader = reader.schema(schema)
         return _declared(reader.load(self._path(table)) if table.path else reader.load(), schema)
+
+    def _load_separating(
+        self, reader: DataStreamReader | DataFrameReader, table: SourceTable
+    ) -> tuple[DataFrame, Sequence[str]]:
+        """All records of `table`, with the column for corrupt ones, and the names of the columns that are declared."""
+        schema = _struct(_schema_of(table))
+        reader = reader.format(self._format(table)).options(**separating_options(table))
+        return reader.schema(with_corrupt(schema)).load(self._path(table)), schema.names
 
     def _format(self, table: SourceTable) -> str:
         """The name under which Spark knows the format of `table`; the project's own class is registered first."""
@@ -99,21 +119,25 @@ def _declared(frame: DataFrame, schema: StructType | str | None) -> DataFrame:
     """
     if schema is None:
         return frame
-    declared = DataType.fromDDL(schema) if isinstance(schema, str) else schema
-    names = declared.names if isinstance(declared, StructType) else frame.columns
+    names = _struct(schema).names
     return frame if frame.columns == names else frame.select(*map(quoted, names))
 
 
 def _typed(frame: DataFrame, schema: StructType | str | None, table: SourceTable) -> DataFrame:
     """Returns `frame`, the rows of a table of the catalog, whose own types no reader changes. Raises: SchemaError."""
-    declared = DataType.fromDDL(schema) if isinstance(schema, str) else schema
     own = {field.name.lower(): field.dataType.simpleString() for field in frame.schema.fields}
-    for field in declared.fields if isinstance(declared, StructType) else ():
+    for field in _struct(schema).fields:
         wanted, has = field.dataType.simpleString(), own.get(field.name.lower())
         if has != wanted:
             said = f"no column `{field.name}`" if has is None else f"`{field.name}` as {has}, and not as {wanted}"
             raise SchemaError(f"the table {table.table} has {said}")
     return frame
+
+
+def _struct(schema: StructType | str | None) -> StructType:
+    """The columns of `schema`, none for None. Raises: Spark's errors."""
+    declared = DataType.fromDDL(schema) if isinstance(schema, str) else schema
+    return declared if isinstance(declared, StructType) else StructType()
 
 
 class SchemaError(ValueError):

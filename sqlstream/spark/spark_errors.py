@@ -13,6 +13,7 @@ from pyspark.errors.exceptions.captured import StreamingQueryException
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.project.nearest import did_you_mean
+from sqlstream.spark.corrupt_errors import read_corrupt_record
 from sqlstream.spark.jvm import is_jvm_gone, java_words
 from sqlstream.spark.secrets import Secrets
 
@@ -113,6 +114,8 @@ def error_finding(
 
 def fails_again(error: BaseException) -> bool:
     """Returns whether a query that failed with `error` would surely fail with it again when it is started again."""
+    if read_corrupt_record(error) is not None:
+        return True
     causes = list(_causes(error))
     conditions = {read_error(cause).condition or "" for cause in causes}
     return (

@@ -120,7 +120,7 @@ class QueryRestarting:
 class QueryResult:
     """How a query ended. `rows_in` and `rows_out` are None where Spark does not know them; `seconds` is wall time, in
     which it was started again `restarts` times. `kind` is `stream`, or `batch` for a batch model, which has no
-    checkpoint.
+    checkpoint. `dropped_records` are the corrupt ones that its sources left out.
     """
 
     model: str
@@ -137,6 +137,7 @@ class QueryResult:
     finding: Finding | None = None
     restarts: int = 0
     kind: str = "stream"
+    dropped_records: int = 0
 
     @classmethod
     def skipped(cls, model: str, unique_id: str, index: int, total: int, kind: str = "stream") -> QueryResult:
@@ -157,6 +158,7 @@ class QueryResult:
             "batches": self.batches,
             "rows_in": self.rows_in,
             "rows_out": self.rows_out,
+            "dropped_records": self.dropped_records,
             "restarts": self.restarts,
             "duration_seconds": round(self.seconds, 3),
             "output": self.output,

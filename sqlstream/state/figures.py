@@ -39,6 +39,7 @@ class Figures:
     rows_in: int | None = 0
     rows_out: int | None = 0
     late_rows: int = 0
+    dropped_records: int = 0
     newest_event: str | None = None
     last: BatchProgress | None = None
     rates: tuple[float, ...] = ()
@@ -59,6 +60,7 @@ def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
         rows_in=total((figures.rows_in, batch.rows_in)),
         rows_out=total((figures.rows_out, batch.rows_out)),
         late_rows=figures.late_rows + (batch.state.late_rows if batch.state else 0),
+        dropped_records=figures.dropped_records + batch.dropped_records,
         newest_event=max(filter(None, (figures.newest_event, batch.newest_event)), default=None),
         last=batch,
         rates=(*figures.rates, batch.input_rows_per_second or 0.0)[-RATES_KEPT:],

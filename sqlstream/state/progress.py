@@ -13,6 +13,9 @@ from sqlstream.state.ledger import SourceUse
 ROWS_OUT = "sqlstream_rows_out"
 """The name of the observation on each terminal model: file sinks do not count what they write."""
 
+DROPPED = "sqlstream_dropped_"
+"""What the names of the observations begin with that count the corrupt records a reader drops."""
+
 BEFORE_WATERMARK = "1970-01-01T00:00:00.000Z"
 """What Spark reports for the watermark until the first event."""
 
@@ -56,6 +59,7 @@ class BatchProgress:
     `started_at` is UTC, ISO 8601; so are `watermark`, the one that the batch used, and the oldest and newest event
     times in it, None without them. Of several watermarks Spark reports the events of one. Durations are milliseconds,
     `parts_ms` by Spark's names (addBatch, queryPlanning, walCommit, ...). `state` is None for a query without any.
+    `dropped_records` are the corrupt ones that sources with `on_corrupt: drop` met; `rows_in` counts them too.
     """
 
     model: str
@@ -72,6 +76,7 @@ class BatchProgress:
     parts_ms: Mapping[str, int] = field(default_factory=dict)
     state: StateProgress | None = None
     sources: tuple[SourceProgress, ...] = ()
+    dropped_records: int = 0
 
 
 def read_progress(
@@ -82,7 +87,7 @@ def read_progress(
     `uses` are the readers of the query, which name its sources; `redact` strikes secrets out of what it says.
     """
     data = json.loads(text)
-    observed = (data.get("observedMetrics") or {}).get(ROWS_OUT) or {}
+    observed = data.get("observedMetrics") or {}
     times = data.get("eventTime") or {}
     parts = data.get("durationMs") or {}
     return BatchProgress(
@@ -91,7 +96,7 @@ def read_progress(
         started_at=data["timestamp"],
         duration_ms=data.get("batchDuration") or parts.get("triggerExecution", 0),
         rows_in=total(_rows_read(source) for source in data["sources"]),
-        rows_out=observed.get("rows"),
+        rows_out=(observed.get(ROWS_OUT) or {}).get("rows"),
         watermark=None if times.get("watermark") == BEFORE_WATERMARK else times.get("watermark"),
         oldest_event=times.get("min"),
         newest_event=times.get("max"),
@@ -100,6 +105,7 @@ def read_progress(
         parts_ms=parts,
         state=_state(data.get("stateOperators") or ()),
         sources=tuple(_source(source, uses, redact) for source in data["sources"]),
+        dropped_records=sum((row or {}).get("rows") or 0 for name, row in observed.items() if name.startswith(DROPPED)),
     )
 
 

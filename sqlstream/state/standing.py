@@ -83,6 +83,7 @@ class QueryStanding:
             "rows_in": figures.rows_in if self.status is not Status.SKIPPED else None,
             "rows_out": figures.rows_out if self.status is not Status.SKIPPED else None,
             "late_rows": figures.late_rows,
+            "dropped_records": figures.dropped_records,
             "restarts": self.restarts,
             "duration_seconds": round(self.seconds(now), 3),
             "sink": self.query.sink,

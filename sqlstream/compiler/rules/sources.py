@@ -134,6 +134,8 @@ def socket_sources(compiled: CompiledProject) -> list[Finding]:
 
 
 def used_sources(compiled: CompiledProject) -> list[SourceTable]:
-    """Returns the source tables that some model reads."""
+    """Returns the source tables that some model reads, or the corrupt records of which are written."""
     name = compiled.project.name
-    return [table for table in compiled.project.sources if compiled.graph.children[source_id(name, table)]]
+    read = [table for table in compiled.project.sources if compiled.graph.children[source_id(name, table)]]
+    names = {(table.corrupt_of or table).full_name for table in read}
+    return [table for table in compiled.project.sources if table.full_name in names]

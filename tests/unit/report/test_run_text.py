@@ -68,6 +68,14 @@ def test_a_batch_of_one_row_without_a_watermark() -> None:
     assert batch_text(one) == "big batch 0: 1 row in, 0 rows out, 0.84 s"
 
 
+def test_dropped_records_are_told_where_there_are_any() -> None:
+    """With each batch that met some, and all of them in the end."""
+    assert batch_text(replace(BATCH, dropped_records=1)).endswith(", 1 corrupt record dropped")
+    assert told(replace(BIG, dropped_records=2000)).endswith(
+        "[SUCCESS 2 batches in 3.20 s, 2,000 corrupt records dropped]"
+    )
+
+
 def test_a_whole_memory_table_does_not_speak_of_its_first_rows() -> None:
     """All rows are shown."""
     assert memory_text(TableShown("totals", ("kind",), (("a",),), 1)) == "\ntotals (1 row)\nkind\n────\na"

@@ -161,3 +161,14 @@ def test_secrets_are_struck_out_of_what_spark_says_of_sources() -> None:
 def test_a_total_is_known_when_every_part_is(counts: list[int | None], expected: int | None) -> None:
     """A sum with an unknown part is not known."""
     assert total(counts) == expected
+
+
+def test_dropped_records_are_those_of_all_readers() -> None:
+    """Each reader that drops corrupt records counts them under a name of its own."""
+    report = spark_says("files")
+    dropped = {"sqlstream_dropped_shop__orders": {"rows": 2}, "sqlstream_dropped_shop__orders__2": {"rows": 3}}
+    report["observedMetrics"] = report["observedMetrics"] | dropped
+
+    progress = read(report)
+
+    assert (progress.dropped_records, progress.rows_out) == (5, 4)

@@ -1,0 +1,244 @@
+"""What `on_corrupt` of a source table asks for: whether it can be, and the stream and model that a quarantine takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.folders import FolderConfig
+from sqlstream.project.properties import Properties
+from sqlstream.project.type_parser import TypeSyntaxError, parse_schema
+from sqlstream.project.types import Struct, read_json_schema
+from sqlstream.project.values import Column, ConfigPatch, Located, ModelFile, Schema, SourceTable
+from sqlstream.project.wording import quoted
+from sqlstream.project.written import written_config
+
+CORRUPT_FORMATS = frozenset({"csv", "json", "xml"})
+"""Formats whose parsers meet records that they cannot read."""
+
+CORRUPT_SUFFIX = "__corrupt"
+"""What the name of a table of corrupt records, and of the model that writes them, ends with."""
+
+CORRUPT_COLUMNS = (
+    Column("record", "string", "The record as the file has it"),
+    Column("file", "string", "The file that it lies in"),
+    Column("quarantined_at", "timestamp", "When the batch began that found it"),
+)
+"""The columns of a table of corrupt records."""
+
+CORRUPT_OPTION = "columnNameOfCorruptRecord"
+CORRUPT_COLUMN = "_corrupt_record"
+"""The column that Spark puts corrupt records into where the schema declares it, unless the option names another."""
+
+KEPT_CONFIG = ("trigger", "retries", "pool", "tags", "meta")
+"""What the model of a quarantine takes of the configuration that project.yml gives to all models."""
+
+
+def on_corrupt_problems(table: SourceTable) -> Iterator[Finding]:
+    """Gives what is wrong with `on_corrupt` and `quarantine_sink` of `table`, as far as the table itself tells."""
+    if table.quarantine_sink is not None and table.on_corrupt != "quarantine":
+        yield _sink_alone(table)
+    if table.on_corrupt is None:
+        return
+    if table.format.lower() not in CORRUPT_FORMATS:
+        yield _other_format(table)
+        return
+    if option_of(table, "mode") is not None:
+        yield _two_answers(table, "options.mode", "the option mode", "delete one of the two")
+    if captures_corrupt(table):
+        yield _two_answers(
+            table, "on_corrupt", "a column for corrupt records", "delete `on_corrupt`, or the column and its option"
+        )
+    if table.on_corrupt != "fail" and not _declares_types(table):
+        yield _without_schema(table)
+    if table.on_corrupt == "quarantine":
+        yield from _quarantine_problems(table)
+
+
+def option_of(table: SourceTable, name: str) -> str | None:
+    """Returns the name as it is written of an option that `table` has in whatever case of letters, None without it."""
+    return next((key for key in table.options if key.lower() == name.lower()), None)
+
+
+def captures_corrupt(table: SourceTable, default: str = CORRUPT_COLUMN) -> bool:
+    """Returns whether the models of the project handle corrupt records themselves: the option names a column for them,
+    or the schema declares the one that is named `default`.
+    """
+    if option_of(table, CORRUPT_OPTION) is not None:
+        return True
+    return table.schema is not None and default.lower() in _column_names(table.schema)
+
+
+def corrupt_table(table: SourceTable) -> SourceTable | None:
+    """Returns the stream of the corrupt records of `table`, None where it does not quarantine them."""
+    if table.on_corrupt != "quarantine":
+        return None
+    place = table.places["on_corrupt"]
+    ddl = ", ".join(f"{column.name} {column.data_type}" for column in CORRUPT_COLUMNS)
+    return replace(
+        table,
+        name=table.name + CORRUPT_SUFFIX,
+        schema=Schema(place, ddl=ddl),
+        watermark=None,
+        columns=CORRUPT_COLUMNS,
+        description=f"The records of {table.full_name} that cannot be read.",
+        location=place,
+        corrupt_of=table,
+    )
+
+
+def declared_sources(sources: Sequence[SourceTable]) -> tuple[SourceTable, ...]:
+    """Returns the tables that the YAML declares: those of corrupt records are no more inputs."""
+    return tuple(table for table in sources if table.corrupt_of is None)
+
+
+def quarantine_models(
+    sources: Sequence[SourceTable], folders: FolderConfig, properties: Mapping[str, Properties]
+) -> tuple[ModelFile, ...]:
+    """Returns a model for each stream of corrupt records among `sources`, which writes it to the table's sink.
+
+    Of the configuration of all models it takes what says how a query runs, not what it does; properties may set more.
+    """
+    return tuple(
+        _quarantine_model(table, table.corrupt_of, folders, properties.get(quarantine_name(table)))
+        for table in sources
+        if table.corrupt_of is not None
+    )
+
+
+def quarantine_name(table: SourceTable) -> str:
+    """Returns the name of the model that writes `table`, a stream of corrupt records."""
+    return f"{table.source}__{table.name}"
+
+
+def quarantine_names(sources: Sequence[SourceTable]) -> Mapping[str, Location]:
+    """Returns the names of all such models, with the lines that ask for them."""
+    return {quarantine_name(table): table.location for table in sources if table.corrupt_of is not None}
+
+
+def _quarantine_model(
+    table: SourceTable, whole: SourceTable, folders: FolderConfig, properties: Properties | None
+) -> ModelFile:
+    name = quarantine_name(table)
+    place = whole.places.get("quarantine_sink", table.location)
+    sink: ConfigPatch = {"sink": Located(whole.quarantine_sink, place)}
+    configs = (*map(_kept, folders.patches_for((), name)), sink, *([properties.config] if properties else ()))
+    written = (*map(_kept, folders.written_for((), name)), sink, *([properties.written] if properties else ()))
+    columns = ", ".join(column.name for column in CORRUPT_COLUMNS)
+    return ModelFile(
+        name=name,
+        path=f"{table.location.path}/{name}.sql",  # as dbt has it of what YAML makes
+        text=f"select {columns}\nfrom {{{{ source('{table.source}', '{table.name}') }}}}\n",
+        folders=(),
+        description=properties.description if properties and properties.description else table.description,
+        columns=CORRUPT_COLUMNS,
+        configs=configs,
+        properties_location=properties.location if properties else None,
+        written=written_config(*written),
+        declared_at=table.location,
+    )
+
+
+def _kept(patch: ConfigPatch) -> ConfigPatch:
+    return {key: located for key, located in patch.items() if key in KEPT_CONFIG}
+
+
+def _column_names(schema: Schema) -> frozenset[str]:
+    """The names in lower case; none where nobody but Spark can read the schema."""
+    try:
+        found = read_json_schema(schema.json) if schema.json is not None else parse_schema(schema.ddl or "")
+    except TypeSyntaxError:
+        return frozenset()
+    return frozenset(field.name.lower() for field in found.fields) if isinstance(found, Struct) else frozenset()
+
+
+def _declares_types(table: SourceTable) -> bool:
+    """Whether there is a schema, or one that is wrong, which is a finding already."""
+    return bool(table.places.keys() & {"schema", "schema_file"}) or any(column.data_type for column in table.columns)
+
+
+def _quarantine_problems(table: SourceTable) -> Iterator[Finding]:
+    if table.quarantine_sink is None:
+        yield _without_sink(table)
+    if table.mode == "batch":
+        yield _static(table)
+    clean = option_of(table, "cleanSource")
+    if clean is not None and str(table.options[clean]).lower() != "off":
+        yield _cleaned(table, clean)
+
+
+def _place(table: SourceTable, key: str) -> Location:
+    written = next((place for place in table.places if place.lower() == key.lower()), key)
+    return table.places.get(written, table.places.get("on_corrupt", table.location))
+
+
+def _sink_alone(table: SourceTable) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"source `{table.full_name}` has a quarantine_sink, and quarantines nothing",
+        "the sink takes the records that cannot be read where on_corrupt is quarantine",
+        "say on_corrupt: quarantine beside it, or delete it",
+        _place(table, "quarantine_sink"),
+    )
+
+
+def _other_format(table: SourceTable) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"source `{table.full_name}` has on_corrupt, and its format is {quoted(table.format)}",
+        "only records of json, csv and xml are parsed one by one, so that some can be read and others not",
+        "delete `on_corrupt`; to read text or Kafka values, parse them in a model with from_json or try_cast",
+        _place(table, "on_corrupt"),
+    )
+
+
+def _two_answers(table: SourceTable, key: str, what: str, fix: str) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"source `{table.full_name}` has on_corrupt: {table.on_corrupt} and {what}",
+        "both say what becomes of records that cannot be read",
+        fix,
+        _place(table, key),
+    )
+
+
+def _without_schema(table: SourceTable) -> Finding:
+    return Finding(
+        "missing-schema",
+        f"source `{table.full_name}` has on_corrupt: {table.on_corrupt} and no schema",
+        "which records are corrupt is told by the columns that they should have",
+        'declare its columns: or schema:, for example schema: "id bigint, ts timestamp"',
+        _place(table, "on_corrupt"),
+    )
+
+
+def _without_sink(table: SourceTable) -> Finding:
+    return Finding(
+        "missing-key",
+        f"source `{table.full_name}` has on_corrupt: quarantine and no quarantine_sink",
+        "the records that cannot be read are written to a sink, by a query of its own",
+        "add quarantine_sink: with the name of a sink in sinks.yml, or say on_corrupt: drop",
+        _place(table, "on_corrupt"),
+    )
+
+
+def _static(table: SourceTable) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"source `{table.full_name}` has on_corrupt: quarantine and mode: batch",
+        "a table that is read whole on each run would be quarantined anew on each run: only streams can be",
+        "say on_corrupt: drop, or delete `mode: batch`",
+        _place(table, "on_corrupt"),
+    )
+
+
+def _cleaned(table: SourceTable, option: str) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"source `{table.full_name}` has on_corrupt: quarantine and the option cleanSource",
+        "two queries read the files, and one would take away what the other has not read",
+        "take cleanSource: off, or say on_corrupt: drop",
+        _place(table, f"options.{option}"),
+    )

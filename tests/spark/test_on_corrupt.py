@@ -1,0 +1,305 @@
+"""Records that cannot be read: with `on_corrupt` none is lost, doubled or nulled, whatever columns a model reads."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from conftest import ProjectFolder, wait_for
+
+from sqlstream.app.request import ProjectRequest, Selection
+from sqlstream.app.show import ShowRequest, show_rows
+from sqlstream.errors import FindingsError
+from sqlstream.state.events import QueryRestarting, TableShown
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+COLUMNS = "id int, name string, amount int"
+
+JSON = r"""{"id": 1, "name": "a", "amount": 1}
+{"id": 2, "name": "b", "amount": "many"}
+
+{"id": 3, "name"
+{"id": "no", "name": "c"}
+null
+[{"id": 4}, {"id": 5}]
+[{"id": 6}, {"id": 7, "amount": "many"}]
+{}
+"""
+JSON_CORRUPT = [
+    '{"id": 2, "name": "b", "amount": "many"}',
+    '{"id": 3, "name"',
+    '{"id": "no", "name": "c"}',
+    "null",
+    *2 * ['[{"id": 6}, {"id": 7, "amount": "many"}]'],
+]
+
+CSV = """id,name,amount
+1,a,1
+2,b,many
+3,c
+
+4,d,4,5
+5,"e,5
+6,f,6
+"""
+CSV_CORRUPT = ["2,b,many", "3,c", "4,d,4,5", '5,"e,5']
+
+LONG_CSV = 'id,name,amount\n1,"a\nb",1\n2,"b\nc",many\n3\n4,d,4\n'
+
+XML = (
+    "<rows><row><id>1</id><name>a</name><amount>1</amount></row><row><id>2</id><amount>many</amount></row>"
+    "<row><id>3</id><name></row><row><id>4</id></row></rows>"
+)
+XML_CORRUPT = ["<row><id>2</id><amount>many</amount></row>", "<row><id>3</id><name></row>"]
+
+
+class Case(NamedTuple):
+    """Files of a format, the ids of the good records in them, and the text of the others."""
+
+    format: str
+    options: str
+    texts: list[str]
+    good: list[int | None]
+    corrupt: list[str]
+
+
+CASES = {
+    "json": Case("json", "{}", [JSON], [1, 4, 5, None], JSON_CORRUPT),
+    "whole json files": Case(
+        "json",
+        "{multiLine: true}",
+        ['[{"id": 1},\n{"id": 2}]', '{"id": 3,\n"amount": "many"}', '{"id": 4,\n'],
+        [1, 2],
+        ['{"id": 3,\n"amount": "many"}', '{"id": 4,\n'],
+    ),
+    "csv": Case("csv", "{header: true}", [CSV], [1, 6], CSV_CORRUPT),
+    "csv over several lines": Case(
+        "csv",
+        "{header: true, multiLine: true}",
+        [LONG_CSV],
+        [1, 4],
+        ['2,"b\nc",many', "3"],
+    ),
+    "xml": Case("xml", "{rowTag: row}", [XML], [1, 4], XML_CORRUPT),
+}
+
+MODELS = {
+    "models/whole.sql": "{{ config(sink='lake') }} select * from {{ source('made', 'rows') }}",
+    "models/one.sql": "{{ config(sink='lake') }} select id from {{ source('made', 'rows') }}",
+    "models/files.sql": "{{ config(sink='lake') }} select input_file_name() as file from {{ source('made', 'rows') }}",
+    "models/counted.sql": "{{ config(sink='table', output_mode='complete') }} "
+    "select count(*) as n from {{ source('made', 'rows') }}",
+    "models/summed.sql": "{{ config(sink='table', output_mode='complete') }} "
+    "select name, count(*) as n from {{ source('made', 'rows') }} group by name",
+}
+
+
+def declare(folder: ProjectFolder, on_corrupt: str, table: str = "format: json", columns: str = COLUMNS) -> None:
+    """Gives the project a source `made.rows` over in/rows."""
+    said = f"sources:\n  - name: made\n    tables:\n      - {{name: rows, {table}, path: in/rows, schema: '{columns}'"
+    folder.write({"sources/made.yml": f"{said}{on_corrupt and ', ' + on_corrupt}}}\n"})
+
+
+def write(folder: ProjectFolder, *texts: str) -> None:
+    """Writes the files of `made.rows`."""
+    folder.write({f"in/rows/{number}.txt": text for number, text in enumerate(texts)})
+
+
+def shown(folder: ProjectFolder) -> dict[str, list[tuple[str, ...]]]:
+    """The rows of memory tables that the last run showed, by model."""
+    return {event.model: list(event.rows) for event in folder.events if isinstance(event, TableShown)}
+
+
+QUARANTINE = "on_corrupt: quarantine, quarantine_sink: lake"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_good_and_quarantined_are_all_records(case: str, folder: ProjectFolder, read_parquet: Rows) -> None:
+    """Models of all columns, of one, of none and of groups have the same records, and the quarantine all others."""
+    form, options, texts, good, corrupt = CASES[case]
+    write(folder, *texts)
+    declare(folder, QUARANTINE, f"format: {form}, options: {options}")
+    folder.write(MODELS)
+
+    results = {result.model: result for result in folder.run().results}
+
+    store = folder.root / "store"
+    assert sorted(str(row["id"]) for row in read_parquet(store / "whole")) == sorted(map(str, good))
+    assert sorted(str(row["id"]) for row in read_parquet(store / "one")) == sorted(map(str, good))
+    assert len(read_parquet(store / "files")) == len(good)
+    assert shown(folder)["counted"] == [(str(len(good)),)]
+    assert sum(int(row[-1]) for row in shown(folder)["summed"]) == len(good)
+    kept = read_parquet(store / "made__rows__corrupt")
+    assert sorted(row["record"] for row in kept) == sorted(corrupt)
+    assert {Path(row["file"]).parent.name for row in kept} == {"rows"}
+    assert results["made__rows__corrupt"].rows_out == len(corrupt)
+    assert results["made__rows__corrupt"].rows_in == len(good) + len(corrupt)
+
+
+def test_a_killed_run_neither_loses_nor_repeats_records(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """The quarantine goes on where its own checkpoint says, as the other queries do."""
+    write(folder, *(f'{{"id": {n}}}\n{{"id": "bad {n}"}}\n' for n in range(12)))
+    declare(folder, QUARANTINE, "format: json, options: {maxFilesPerTrigger: 1}")
+    folder.write({"models/one.sql": MODELS["models/one.sql"]})
+    process = folder.command("run", "--log-format", "json")
+    wait_for(process, '"event": "batch", "model": "made__rows__corrupt"')
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+    folder.run()
+
+    store = folder.root / "store"
+    assert sorted(row["id"] for row in read_parquet(store / "one")) == list(range(12))
+    kept = sorted(row["record"] for row in read_parquet(store / "made__rows__corrupt"))
+    assert kept == sorted(f'{{"id": "bad {n}"}}' for n in range(12))
+
+
+def test_dropped_records_are_counted(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """In the results; two ways to one table have a reader each, and each reader counts what it drops."""
+    write(folder, JSON)
+    declare(folder, "on_corrupt: drop")
+    folder.write(
+        {
+            "models/one.sql": MODELS["models/one.sql"],
+            "models/named.sql": "select id from {{ source('made', 'rows') }} where name is not null",
+            "models/unnamed.sql": "select id from {{ source('made', 'rows') }} where name is null",
+            "models/both.sql": "{{ config(sink='lake') }} select * from {{ ref('named') }} "
+            "union all select * from {{ ref('unnamed') }}",
+        }
+    )
+
+    results = {result.model: result for result in folder.run().results}
+
+    assert {name: (result.rows_out, result.dropped_records) for name, result in results.items()} == {
+        "one": (4, 6),
+        "both": (4, 12),
+    }
+    assert len(read_parquet(folder.root / "store/both")) == 4
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "xml"])
+def test_a_corrupt_record_fails_the_query_at_once(form: str, folder: ProjectFolder, read_parquet: Rows) -> None:
+    """Without the key too: the finding names the file, and a new start would not help. What is not read is not nulled,
+    so a query of another column goes on.
+    """
+    _, options, texts, *_ = CASES[form]
+    broken = {
+        "json": '{"id": 2, "amount": "many"}\n',
+        "csv": texts[0].split("3,c")[0],
+        "xml": texts[0].split("<row><id>3")[0],
+    }
+    write(folder, broken[form])
+    declare(folder, "", f"format: {form}, options: {options}")
+    folder.write(
+        {
+            "models/whole.sql": MODELS["models/whole.sql"].replace("sink='lake'", "sink='lake', retries=3"),
+            "models/one.sql": MODELS["models/one.sql"],
+        }
+    )
+
+    failed, other = sorted(folder.run().results, key=lambda result: result.finding is None)
+
+    assert not [event for event in folder.events if isinstance(event, QueryRestarting)]
+    assert failed.finding is not None
+    assert (failed.model, failed.finding.code, str(failed.finding.location)) == (
+        "whole",
+        "corrupt-record",
+        "models/whole.sql:1:1",
+    )
+    assert str(folder.root / "in/rows/0.txt") in failed.finding.message
+    assert "many" in failed.finding.why
+    assert (other.model, other.finding) == ("one", None)
+
+
+def test_who_captures_corrupt_records_has_them_as_before(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """A declared column, and Spark's own option, stay what they are in Spark."""
+    write(folder, '{"id": 1}\n{"id": 2\n')
+    declare(folder, "", columns="id int, _corrupt_record string")
+    folder.write({"models/whole.sql": MODELS["models/whole.sql"]})
+    folder.run()
+    assert {row["_corrupt_record"] for row in read_parquet(folder.root / "store/whole")} == {None, '{"id": 2'}
+
+    declare(folder, "", "format: json, options: {mode: DROPMALFORMED}")
+    folder.run(full_refresh=("whole",))
+    assert [row["id"] for row in read_parquet(folder.root / "store/whole.v2")] == [1]
+
+
+def test_a_run_may_go_on_with_another_answer(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """State has seen good records only, so it means the same; a quarantine finds what was dropped before."""
+    write(folder, '{"id": 1, "name": "a"}\n{"id": 2\n')
+    declare(folder, "on_corrupt: drop")
+    folder.write(
+        {
+            "models/hourly.sql": "{{ config(sink='nowhere', output_mode='update') }} "
+            "select name, count(*) as n from {{ source('made', 'rows') }} group by name"
+        }
+    )
+    folder.run()
+
+    folder.write({"in/rows/1.txt": '{"id": 3, "name": "a"}\n{"id": 4\n'})
+    declare(folder, QUARANTINE)
+    results = {result.model: result for result in folder.run().results}
+
+    assert (results["hourly"].finding, results["hourly"].rows_in) == (None, 2)
+    kept = read_parquet(folder.root / "store/made__rows__corrupt")
+    assert sorted(row["record"] for row in kept) == ['{"id": 2', '{"id": 4']
+
+
+def test_the_hidden_metadata_is_there_for_python(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """A Python model has the reader itself, and with it Spark's column `_metadata`."""
+    write(folder, '{"id": 1}\n{"id": 2\n')
+    declare(folder, "on_corrupt: drop")
+    folder.write(
+        {
+            "models/sized.py": "def model(sqlstream, spark):\n    sqlstream.config(sink='lake')\n"
+            "    rows = sqlstream.source('made', 'rows')\n    return rows.select('id', '_metadata.file_name')\n"
+        }
+    )
+
+    folder.run()
+
+    assert read_parquet(folder.root / "store/sized") == [{"id": 1, "file_name": "0.txt"}]
+
+
+def show(folder: ProjectFolder, *select: str) -> list[list[tuple[object, ...]]]:
+    """The rows that `show` prints of each node."""
+    return [list(node.rows) for node in show_rows(ShowRequest(ProjectRequest(folder.root), Selection(select))).nodes]
+
+
+def test_show_has_the_records_that_a_run_has(folder: ProjectFolder) -> None:
+    """The good ones of the source and of models, the others of the quarantine; and it fails where a run would."""
+    write(folder, '{"id": 1}\n{"id": 2\n')
+    declare(folder, QUARANTINE)
+    folder.write({"models/counted.sql": MODELS["models/counted.sql"]})
+
+    assert [rows[0][0] for rows in show(folder, "source:made.rows", "counted", "made__rows__corrupt")] == [
+        1,
+        1,
+        '{"id": 2',
+    ]
+
+    declare(folder, "")
+    with pytest.raises(FindingsError) as raised:
+        show(folder, "source:made.rows")
+    assert [finding.code for finding in raised.value.findings] == ["corrupt-record"]
+
+
+def test_static_tables_have_the_same_answers(folder: ProjectFolder) -> None:
+    """They are read whole on each run: corrupt records are left out of it, or end it."""
+    import pyarrow.parquet as pq
+
+    write(folder, '{"id": 1}\n{"id": 2\n{"id": "no"}\n')
+    declare(folder, "on_corrupt: drop", "format: json, mode: batch")
+    folder.write({"models/one.sql": "{{ config(sink='lake') }} select name from {{ source('made', 'rows') }}"})
+    assert folder.result().rows_out == 1
+    assert pq.read_table(folder.root / "store/one").to_pylist() == [{"name": None}]
+
+    declare(folder, "on_corrupt: fail", "format: json, mode: batch")
+    finding = folder.result().finding
+    assert finding is not None
+    assert (finding.code, str(folder.root / "in/rows/0.txt") in finding.message) == ("corrupt-record", True)

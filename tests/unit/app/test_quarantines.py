@@ -1,0 +1,87 @@
+"""Which quarantines go along with a run, and when they end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from compiling import write_files
+
+from sqlstream.app.compile import compile_models
+from sqlstream.app.loading import load
+from sqlstream.app.quarantines import ends_with_others, with_quarantines
+from sqlstream.app.request import ProjectRequest, Selection
+from sqlstream.app.selecting import select, terminal_models
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import FindingsError
+
+TABLE = "{{name: {}, format: json, path: in, schema: id int, on_corrupt: quarantine, quarantine_sink: {}}}"
+FILES = {
+    "project.yml": "name: p\nversion: 1.0.0\n",
+    "sources.yml": f"sources:\n  - name: s\n    tables:\n      - {TABLE.format('a', 'lake')}\n"
+    f"      - {TABLE.format('b', 'lake')}\n      - {{name: c, format: rate}}\n",
+    "sinks.yml": "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}'}\n",
+    "models/view.sql": "select id from {{ source('s', 'a') }}",
+    "models/direct.sql": "{{ config(sink='lake', trigger='available_now') }} select id from {{ source('s', 'b') }}",
+    "models/behind.sql": "{{ config(sink='lake', trigger='once') }} select id from {{ ref('view') }}",
+    "models/other.sql": "{{ config(sink='lake') }} select value from {{ source('s', 'c') }}",
+}
+
+
+def chosen(root: Path, select_: str, exclude: str = "") -> tuple[CompiledModel, ...]:
+    """The models of a run of this selection."""
+    write_files(root, FILES)
+    compiled = load(ProjectRequest(root, env={})).compiled
+    selection = Selection(tuple(select_.split()), tuple(exclude.split()))
+    models = terminal_models(compiled, select(compiled, selection)[0])
+    return with_quarantines(compiled, models, selection)
+
+
+@pytest.mark.parametrize(
+    ("selected", "excluded", "expected"),
+    [
+        ("direct", "", {"direct", "s__b__corrupt"}),
+        ("behind", "", {"behind", "s__a__corrupt"}),
+        ("other", "", {"other"}),
+        ("s__a__corrupt", "", {"s__a__corrupt"}),
+        ("", "", {"direct", "behind", "other", "s__a__corrupt", "s__b__corrupt"}),
+        ("direct behind", "s__b__corrupt", {"direct", "behind", "s__a__corrupt"}),
+    ],
+)
+def test_what_reads_a_table_takes_its_quarantine_along(
+    selected: str, excluded: str, expected: set[str], tmp_path: Path
+) -> None:
+    """Directly or through views, unless it is excluded, since another process may run it."""
+    assert {model.name for model in chosen(tmp_path, selected, excluded)} == expected
+
+
+@pytest.mark.parametrize(
+    ("selected", "ending"), [("direct behind", 2), ("direct other", 0), ("s__a__corrupt", 0), ("other", 0)]
+)
+def test_a_quarantine_ends_where_all_others_do(selected: str, ending: int, tmp_path: Path) -> None:
+    """Else a run that ends by itself would not; alone it runs as its own trigger says."""
+    assert len(ends_with_others(chosen(tmp_path, selected))) == ending
+
+
+def test_a_sink_that_is_not_declared_is_found_where_it_is_named(tmp_path: Path) -> None:
+    """As for any model."""
+    write_files(
+        tmp_path,
+        {**FILES, "sources.yml": FILES["sources.yml"].replace("quarantine_sink: lake", "quarantine_sink: lak", 1)},
+    )
+
+    with pytest.raises(FindingsError) as raised:
+        load(ProjectRequest(tmp_path, env={}))
+
+    (finding,) = raised.value.findings
+    assert (finding.code, str(finding.location)) == ("unknown-sink", "sources.yml:4:100")
+
+
+def test_the_sql_of_a_quarantine_is_written_like_that_of_a_model(tmp_path: Path) -> None:
+    """Below the YAML file that asks for it; the table of corrupt records is not counted as a source."""
+    write_files(tmp_path, FILES)
+
+    compile_models(ProjectRequest(tmp_path, env={}))
+
+    text = (tmp_path / "target/compiled/p/sources.yml/s__a__corrupt.sql").read_text()
+    assert " ".join(text.split()) == "select record, file, quarantined_at from s__a__corrupt"

@@ -1,0 +1,107 @@
+"""What `on_corrupt` of a source table makes of a project, and where its models come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from loading_cases import load, load_good
+
+from sqlstream.project.config import merge_configs
+from sqlstream.project.on_corrupt import captures_corrupt
+
+SINKS = "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}'}\n"
+
+
+def sources(rest: str, schema: str = "id int") -> str:
+    """A sources.yml with one table."""
+    return f"sources:\n  - name: shop\n    tables:\n      - name: orders\n        path: in\n        schema: '{schema}'\n{rest}"
+
+
+QUARANTINE = "        format: json\n        on_corrupt: quarantine\n        quarantine_sink: lake\n"
+
+
+def test_a_quarantine_is_a_stream_and_a_model(tmp_path: Path) -> None:
+    """Both stand at the line that asks for them; the stream is read as the table is."""
+    project = load_good(
+        tmp_path, {"sources.yml": sources(QUARANTINE + "        options: {multiLine: true}\n"), "sinks.yml": SINKS}
+    )
+
+    orders, corrupt = project.sources
+    assert (corrupt.full_name, corrupt.corrupt_of, corrupt.options) == ("shop.orders__corrupt", orders, orders.options)
+    assert corrupt.schema is not None
+    assert corrupt.schema.ddl == "record string, file string, quarantined_at timestamp"
+    (model,) = project.models
+    assert (model.name, model.path, str(model.location)) == (
+        "shop__orders__corrupt",
+        "sources.yml/shop__orders__corrupt.sql",
+        "sources.yml:8:21",
+    )
+    assert "source('shop', 'orders__corrupt')" in model.text
+    assert merge_configs(model.configs).places["sink"].line == 9
+
+
+@pytest.mark.parametrize("answer", ["", "        on_corrupt: fail\n", "        on_corrupt: drop\n"])
+def test_other_answers_make_no_model(answer: str, tmp_path: Path) -> None:
+    """They are a matter of the reader alone."""
+    project = load_good(tmp_path, {"sources.yml": sources("        format: csv\n" + answer)})
+
+    assert (len(project.sources), project.models) == (1, ())
+
+
+def test_a_quarantine_runs_as_models_do(tmp_path: Path) -> None:
+    """It takes of all models' configuration how a query runs, not what it does; its properties go before that."""
+    files = {
+        "project.yml": "name: shop\nmodels: {+trigger: 1 minute, +retries: 3, +output_mode: complete, +tags: [all]}\n",
+        "sources.yml": sources(QUARANTINE),
+        "sinks.yml": SINKS,
+        "models/shop.yml": "models: [{name: shop__orders__corrupt, config: {retries: 5, tags: [bad]}}]\n",
+    }
+
+    (model,) = load_good(tmp_path, files).models
+
+    config = merge_configs(model.configs).config
+    assert config is not None
+    assert (config.sink, str(config.trigger), config.output_mode) == ("lake", "1 minute", "append")
+    assert (config.retries.attempts, config.tags) == (5, ("all", "bad"))
+
+
+def test_a_target_may_answer_otherwise(tmp_path: Path) -> None:
+    """An override without a value takes a key away."""
+    files = {
+        "project.yml": "name: shop\ntargets: {dev: {sources: {shop.orders: {on_corrupt: drop, quarantine_sink: }}}}\n",
+        "sources.yml": sources(QUARANTINE),
+        "sinks.yml": SINKS,
+    }
+
+    (orders,) = load_good(tmp_path, files, "dev").sources
+
+    assert (orders.on_corrupt, orders.quarantine_sink) == ("drop", None)
+
+
+def test_an_answer_that_is_none_is_refused(tmp_path: Path) -> None:
+    """With the ones that there are."""
+    result = load(tmp_path, {"sources.yml": sources("        format: json\n        on_corrupt: skip\n")})
+
+    (finding,) = result.findings
+    assert (finding.code, str(finding.location)) == ("invalid-value", "sources.yml:8:21")
+    assert "quarantine" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "default", "captures"),
+    [
+        ("id int", "{}", "_corrupt_record", False),
+        ("id int, _CORRUPT_record string", "{}", "_corrupt_record", True),
+        ("id int, _corrupt_record string", "{}", "bad", False),
+        ("id int, bad string", "{columnnameofcorruptrecord: bad}", "_corrupt_record", True),
+    ],
+)
+def test_models_capture_what_the_schema_declares(
+    schema: str, options: str, default: str, captures: bool, tmp_path: Path
+) -> None:
+    """The column of the option, or the one that Spark's setting names."""
+    text = sources(f"        format: json\n        options: {options}\n", schema)
+    (table,) = load_good(tmp_path, {"sources.yml": text}).sources
+
+    assert captures_corrupt(table, default) is captures
