@@ -80,9 +80,7 @@ def ended(key, spell: Spell, by: str) -> Row:
 def model(sqlstream, spark):
     """Return the spells of all users, each when it is over."""
     sqlstream.config(sink="warehouse", output_mode="append")
-    reports = sqlstream.ref("activity_reports").selectExpr(
-        "user", "event_time", "activity", "unix_millis(event_time) as at"
-    )
+    reports = sqlstream.ref("activity_reports").selectExpr("*", "unix_millis(event_time) as at")
     columns = "user string, activity string, first long, last long, reports int, ended_by string"
     spells = reports.groupBy("user").transformWithState(Spells(), columns, "append", "EventTime")
     first_and_last = ("timestamp_millis(first) as first_time", "timestamp_millis(last) as last_time")
