@@ -19,7 +19,7 @@ NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 def rows_text(shown: ShownRows, width: int | None) -> str:
     """Returns a line of title and the table, at most `width` characters wide; uncut where that is None."""
     header = [column.name for column in shown.columns]
-    cells = [[_cell(value) for value in row] for row in shown.rows]
+    cells = [[cell_text(value) for value in row] for row in shown.rows]
     right = [at for at, column in enumerate(shown.columns) if column.data_type.partition("(")[0] in NUMBERS]
     table, hidden = fit_table(header, cells, right, width)
     lines = [f"{shown.name}, {_count(shown)}", *([table] if header else [])]
@@ -36,7 +36,8 @@ def _count(shown: ShownRows) -> str:
     return plural(len(shown.rows), "row")
 
 
-def _cell(value: object) -> str:
+def cell_text(value: object) -> str:
+    """Returns a value as a cell of a table shows it: text as it is, anything else as JSON."""
     if value is None:
         return "null"
     return value if isinstance(value, str) else json_text(value)
@@ -69,7 +70,7 @@ def rows_csv(shown: ShownRows) -> str:
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([column.name for column in shown.columns])
-    writer.writerows(["" if value is None else _cell(value) for value in row] for row in shown.rows)
+    writer.writerows(["" if value is None else cell_text(value) for value in row] for row in shown.rows)
     return text.getvalue().rstrip("\n")
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from sqlstream.report.rows import cell_text
 from sqlstream.state.events import (
     Notice,
     ProjectFound,
@@ -79,4 +80,6 @@ def event_fields(event: RunEvent) -> dict[str, Any]:
         return {**asdict(event), "finding": event.finding.as_json()}
     if isinstance(event, QuerySilent):
         return {"model": event.model, **event.silence.as_json()}
+    if isinstance(event, TableShown):
+        return {**asdict(event), "rows": [[cell_text(value) for value in row] for row in event.rows]}
     return asdict(event)

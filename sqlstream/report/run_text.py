@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlstream.report.compiled import found_text
 from sqlstream.report.findings import finding_text
 from sqlstream.report.numbers import count_text, plural, seconds_text
+from sqlstream.report.rows import cell_text
 from sqlstream.report.table import table_text
 from sqlstream.state.events import (
     Notice,
@@ -120,8 +121,9 @@ def restart_text(restarting: QueryRestarting) -> str:
 def memory_text(shown: TableShown) -> str:
     """Returns the table of a memory sink with its name above it."""
     part = f", the first {len(shown.rows):,} shown" if shown.count > len(shown.rows) else ""
+    rows = [[cell_text(value) for value in row] for row in shown.rows]
     head = f"{shown.model} ({plural(shown.count, 'row')}{part})"
-    return "\n".join(["", head, table_text(shown.columns, shown.rows)])
+    return "\n".join(["", head, table_text(shown.columns, rows)])
 
 
 def summary_text(results: Sequence[QueryResult], warnings: int, here: Path) -> str:

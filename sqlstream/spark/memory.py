@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlstream.spark.jvm import SPARK_ERRORS
 from sqlstream.spark.prepare import PreparedQuery
+from sqlstream.spark.rows import first_rows
 from sqlstream.spark.start import query_name
 from sqlstream.state.events import TableShown
 
@@ -12,12 +13,11 @@ SHOWN_ROWS = 20
 
 
 def memory_table(query: PreparedQuery) -> TableShown | None:
-    """Returns the first rows of the table of `query`, as text, and how many it has; None where Spark has it no more."""
+    """Returns the first rows of the table of `query`, and how many it has; None where Spark has it no more."""
     try:
         table = query.frame.sparkSession.table(query_name(query))
-        rows = table.limit(SHOWN_ROWS).collect()
+        rows = first_rows(table, SHOWN_ROWS)
         count = table.count()
     except SPARK_ERRORS:
         return None  # the run has its results, and they must still be written
-    shown = tuple(tuple("null" if value is None else str(value) for value in row) for row in rows)
-    return TableShown(query.model.name, tuple(table.columns), shown, count)
+    return TableShown(query.model.name, tuple(table.columns), rows, count)

@@ -176,11 +176,14 @@ class Notice:
 
 @dataclass(frozen=True)
 class TableShown:
-    """The table that a memory sink held when the run ended: its first rows as text, and the `count` of all of them."""
+    """The table that a memory sink held when the run ended: its first rows, and the `count` of all of them.
+
+    `rows` are values as JSON has them, as those of `ShownRows` are.
+    """
 
     model: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[object, ...], ...]
     count: int
 
 

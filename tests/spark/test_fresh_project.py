@@ -29,7 +29,7 @@ def test_a_fresh_project_runs_to_its_end_and_shows_rows(
     }
     assert (results["large_orders"].rows_in, results["large_orders"].rows_out) == (14, 4)
     (shown,) = [event for event in fresh.events if isinstance(event, TableShown)]
-    assert sorted(row[0] for row in shown.rows) == ["1", "11", "3", "7"]
+    assert sorted(int(str(row[0])) for row in shown.rows) == [1, 3, 7, 11]
     rows = read_parquet(fresh.root / ".sqlstream/local/orders_per_minute")
     assert results["orders_per_minute"].rows_out == len(rows) == 8
     assert sum(row["orders"] for row in rows) == 11

@@ -118,7 +118,7 @@ def test_a_memory_table_is_shown_when_the_run_ends(orders: ProjectFolder) -> Non
     orders.run()
 
     (shown,) = [event for event in orders.events if isinstance(event, TableShown)]
-    assert (shown.columns, shown.rows, shown.count) == (("kind", "total"), (("a", "12"), ("b", "8")), 2)
+    assert (shown.columns, shown.rows, shown.count) == (("kind", "total"), (("a", 12), ("b", 8)), 2)
 
 
 def test_nothing_starts_when_one_query_is_refused(orders: ProjectFolder) -> None:

@@ -71,5 +71,5 @@ EVENTS: tuple[RunEvent, ...] = (
     QueryRestarting("poor", 1, 3, 1.3, FAILURE),
     Notice("poor: starts over as version 2"),
     *RESULTS,
-    TableShown("totals", ("kind", "total"), (("a", "12"), ("b", "8")), 30),
+    TableShown("totals", ("kind", "total"), (("a", 12), ("b", 8)), 30),
 )

@@ -81,6 +81,13 @@ def test_a_whole_memory_table_does_not_speak_of_its_first_rows() -> None:
     assert memory_text(TableShown("totals", ("kind",), (("a",),), 1)) == "\ntotals (1 row)\nkind\n────\na"
 
 
+def test_nested_values_of_a_memory_table_are_shown_as_json() -> None:
+    """As `show` shows them, not as Python has them; text stands without quotes."""
+    row = (None, True, "a", [1, None], {"b": "c"})
+    shown = memory_text(TableShown("totals", ("v", "w", "x", "y", "z"), (row,), 1))
+    assert shown.splitlines()[-1].split("   ") == ["null", "true", "a", "[1, null]", '{"b": "c"}']
+
+
 def test_the_summary_has_a_row_for_each_query() -> None:
     """Paths in the project are relative to it; what is not known, or did not happen, is `-`."""
     assert summary_text(RESULTS, 1, Path("/project")) == (

@@ -1,0 +1,3 @@
+select station, time, position, temperature
+from {{ source('weather', 'readings') }}
+lateral view posexplode(temperatures) as position, temperature

@@ -1,0 +1,2 @@
+select station, time, explode(sensors) as (sensor, value)
+from {{ source('weather', 'readings') }}

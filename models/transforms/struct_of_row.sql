@@ -1,0 +1,2 @@
+select station, struct(*) as reading
+from (select station, temperatures, sensors from {{ source('weather', 'readings') }})

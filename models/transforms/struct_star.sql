@@ -1,0 +1,2 @@
+select station, place.at.*, place.city
+from {{ source('weather', 'readings') }}
