@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from sqlstream.errors import Finding
 from sqlstream.location import Place
 from sqlstream.project.wording import quoted
+from sqlstream.spark.jvm import causes_of
 from sqlstream.spark.secrets import Secrets
 
 _FILE = re.compile(r"\[FAILED_READ_FILE[.\w]*\] Encountered error while reading file (.+?)\.\s")
@@ -32,7 +32,7 @@ class CorruptRecord:
 
 def read_corrupt_record(error: BaseException) -> CorruptRecord | None:
     """Returns what `error` says of a record in a file that cannot be read, None where it is about something else."""
-    texts = [line for cause in _causes(error) for line in _parts(cause)]
+    texts = [line for cause in causes_of(error) for line in _parts(cause)]
     whole = "\n".join(texts)
     file, record = _FILE.search(whole), _RECORD.search(whole)
     if file is None or record is None:
@@ -53,14 +53,6 @@ def corrupt_record_finding(record: CorruptRecord, what: str, place: Place, secre
         place.location,
         calls=place.calls,
     )
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and its causes; PySpark keeps those of an error that was asked for and not raised in `_cause`."""
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = getattr(seen, "_cause", None) or seen.__cause__
 
 
 def _parts(error: BaseException) -> list[str]:

@@ -6,7 +6,7 @@ Nothing here works over Spark Connect; each function says what is lost there.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -40,6 +40,14 @@ def java_words(error: BaseException) -> str | None:
     if isinstance(error, Py4JJavaError):
         return str(error).split("\n", 1)[-1]  # the first line is py4j's own
     return str(error).splitlines()[0] if isinstance(error, Py4JError) else None
+
+
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """Gives `error` and its causes; PySpark keeps those of an error that was asked for and not raised in `_cause`."""
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = getattr(seen, "_cause", None) or seen.__cause__
 
 
 def check_streaming(frame: DataFrame, output_mode: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyspark
@@ -14,7 +13,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.spark.corrupt_errors import read_corrupt_record
-from sqlstream.spark.jvm import is_jvm_gone, java_words
+from sqlstream.spark.jvm import causes_of, is_jvm_gone, java_words
 from sqlstream.spark.secrets import Secrets
 
 _SQLSTATE = re.compile(r"\s*SQLSTATE: (\w{5})")
@@ -116,20 +115,13 @@ def fails_again(error: BaseException) -> bool:
     """Returns whether a query that failed with `error` would surely fail with it again when it is started again."""
     if read_corrupt_record(error) is not None:
         return True
-    causes = list(_causes(error))
+    causes = list(causes_of(error))
     conditions = {read_error(cause).condition or "" for cause in causes}
     return (
         any(isinstance(cause, AnalysisException) for cause in causes)
         or any(condition.startswith(LASTING_CONDITIONS) for condition in conditions)
         or any((_state_of(cause) or "").startswith(LASTING_STATES) for cause in causes)
     )
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__
 
 
 def _state_of(error: BaseException) -> str | None:
@@ -181,11 +173,8 @@ def _one_line(text: str) -> str:
 
 def _deepest(error: BaseException) -> str:
     """What stands last in the Java traces of `error` and of what caused it, to be put behind its own words."""
-    causes: list[str] = []
-    seen: object = error
-    while seen is not None:
-        causes += _CAUSE.findall(str(getattr(seen, "_stackTrace", "")))
-        seen = getattr(seen, "_cause", None)
+    traces = (str(getattr(cause, "_stackTrace", "")) for cause in causes_of(error))
+    causes = [found for trace in traces for found in _CAUSE.findall(trace)]
     return f", caused by {_first_sentences(_JAVA_CLASSES.sub('', causes[-1]))}" if causes else ""
 
 

@@ -111,8 +111,12 @@ def write(folder: ProjectFolder, *texts: str) -> None:
 
 
 def shown(folder: ProjectFolder) -> dict[str, list[tuple[str, ...]]]:
-    """The rows of memory tables that the last run showed, by model."""
-    return {event.model: list(event.rows) for event in folder.events if isinstance(event, TableShown)}
+    """The rows of memory tables that the last run showed, by model, each value as text."""
+    tables = [event for event in folder.events if isinstance(event, TableShown)]
+    return {
+        table.model: [tuple("null" if value is None else str(value) for value in row) for row in table.rows]
+        for table in tables
+    }
 
 
 QUARANTINE = "on_corrupt: quarantine, quarantine_sink: lake"
