@@ -14,6 +14,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.spark.jvm import is_jvm_gone, java_words
+from sqlstream.spark.python_traces import python_words
 from sqlstream.spark.secrets import Secrets
 
 _SQLSTATE = re.compile(r"\s*SQLSTATE: (\w{5})")
@@ -169,8 +170,11 @@ def _condition_in(text: str) -> str | None:
 
 def _one_line(text: str) -> str:
     """The first sentences of `text`: without the task, the condition, the SQL state, the plan, the SQL and the stack
-    trace, of which only the deepest cause counts.
+    trace, of which only the deepest cause counts. Of a traceback of Python only the exception and its place.
     """
+    raised = python_words(text)
+    if raised is not None:
+        return raised
     causes = _CAUSE.findall(text)
     said = _first_sentences(_TASK.sub("", text))
     return said if not causes or causes[-1] in said else f"{said}, caused by {_first_sentences(causes[-1])}"
