@@ -45,7 +45,11 @@ FIXES = {
 }
 """What to do, by Spark's error condition; the braces take Spark's own message parameters."""
 
+OTHER_RUN = "another run has the same query: stop one of the two, and run again"
+
 FIXES_BY_WORDS = {
+    "Multiple streaming queries are concurrently using": OTHER_RUN,
+    "another writer already committed this batch": OTHER_RUN,
     "Sorting is not supported": "take ORDER BY out: the rows of a stream come in no order, and only an aggregation "
     "with output_mode='complete' is written whole and so can be sorted",
     "Limits are not supported": "take LIMIT out, or use output_mode='append' or 'complete'",
@@ -64,7 +68,7 @@ LASTING_CONDITIONS = (
 )
 """Others that no new start mends: the checkpoint is another query's, or what a batch was to read is gone."""
 
-SAY_NOTHING = ("TASK_WRITE_FAILED",)
+SAY_NOTHING = ("TASK_WRITE_FAILED", "CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT")
 """Conditions of errors that say that something failed and leave it to their causes to say why."""
 
 PLAIN_FIX = "change the SQL so that Spark accepts it"

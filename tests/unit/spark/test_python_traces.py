@@ -26,7 +26,9 @@ def trace_of_chained_exceptions() -> str:
 
 def test_the_last_exception_and_its_place_are_told() -> None:
     """Not the frames of PySpark that led there, nor the exception that was handled."""
-    words = python_words("An exception was raised by the Python Proxy. Return Message: " + trace_of_chained_exceptions())
+    words = python_words(
+        "An exception was raised by the Python Proxy. Return Message: " + trace_of_chained_exceptions()
+    )
 
     assert words is not None
     assert words.startswith("ValueError: no door (test_python_traces.py line ")
