@@ -31,8 +31,11 @@ _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|
 
 _PACKAGE = "add org.apache.spark:{name}_2.13:{version} to the target's packages:"
 
+OTHER_RUN = "another run has the same query: stop one of the two, and run again"
+
 FIXES = {
     "AVRO_DATA_SOURCE_NOT_ENABLED": _PACKAGE.format(name="spark-avro", version=pyspark.__version__),
+    "CONCURRENT_STREAM_LOG_UPDATE": OTHER_RUN,
     "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE": "select it as a timestamp in a model upstream, for example "
     "to_timestamp({eventName}) as {eventName}, and put the watermark on that model's column",
     "FIELD_NOT_FOUND": "the fields are {fields}",
@@ -44,8 +47,6 @@ FIXES = {
     "UNRESOLVED_ROUTINE": "correct the function's name; Spark's functions are listed in its SQL reference",
 }
 """What to do, by Spark's error condition; the braces take Spark's own message parameters."""
-
-OTHER_RUN = "another run has the same query: stop one of the two, and run again"
 
 FIXES_BY_WORDS = {
     "Multiple streaming queries are concurrently using": OTHER_RUN,
