@@ -14,6 +14,7 @@ from sqlstream.location import Location, Place
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.spark.corrupt_errors import read_corrupt_record
 from sqlstream.spark.jvm import causes_of, is_jvm_gone, java_words
+from sqlstream.spark.python_traces import python_words
 from sqlstream.spark.secrets import Secrets
 
 _SQLSTATE = re.compile(r"\s*SQLSTATE: (\w{5})")
@@ -30,8 +31,11 @@ _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|
 
 _PACKAGE = "add org.apache.spark:{name}_2.13:{version} to the target's packages:"
 
+OTHER_RUN = "another run has the same query: stop one of the two, and run again"
+
 FIXES = {
     "AVRO_DATA_SOURCE_NOT_ENABLED": _PACKAGE.format(name="spark-avro", version=pyspark.__version__),
+    "CONCURRENT_STREAM_LOG_UPDATE": OTHER_RUN,
     "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE": "select it as a timestamp in a model upstream, for example "
     "to_timestamp({eventName}) as {eventName}, and put the watermark on that model's column",
     "FIELD_NOT_FOUND": "the fields are {fields}",
@@ -45,6 +49,8 @@ FIXES = {
 """What to do, by Spark's error condition; the braces take Spark's own message parameters."""
 
 FIXES_BY_WORDS = {
+    "Multiple streaming queries are concurrently using": OTHER_RUN,
+    "another writer already committed this batch": OTHER_RUN,
     "Sorting is not supported": "take ORDER BY out: the rows of a stream come in no order, and only an aggregation "
     "with output_mode='complete' is written whole and so can be sorted",
     "Limits are not supported": "take LIMIT out, or use output_mode='append' or 'complete'",
@@ -63,7 +69,7 @@ LASTING_CONDITIONS = (
 )
 """Others that no new start mends: the checkpoint is another query's, or what a batch was to read is gone."""
 
-SAY_NOTHING = ("TASK_WRITE_FAILED",)
+SAY_NOTHING = ("TASK_WRITE_FAILED", "CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT")
 """Conditions of errors that say that something failed and leave it to their causes to say why."""
 
 PLAIN_FIX = "change the SQL so that Spark accepts it"
@@ -164,8 +170,11 @@ def _condition_in(text: str) -> str | None:
 
 def _one_line(text: str) -> str:
     """The first sentences of `text`: without the task, the condition, the SQL state, the plan, the SQL and the stack
-    trace, of which only the deepest cause counts.
+    trace, of which only the deepest cause counts. Of a traceback of Python only the exception and its place.
     """
+    raised = python_words(text)
+    if raised is not None:
+        return raised
     causes = _CAUSE.findall(text)
     said = _first_sentences(_TASK.sub("", text))
     return said if not causes or causes[-1] in said else f"{said}, caused by {_first_sentences(causes[-1])}"

@@ -56,3 +56,26 @@ def test_a_format_of_spark_that_needs_a_package_names_it(spark: SparkSession, na
         check_format(spark, name)
 
     assert f"org.apache.spark:{package}:{spark.version}" in (read_error(raised.value).fix or "")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Multiple streaming queries are concurrently using file:/store/queries/orders/v1/checkpoint/offsets",
+        "Race while writing batch 2 to the file sink metadata log: another writer already committed this batch",
+    ],
+)
+def test_a_second_run_of_a_query_is_named(said: str) -> None:
+    """What Spark says when two runs do the same batch (found by starting two) leads to the other run."""
+    assert "another run" in (read_error(RuntimeError(said)).fix or "")
+
+
+def test_a_disk_that_is_full_is_named_when_state_is_written() -> None:
+    """Spark's own words leave it to the causes (text as Spark gave it on a full disk)."""
+    error = RuntimeError(
+        "[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing state store files for provider HDFSStateStore. "
+        "Cannot perform commit during state checkpoint. SQLSTATE: 58030"
+    )
+    vars(error)["_stackTrace"] = "\tat x.y\nCaused by: java.io.IOException: No space left on device\n\tat x.z"
+
+    assert read_error(error).message.endswith("during state checkpoint, caused by No space left on device")

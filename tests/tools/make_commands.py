@@ -19,7 +19,7 @@ from sqlstream.cli.main import cli
 FOLDER = Path(__file__).parents[2] / "docs" / "commands"
 TABLE = re.compile(r"(?s)(?<=<!-- options -->\n).*?(?=<!-- end of options -->)")
 SECTIONS = ("Example", "Options", "Exit codes")
-"""What every page has, in this order."""
+"""What every page has, in this order; what else is to be said stands before the last."""
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:

@@ -20,7 +20,8 @@ def test_every_command_has_its_page_with_all_options(name: str) -> None:
     page = TOOL["page_of"](name).read_text(encoding="utf-8")
 
     assert page.startswith(f"# {name}\n\n```text\n{TOOL['usage'](name, COMMANDS[name])}\n```\n\n")
-    assert tuple(re.findall(r"(?m)^## (.+)$", page)) == TOOL["SECTIONS"]
+    assert tuple(re.findall(r"(?m)^## (.+)$", page)[:2]) == TOOL["SECTIONS"][:2]
+    assert re.findall(r"(?m)^## (.+)$", page)[-1] == TOOL["SECTIONS"][-1]
     assert f"$ sqlstream {name}" in page.split("## Example\n")[1].split("## Options")[0]
     assert page == TOOL["fill_table"](page, COMMANDS[name])
     rows = [line for line in page.splitlines() if line.startswith("| `-")]

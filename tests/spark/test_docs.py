@@ -1,0 +1,29 @@
+"""The documentation's examples that need Spark print what is shown, in one project and in one order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from doc_blocks import Block, blocks
+from doc_runs import copied_examples, fresh_shop, missing_lines, needs_spark, run_block, without_figures
+
+SPARK_BLOCKS = [block for block in blocks("console") if needs_spark(block)]
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
+    """The worked examples, and a fresh project: what one block has written is there for the next."""
+    folder = tmp_path_factory.mktemp("docs")
+    return {True: copied_examples(folder), False: fresh_shop(folder)}
+
+
+@pytest.mark.parametrize("block", [pytest.param(block, id=str(block)) for block in SPARK_BLOCKS])
+def test_commands_print_what_is_shown(block: Block, projects: dict[bool, Path]) -> None:
+    """Figures and times aside, which the machine makes, and in any order, since queries run side by side."""
+    assert missing_lines(block, run_block(block, projects[block.of_examples]), without_figures) == []
+
+
+def test_few_blocks_need_spark() -> None:
+    """Each takes a start of Spark; what another block shows as well is better a `text` block."""
+    assert 0 < len(SPARK_BLOCKS) <= 4

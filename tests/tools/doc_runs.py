@@ -1,0 +1,83 @@
+"""Runs the commands of the documentation's `console` blocks, and compares what they print."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from doc_blocks import COMMAND, ROOT, Block, sqlstream_arguments
+
+from sqlstream.app.init import init_project
+
+SPARK = ("run", "show", "dev", "debug", "source", "state")
+"""The commands that start Spark, besides `compile --check`."""
+
+EXAMPLES = ("project.yml", "sources.yml", "sinks.yml", "models", "macros", "seeds", "tests/data")
+"""What of the repository's root is the project of the worked examples."""
+
+ANY = "..."
+"""A line that stands for any lines."""
+
+_FIGURES = re.compile(r"\d[\d.,:]*( kB| MB| s| min)?")
+_FILLING = re.compile(r"[.─ ]{2,}")
+_FOLDER = re.compile(r"/[\w./-]*/(?=(shop|examples)\b)")
+
+
+def needs_spark(block: Block) -> bool:
+    """Returns whether a command of the block starts Spark."""
+    given = [arguments for command in block.commands if (arguments := sqlstream_arguments(command))]
+    return any(arguments[0] in SPARK or "--check" in arguments for arguments in given)
+
+
+def run_block(block: Block, folder: Path) -> str:
+    """Runs the block's commands in `folder`, in one shell that stops at the first that fails, and returns all output.
+
+    `sqlstream` is the package of this repository.
+    """
+    shell = f'sqlstream() {{ "{sys.executable}" -m sqlstream "$@"; }}\nset -e\n' + "\n".join(block.commands)
+    done = subprocess.run(
+        ["sh", "-c", shell],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "COLUMNS": "200"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def missing_lines(block: Block, printed: str, plain: Callable[[str], str] = str) -> list[str]:
+    """Returns the lines that the block shows and that were not printed; `plain` takes out what may differ."""
+    found = {plain(line.rstrip()) for line in printed.splitlines()}
+    shown = [line.rstrip() for line in block.text.splitlines() if not line.startswith(COMMAND)]
+    return [line for line in shown if line not in ("", ANY) and plain(line) not in found]
+
+
+def without_figures(line: str) -> str:
+    """A line of output with its numbers, times, folders and filling made alike."""
+    return _FILLING.sub("  ", _FIGURES.sub("0", _FOLDER.sub("", line))).strip()
+
+
+def fresh_shop(into: Path) -> Path:
+    """Makes the project of `sqlstream init shop` and returns its folder."""
+    return init_project("shop", into).root
+
+
+def copied_examples(into: Path) -> Path:
+    """Copies the worked examples and returns their folder."""
+    folder = into / "examples"
+    for name in EXAMPLES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name)
+        else:
+            folder.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    return folder

@@ -1,0 +1,161 @@
+"""What stands in the documentation as code is code: it parses, loads, compiles, or runs and prints what is shown."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+from doc_blocks import KINDS, Block, blocks, sqlstream_arguments
+from doc_runs import copied_examples, fresh_shop, missing_lines, needs_spark, run_block, without_figures
+
+from sqlstream.app.loading import attempt
+from sqlstream.app.request import ProjectRequest
+from sqlstream.cli.main import cli
+from sqlstream.cli.words import join_selectors
+from sqlstream.errors import CODES
+
+ROOT_FILES = ("project.yml", "sources.yml", "sinks.yml", "selectors.yml")
+
+MISTAKES = {"unknown-key", "missing-key", "invalid-value", "duplicate-name", "jinja-syntax", "secret-not-allowed"}
+"""What may not be wrong with a piece of YAML, whatever else a whole project would need."""
+
+
+def named(kinds: list[Block]) -> list[object]:
+    """The blocks as parameters that are named after their places."""
+    return [pytest.param(block, id=str(block)) for block in kinds]
+
+
+@pytest.mark.parametrize("block", named(blocks()))
+def test_every_block_is_of_a_known_kind(block: Block) -> None:
+    """So that nobody adds one that is neither run nor looked at; a kind says what becomes of its blocks."""
+    assert block.kind in KINDS
+
+
+def lines_with_commands() -> list[object]:
+    """Every line of a block that has a sqlstream command in it, continued lines put together."""
+    found: list[object] = []
+    for block in blocks("console", "text", "sh", "ini", "cron", "dockerfile", "python"):
+        text = re.sub(r"\\\n\s*", "", block.text)
+        if block.kind in ("console", "text"):
+            lines = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
+        else:
+            lines = re.sub(r'"sqlstream", ', "sqlstream ", text).splitlines()
+        found += [pytest.param(line, id=f"{block} {line[:60]}") for line in lines if sqlstream_arguments(line)]
+    return found
+
+
+@pytest.mark.parametrize("line", lines_with_commands())
+def test_every_command_can_be_given(line: str) -> None:
+    """Its options exist and take such values."""
+    arguments = sqlstream_arguments(line.replace('", "', " ").replace('"]', ""))
+    assert arguments is not None
+    if set(arguments[:1]) <= {"--version", "--help", "COMMAND"}:
+        return
+    context = click.Context(cli, info_name="sqlstream")
+    command: click.Command = cli
+    rest = join_selectors(arguments)
+    while isinstance(command, click.Group):
+        _, found, rest = command.resolve_command(context, rest)
+        assert found is not None
+        command = found
+    try:
+        command.make_context(command.name, rest)
+    except click.exceptions.Exit:
+        return  # --help
+    except click.BadParameter as error:
+        assert "does not exist" in error.message  # noqa: PT017 - a folder of the reader's
+
+
+@pytest.mark.parametrize("block", named(blocks("sh")))
+def test_shell_commands_are_well_formed(block: Block) -> None:
+    """As a shell reads them, without carrying them out."""
+    assert "\n$ " not in f"\n{block.text}"
+    subprocess.run(["sh", "-n", "-c", block.text], check=True)
+
+
+@pytest.mark.parametrize("block", named(blocks("json")))
+def test_json_is_json(block: Block) -> None:
+    """Whole documents, no pieces."""
+    json.loads(block.text)
+
+
+@pytest.mark.parametrize("block", named(blocks("python")))
+def test_python_compiles(block: Block) -> None:
+    """Imports are not followed: a scheduler is not installed here."""
+    compile(block.text, str(block), "exec")
+
+
+def files_of(text: str) -> dict[str, str]:
+    """The project files that a block of YAML shows: those that comments name, or the one that its keys belong to."""
+    parts = re.split(r"(?m)^# (\w+\.yml)\n", text)
+    if len(parts) == 1:
+        keys = set(re.findall(r"(?m)^(\w+):", text))
+        is_list = re.search(r"(?m)^(sources|sinks|models|seeds):\n  - ", text)
+        parts = ["", "selectors.yml" if keys == {"selectors"} else "more.yml" if is_list else "project.yml", text]
+    files = {"project.yml": "name: documented\n"}
+    for name, part in zip(parts[1::2], parts[2::2], strict=True):
+        has_name = name != "project.yml" or re.search(r"(?m)^name:", part)
+        files[name if name in ROOT_FILES else f"models/{name}"] = part if has_name else f"name: documented\n{part}"
+    return files
+
+
+@pytest.mark.parametrize("block", named(blocks("yaml")))
+def test_yaml_loads(block: Block, tmp_path: Path) -> None:
+    """Its keys and values are right, whatever else a whole project would need."""
+    (tmp_path / "models").mkdir()
+    for name, text in files_of(block.text).items():
+        (tmp_path / name).write_text(text)
+
+    findings = attempt(ProjectRequest(tmp_path)).findings
+
+    assert [str(it) for it in findings if it.code in MISTAKES or it.code.startswith("yaml-")] == []
+
+
+@pytest.mark.parametrize("block", named(blocks("sql")))
+def test_sql_compiles(block: Block, tmp_path: Path) -> None:
+    """As a model of the worked examples, with no error and no warning of its own."""
+    folder = copied_examples(tmp_path)
+    (folder / "models" / "documented.sql").write_text(block.text)
+
+    findings = attempt(ProjectRequest(folder)).findings
+
+    assert [str(it) for it in findings if it.location and it.location.path == "models/documented.sql"] == []
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+@pytest.mark.parametrize("block", named(blocks("ini")))
+def test_units_are_what_systemd_takes(block: Block, tmp_path: Path) -> None:
+    """With a program that is there."""
+    unit = tmp_path / "sqlstream-shop.service"
+    unit.write_text(re.sub(r"ExecStart=\S+", f"ExecStart={shutil.which('true')}", block.text))
+
+    checked = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
+
+    assert [line for line in checked.stderr.splitlines() if unit.name in line] == []
+
+
+@pytest.mark.parametrize("block", named([block for block in blocks("console") if not needs_spark(block)]))
+def test_commands_without_spark_print_what_is_shown(block: Block, tmp_path: Path) -> None:
+    """In a fresh project, or in the worked examples."""
+    folder = copied_examples(tmp_path) if block.of_examples else fresh_shop(tmp_path)
+    if block.commands[0].startswith("sqlstream init"):
+        shutil.rmtree(folder)
+        folder = tmp_path
+
+    assert missing_lines(block, run_block(block, folder), without_figures) == []
+
+
+@pytest.mark.parametrize("block", named(blocks("text", "console")))
+def test_findings_that_are_shown_have_their_three_lines(block: Block) -> None:
+    """Their codes are those of docs/errors.md, below each stand why and fix."""
+    lines = [line for line in block.text.splitlines() if not line.startswith("  called from: ")]
+    for number, line in enumerate(lines):
+        found = re.match(r"(?:\S+: )?(?:warning: |info: )?\[([a-z-]+)\] ", line)
+        if found is not None:
+            assert found[1] in CODES
+            assert [below[:7] for below in lines[number + 1 : number + 3]] == ["  why: ", "  fix: "]

@@ -1,0 +1,40 @@
+"""What is told of an exception in the project's own Python."""
+
+from __future__ import annotations
+
+import traceback
+
+from sqlstream.spark.python_traces import python_words
+
+
+def shut() -> None:
+    """Fails as a sink would."""
+    raise OSError("the door is shut")
+
+
+def trace_of_chained_exceptions() -> str:
+    """What Python prints of an exception that was raised while another one was handled."""
+    try:
+        try:
+            shut()
+        except OSError as error:
+            raise ValueError("no door") from error
+    except ValueError:
+        return traceback.format_exc()
+    raise AssertionError
+
+
+def test_the_last_exception_and_its_place_are_told() -> None:
+    """Not the frames of PySpark that led there, nor the exception that was handled."""
+    words = python_words(
+        "An exception was raised by the Python Proxy. Return Message: " + trace_of_chained_exceptions()
+    )
+
+    assert words is not None
+    assert words.startswith("ValueError: no door (test_python_traces.py line ")
+    assert words.endswith(", in trace_of_chained_exceptions)")
+
+
+def test_other_text_has_no_traceback() -> None:
+    """What Spark says in its own words stays as it is."""
+    assert python_words("[DIVIDE_BY_ZERO] Division by zero") is None
