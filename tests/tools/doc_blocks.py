@@ -31,7 +31,7 @@ KINDS = {
 """Every kind of block that the documentation may have, and what is done with it."""
 
 _FENCE = re.compile(r"(?ms)^```(\w*)\n(.*?)^```$")
-_SQLSTREAM = re.compile(r"(?:^|[\s\"'`(/])(?<!--tag )(?<!-u )(?<!lib/)sqlstream(?=\s)")
+_SQLSTREAM = re.compile(r"(?:^|[\s\"'`(/])(?<!--tag )(?<!-u )(?<!lib/)(?<!cache/)sqlstream(?=\s)")
 """The command, which is not the name of an image, a user or a folder."""
 
 COMMAND = "$ "
