@@ -31,8 +31,8 @@ KINDS = {
 """Every kind of block that the documentation may have, and what is done with it."""
 
 _FENCE = re.compile(r"(?ms)^```(\w*)\n(.*?)^```$")
-_SQLSTREAM = re.compile(r"(?:^|[\s\"'`(/])(?<!--tag )(?<!lib/)sqlstream(?=\s)")
-"""The command, which is neither the name of an image nor a folder."""
+_SQLSTREAM = re.compile(r"(?:^|[\s\"'`(/])(?<!--tag )(?<!-u )(?<!lib/)(?<!cache/)sqlstream(?=\s)")
+"""The command, which is not the name of an image, a user or a folder."""
 
 COMMAND = "$ "
 
