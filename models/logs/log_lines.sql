@@ -1,0 +1,9 @@
+{{ config(deduplicate=['host', 'file', 'offset']) }}
+select /*+ WATERMARK(collected_at, '10 minutes') */
+    metadata.host,
+    metadata.service,
+    metadata.file,
+    metadata.offset,
+    collected_at,
+    body
+from {{ source('collector', 'lines') }}
