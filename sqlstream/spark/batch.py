@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, Observation
@@ -53,9 +54,9 @@ class BatchWrite:
         return not self._has_ended.is_set()
 
     @property
-    def status(self) -> dict[str, bool]:
+    def status(self) -> dict[str, Any]:
         """What a streaming query says of itself in the middle of a batch."""
-        return {"isTriggerActive": True, "isDataAvailable": True}
+        return {"message": "Processing new data", "isTriggerActive": True, "isDataAvailable": True}
 
     def exception(self) -> Exception | None:
         """Returns what it failed with."""

@@ -29,6 +29,8 @@ GRACE_SECONDS = 60.0
 """How long a running batch may take after a stop was asked for, before it is interrupted."""
 POLL_SECONDS = 0.1
 """How long to wait for an event before looking whether a stop was asked for: a signal handler cannot wake the queue."""
+INITIALIZING = "Initializing"
+"""How Spark's message begins of a query that has not looked for data yet (StreamExecution of Spark 4.3)."""
 LOOK_SECONDS = 0.01
 """How often a stopping query is looked at: shorter than the planning of any batch."""
 
@@ -100,8 +102,10 @@ class Runner:
             status = running.query.status
         except SPARK_ERRORS:  # its end is on its way
             return False
-        if status["isTriggerActive"] and status["isDataAvailable"]:  # in the middle of a long batch
-            running.active_at = time.monotonic()
+        begins = status["message"].startswith(INITIALIZING)
+        running.has_looked |= not begins and not status["isTriggerActive"]
+        if begins or (status["isTriggerActive"] and (status["isDataAvailable"] or not running.has_looked)):
+            running.active_at = time.monotonic()  # it starts, looks for the first time, or is in the middle of a batch
             return False
         return True
 

@@ -22,7 +22,7 @@ class Running:
 
     `first_started` is when it was started, `started` when it was started last, `restart_at` when it is to be started
     again, after the failure that `failure` tells of; `active_at` is when it last had something to do. All are times of
-    the monotonic clock.
+    the monotonic clock. `has_looked` says that it was seen to wait, after it had looked for something to read.
     """
 
     order: StartOrder
@@ -42,6 +42,7 @@ class Running:
     was_marked: bool = False
     marked: Phase | None = None
     idle_looks: int = 0
+    has_looked: bool = False
     result: QueryResult | None = None
 
     @property
@@ -77,6 +78,7 @@ class Running:
         self.first_started = self.first_started or self.started
         self.query = self.restart_at = self.failure = self.inactive_since = self.marked = None
         self.idle_looks = 0
+        self.has_looked = False
 
     def end(self, total_queries: int, status: Status, finding: Finding | None) -> QueryResult:
         """Notes how it ended, and returns that."""

@@ -133,7 +133,7 @@ def test_a_seed_is_csv_as_spreadsheets_write_it(orders: ProjectFolder) -> None:
 
     (shown,) = [event for event in orders.events if isinstance(event, TableShown)]
     assert shown.columns == ("id", "we`ird, a.b", "ZIP")
-    assert shown.rows == (("1", 'say "hi"\nand go', "01234"),)
+    assert shown.rows == ((1, 'say "hi"\nand go', "01234"),)
 
 
 def test_the_text_that_runs_is_the_compiled_one(orders: ProjectFolder) -> None:

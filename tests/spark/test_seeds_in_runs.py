@@ -25,7 +25,7 @@ def test_seed_below_a_folder_with_a_pattern_in_its_name(orders: ProjectFolder) -
     orders.run()
 
     (shown,) = [event for event in orders.events if isinstance(event, TableShown)]
-    assert shown.rows == (("a", "x;y", "3", "4"),)
+    assert shown.rows == (("a", "x;y", 3, 4),)
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -138,3 +140,61 @@ def test_threads_bound_the_queries_that_end_by_themselves(orders: ProjectFolder)
     assert told == [(kind, name) for name in "abc" for kind in ("Started", "Result")]
     started = [event.model for event in orders.events if isinstance(event, QueryStarted)]
     assert started.index("d") == 1
+
+
+SLOW = """
+import os
+
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+
+
+class Slow(DataSource):
+    @classmethod
+    def name(cls):
+        return "slow"
+
+    def schema(self):
+        return "n int"
+
+    def simpleStreamReader(self, schema):
+        return Reader(self.options["gate"])
+
+
+class Reader(SimpleDataSourceStreamReader):
+    def __init__(self, gate):
+        self.gate = gate
+
+    def initialOffset(self):
+        if os.path.exists(self.gate):  # Spark may ask more than once
+            with open(self.gate) as gate:
+                gate.read()
+            os.remove(self.gate)
+        return {"n": 0}
+
+    def read(self, start):
+        return iter([(n,) for n in range(start["n"], 3)]), {"n": 3}
+
+    def readBetweenOffsets(self, start, end):
+        return iter([(n,) for n in range(start["n"], end["n"])])
+"""
+
+
+def test_a_query_that_has_not_looked_yet_is_not_idle(orders: ProjectFolder) -> None:
+    """However long its first look takes: what it then finds is read before the run ends."""
+    gate = orders.root / "gate"
+    os.mkfifo(gate)
+    orders.write(
+        {
+            "python/slow.py": SLOW,
+            "models/_slow.yml": "sources: [{name: made, tables: [{name: slow, format: python, class: 'slow:Slow', "
+            f"options: {{gate: '{gate}'}}}}]}}]\n",
+            "models/all.sql": "{{ config(sink='lake', trigger='100 milliseconds') }} select n from {{ source('made', 'slow') }}",
+        }
+    )
+    opening = threading.Timer(4.0, gate.write_text, ["open"])  # many times as long as may be idle
+    opening.start()
+
+    result = orders.result(available_now=False, limits=Limits(idle_seconds=1.0))
+
+    opening.join()
+    assert (result.status, result.rows_out) == (Status.STOPPED, 3)
