@@ -102,9 +102,6 @@ class _Asker:
         table = self.inputs.table(node_id)
         if table is None:
             return self.inputs.open_seed(node_id)
-        missing = self.inputs.readers.missing_secrets(table)
-        if missing:
-            raise FindingsError(missing)
         # names are for checkpoints, and there is none: one reader serves every model that reads the source
         named = self.names_sources and table.mode == "stream"
         return self.inputs.open_source(table, view_name((table.source, table.name)) if named else None)

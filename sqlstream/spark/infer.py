@@ -86,7 +86,7 @@ def _paths(inputs: Inputs, table: SourceTable) -> list[str]:
     try:
         return sorted(row[0] for row in listed.select("path").collect())
     except SPARK_ERRORS as error:
-        raise FindingsError([_unreadable(table, read_error(error).message)]) from error
+        raise FindingsError([inputs.unreadable(table, error)]) from error
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,9 @@ class _FileReader:
         try:
             return self.read(paths, **more)
         except SPARK_ERRORS as error:
-            said = read_error(error)
-            if said.condition == "UNABLE_TO_INFER_SCHEMA":
+            if read_error(error).condition == "UNABLE_TO_INFER_SCHEMA":
                 return None
-            raise FindingsError([_unreadable(self.table, said.message)]) from error
+            raise FindingsError([self.inputs.unreadable(self.table, error)]) from error
 
 
 def _infer(reader: _FileReader, paths: Sequence[str], files: int) -> Inferred:
@@ -173,13 +172,3 @@ def _no_columns(table: SourceTable, read: int) -> Finding:
 def _nothing(table: SourceTable, why: str, fix: str) -> Finding:
     place = table.places.get("path", table.location)
     return Finding("source-unreadable", f"source `{table.full_name}` has no data to find columns in", why, fix, place)
-
-
-def _unreadable(table: SourceTable, said: str) -> Finding:
-    return Finding(
-        "source-unreadable",
-        f"source `{table.full_name}` cannot be read",
-        f"Spark says: {said}",
-        "correct the source's format, path and options",
-        table.places.get("format", table.location),
-    )

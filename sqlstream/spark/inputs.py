@@ -40,15 +40,22 @@ class Inputs:
         return next((table for table in project.sources if source_id(project.name, table) == node_id), None)
 
     def open_source(self, table: SourceTable, name: str | None) -> DataFrame:
-        """Returns a new reader of `table`; `name` is what the checkpoint is to know it by. Raises: FindingsError."""
-        what = f"source `{(table.corrupt_of or table).full_name}` cannot be read"
+        """Returns a new reader of `table`; `name` is what the checkpoint is to know it by.
+
+        Raises: FindingsError, also for secrets that are not set.
+        """
+        missing = self.readers.missing_secrets(table)
+        if missing:
+            raise FindingsError(missing)
         try:
             return self.readers.open_table(table) if table.mode == "batch" else self.readers.open_stream(table, name)
-        except SPARK_ERRORS as error:
-            raise FindingsError([self._finding(error, "source-unreadable", what, _blame(table, error))]) from error
-        except SchemaError as error:
-            place = table.schema.location if table.schema is not None else table.location
-            raise FindingsError([self._finding(error, "source-unreadable", what, place)]) from error
+        except (*SPARK_ERRORS, SchemaError) as error:
+            raise FindingsError([self.unreadable(table, error)]) from error
+
+    def unreadable(self, table: SourceTable, error: Exception, fix: str | None = None) -> Finding:
+        """Returns the finding for `error`, which says why `table` cannot be read, at the key that it is about."""
+        what = f"source `{(table.corrupt_of or table).full_name}` cannot be read"
+        return self._finding(error, "source-unreadable", what, _blame(table, error), fix)
 
     def open_seed(self, node_id: str) -> DataFrame:
         """Returns the rows of the seed whose id is `node_id`. Raises: FindingsError."""
@@ -122,7 +129,7 @@ def _source_fix(error: Exception) -> str:
 
 def _blame(table: SourceTable, error: Exception) -> Location:
     """The key of the source's YAML that Spark's error is about, as far as its condition tells."""
-    condition = read_error(error).condition or ""
+    condition = "SCHEMA" if isinstance(error, SchemaError) else read_error(error).condition or ""
     if table.schema is not None and any(word in condition for word in ("PARSE", "SCHEMA", "DATATYPE", "DECIMAL")):
         return table.schema.location
     for key, words in (("path", ("PATH",)), ("format", ("DATA_SOURCE",))):

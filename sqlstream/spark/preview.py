@@ -29,6 +29,9 @@ from sqlstream.state.rows import ShownRows
 NO_BATCH = "is not a valid Spark SQL Data Source"
 """What Spark says of a source that has no batch reader, as of `rate` and `socket` (_LEGACY_ERROR_TEMP_1135)."""
 
+NOT_THERE = "see that what it reads from is there, and correct the source's declaration"
+"""What to do where a stream gives no sample."""
+
 LIVE = frozenset({("startingoffsets", "latest"), ("endingoffsets", "latest")})
 """Options of Kafka's stream that its batch reader refuses, or that leave it nothing to read."""
 
@@ -96,9 +99,6 @@ class Preview:
         table = self.inputs.table(node_id)
         if table is None:
             return self.inputs.open_seed(node_id)
-        missing = self.inputs.readers.missing_secrets(table)
-        if missing:
-            raise FindingsError(missing)
         if has_batches(table):
             try:
                 return self.inputs.open_source(static(table), None)
@@ -109,17 +109,7 @@ class Preview:
         try:
             return self.samples.rows(table, stream, self.limit)
         except SPARK_ERRORS as error:
-            raise FindingsError([self._unreadable(table, error)]) from error
-
-    def _unreadable(self, table: SourceTable, error: Exception) -> Finding:
-        return error_finding(
-            error,
-            code="source-unreadable",
-            what=f"source `{table.full_name}` cannot be read",
-            place=Place(table.location),
-            secrets=self.inputs.readers.secrets,
-            fix="see that what it reads from is there, and correct the source's declaration",
-        )
+            raise FindingsError([self.inputs.unreadable(table, error, NOT_THERE)]) from error
 
     def _failure(self, node_id: str, error: Exception) -> Finding:
         """The finding for rows that cannot be made, where Spark says in which text."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sqlstream.compiler.flow.columns import Column, Lost
+from sqlstream.compiler.flow.columns import Lost
 from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Deduplicate, Node, SetOperation, Sort
 from sqlstream.compiler.flow.type_values import TIMESTAMP
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
@@ -92,11 +92,7 @@ def _time_key(node: Aggregate) -> str | None:
 
 
 def _lost(node: Aggregate) -> Lost | None:
-    columns: list[Column] = [key.column for key in node.keys]
-    for column in columns:
-        if column.lost is not None:
-            return column.lost
-    return None
+    return next((key.column.lost for key in node.keys if key.column.lost is not None), None)
 
 
 def _keys(node: Aggregate) -> str:
