@@ -3,8 +3,9 @@
 The rules are those of Spark 4.3's micro-batches. After a batch the watermark is the latest event time seen, less the
 delay, in whole milliseconds; the next batch uses it (WatermarkTracker). In append mode a group is given, and forgotten,
 in the first batch whose watermark is at or after the end of its window or session, or its own event time
-(WatermarkSupport.watermarkExpression compares with `<=`). With several watermarks the lowest holds, or the highest
-where `spark.sql.streaming.multipleWatermarkPolicy` is `max`.
+(WatermarkSupport.watermarkExpression compares with `<=`). What a condition says of other columns than the event time is
+asked before the watermark sees a row (PushPredicateThroughNonJoin moves it below EventTimeWatermark). With several
+watermarks the lowest holds, or the highest where `spark.sql.streaming.multipleWatermarkPolicy` is `max`.
 """
 
 from __future__ import annotations
@@ -19,14 +20,18 @@ from sqlstream.compiler.emission_windows import WindowCall, read_window
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
+    CteReference,
     Deduplicate,
+    Filter,
     Join,
     Key,
     LateralJoin,
     Limit,
     Node,
     Opaque,
+    Project,
     SetOperation,
+    View,
     Watermark,
     With,
 )
@@ -102,13 +107,15 @@ class Emission:
     """When the rows of a query come out: its operators from the sources to the sink, and its watermarks.
 
     `highest` says that the highest watermark holds instead of the lowest, `idle_batches` that a watermark that has
-    moved makes a batch of its own where there are no new rows.
+    moved makes a batch of its own where there are no new rows. `filters` are the conditions that Spark asks before it
+    looks at a row's event time: a row that one of them drops moves no watermark.
     """
 
     steps: tuple[Step, ...]
     delays: tuple[Delay, ...]
     highest: bool
     idle_batches: bool
+    filters: tuple[Where, ...] = ()
 
 
 POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
@@ -129,7 +136,16 @@ def explain_emission(model: CompiledModel, node: Node, settings: Mapping[str, ob
     steps = [step for item in nodes if item.streaming for step in _steps(item, mode, delays)]
     highest = str(settings.get(POLICY, "min")).lower() == "max"
     idle_batches = str(settings.get(IDLE_BATCHES, "true")).lower() != "false"
-    return Emission(tuple(steps or [Step(Release.ROW, "", node.where)]), delays, highest, idle_batches)
+    filters = tuple(dict.fromkeys(item.where for item in nodes if isinstance(item, Filter) and _is_first(item)))
+    return Emission(tuple(steps or [Step(Release.ROW, "", node.where)]), delays, highest, idle_batches, filters)
+
+
+def _is_first(condition: Filter) -> bool:
+    """Whether a watermark lies below a condition with nothing between that keeps Spark from moving it there."""
+    below = condition.children[0]
+    while isinstance(below, Filter | Project | View | CteReference | With) and below.children:
+        below = below.children[0]
+    return isinstance(below, Watermark) and below.streaming
 
 
 def _executed(node: Node) -> list[Node]:

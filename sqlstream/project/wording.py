@@ -12,8 +12,12 @@ LONGEST_NAME = 80
 
 
 def quoted(name: object) -> str:
-    """Returns `name` in back-quotes on one line, shortened to `LONGEST_NAME` characters."""
-    return f"`{_shortened(str(name))}`"
+    """Returns `name` in back-quotes on one line, shortened to `LONGEST_NAME` characters.
+
+    SQL that begins and ends with a back-quote stays as it is.
+    """
+    shown = _shortened(str(name))
+    return shown if len(shown) > 2 and shown[0] == shown[-1] == "`" else f"`{shown}`"
 
 
 def quoted_list(names: Sequence[str], most: int = 8) -> str:

@@ -70,6 +70,7 @@ def emission_json(model: CompiledModel, emission: Emission, locate: Locate, *, i
             }
             for delay in emission.delays
         ],
+        "filters": [str(locate(where, "watermark")) for where in emission.filters],
         "idle_batches": emission.idle_batches,
         "watermark_policy": "max" if emission.highest else "min",
         "is_foreseen": is_foreseen,
@@ -154,6 +155,9 @@ def _watermark_lines(emission: Emission, locate: Locate) -> Iterator[str]:
         yield "  the lowest of these holds: while one of the inputs has no new events, nothing more comes out"
     else:
         yield "  it moves with new events only: while there are none, nothing more comes out"
+    for where in emission.filters:
+        place = locate(where, "watermark")
+        yield f"  a row that the condition at {place} drops does not move it, unless by its event time"
 
 
 def _watermark_line(delay: Delay, locate: Locate) -> str:

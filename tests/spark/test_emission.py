@@ -69,8 +69,8 @@ def _example(folder: ProjectFolder, name: str) -> Example:
     return step.example
 
 
-def _event(folder: ProjectFolder, source: str, number: int, moment: datetime) -> None:
-    folder.rows(f"in/{source}/{number}.json", [{"id": 1, "ts": moment.isoformat(), "kind": "a"}], modified=number)
+def _event(folder: ProjectFolder, source: str, number: int, moment: datetime, kind: str = "a") -> None:
+    folder.rows(f"in/{source}/{number}.json", [{"id": 1, "ts": moment.isoformat(), "kind": kind}], modified=number)
 
 
 def _rows_out(folder: ProjectFolder, *, available_now: bool = True) -> dict[str, list[int | None]]:
@@ -122,6 +122,27 @@ def test_the_slowest_of_several_inputs_holds_the_rest_back(tmp_path: Path) -> No
         _event(folder, "slow", number, moments[1])
 
     assert _rows_out(folder) == {"both": [0, 0, 0, 1]}
+
+
+def test_a_row_that_a_condition_drops_moves_no_watermark(tmp_path: Path) -> None:
+    """Spark asks the condition first, even one that is written above the watermark; one on the event time it does not."""
+    grouped = (
+        "select window.start as s from (select {hint} * from {read}) where {where} group by window(ts, '10 minutes')"
+    )
+    conditions = {"by_kind": "kind = 'a'", "by_time": "ts < timestamp'2024-01-01 12:15:00'"}
+    models = {
+        name: _timed_model(name, grouped.format(hint=HINT, read=READ, where=where))
+        for name, where in conditions.items()
+    }
+    folder = _project(tmp_path, models, list(models))
+    for name in models:
+        assert len(_explained(folder, name).filters) == 1
+        example = _example(folder, name)
+        for number, (moment, kind) in enumerate(((example.start, "a"), (example.events[0], "b"), (example.start, "a"))):
+            _event(folder, name, number, moment, kind)
+
+    # `b` came at 12:20: the window of 12:00 is given only where that row was seen, and then the last row is late
+    assert _rows_out(folder) == {"by_kind": [0, 0, 0], "by_time": [0, 0, 1]}
 
 
 def test_a_trigger_of_one_batch_waits_for_a_run_with_new_rows(tmp_path: Path) -> None:

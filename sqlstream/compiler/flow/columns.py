@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from sqlstream.compiler.names import quote_identifier
 from sqlstream.project.types import DataType
 
 
@@ -71,6 +72,11 @@ class Column:
     window: bool = False
     held: Held = NOTHING_HELD
     may_carry: bool = False
+
+    @property
+    def in_sql(self) -> str:
+        """The name as SQL has it, in back-quotes where it needs them."""
+        return quote_identifier(self.name)
 
 
 Columns = tuple[Column, ...]

@@ -8,6 +8,7 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.deduplicate import key_columns, note_offset
 from sqlstream.compiler.flow.columns import Columns, Where
 from sqlstream.compiler.flow.nodes import Deduplicate, Node
+from sqlstream.compiler.names import quote_identifier
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types import Array, DataType, Map, Struct
@@ -51,7 +52,7 @@ def _problems(model: CompiledModel, node: Deduplicate) -> Iterator[SqlProblem]:
                 "type-mismatch",
                 f"`{model.name}` cannot be deduplicated by `{key}`, which is or holds a map",
                 "Spark compares no maps: they have no order",
-                f"give a column of text, for example to_json({key}), and deduplicate by that",
+                f"give a column of text, for example to_json({quote_identifier(key)}), and deduplicate by that",
             )
 
 

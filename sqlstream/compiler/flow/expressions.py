@@ -12,7 +12,7 @@ from sqlstream.compiler.flow.held_times import NOTHING, UNKNOWN_HELD, Within, ge
 from sqlstream.compiler.flow.nested_types import field_type
 from sqlstream.compiler.flow.nodes import Call, Node
 from sqlstream.compiler.flow.problems import field_problem, function_problem, name_problem
-from sqlstream.compiler.flow.scope import Missing, Resolution, Resolved, Scope
+from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolution, Resolved, Scope
 from sqlstream.compiler.flow.spark_functions import ALL, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.text import Text, is_windowed, parts_of
 from sqlstream.compiler.flow.typer import Known
@@ -64,7 +64,8 @@ class Expressions:
         used = [item for item in self._used(inner, scope) if isinstance(item, Resolved)]
         window = self.text.function(inner) in TIME_WINDOWS
         value = self._timed(inner, scope) if window else self._within(inner, found, used, scope)
-        unclear = not value.held.is_known and (window or isinstance(inner, exp.Column | exp.Dot | exp.Bracket))
+        named_only = window or isinstance(inner, exp.Column | exp.Dot | exp.Bracket)
+        unclear = isinstance(found, Missing | Ambiguous) or (named_only and not value.held.is_known)
         lost = self._lost(inner, used) if value == NOTHING else None
         origins = _together([*(item.column.origins for item in used), *self._origins_of_stars(inner, scope)])
         kind = self.type_of(inner, scope)

@@ -15,7 +15,7 @@ from sqlstream.project.wording import quoted
 CLAUSES = {"where": "WHERE", "group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT"}
 """The clauses of a SELECT that follow its FROM, in Spark's order."""
 
-LOOKED_AT = (exp.Placeholder, exp.AtTimeZone, exp.Select, exp.SetOperation, exp.Array)
+LOOKED_AT = (exp.Placeholder, exp.AtTimeZone, exp.Select, exp.Array)
 
 BEFORE_OPERAND = frozenset({"WHERE", "AND", "OR", "WHEN", "THEN", "ELSE", "BETWEEN", "LIKE", "LIMIT"})
 
@@ -36,9 +36,6 @@ def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:
             )
         elif isinstance(node, exp.Select):
             yield from _order_of_clauses(node, text)
-        elif isinstance(node, exp.SetOperation) and node.args.get("by_name"):
-            why, fix = "Spark puts columns together by their places", "name the columns in one order in both queries"
-            yield _problem(node.expression, text, "UNION BY NAME is not Spark's SQL", why, fix)
         elif isinstance(node, exp.Array) and any(isinstance(item, exp.Select) for item in node.expressions):
             why = "array() takes values, and a query in an expression stands in parentheses and gives one"
             fix = "write (select collect_list(column) from ...)"

@@ -14,7 +14,7 @@ from sqlstream.compiler.flow.grouped import Keys, keys_of
 from sqlstream.compiler.flow.nodes import Key
 from sqlstream.compiler.flow.places import Place
 from sqlstream.compiler.flow.problems import grouping_problem, variant_key_problem
-from sqlstream.compiler.flow.scope import Missing, Resolved, Scope, Visible
+from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved, Scope, Visible
 from sqlstream.compiler.flow.text import Text, parts_of
 from sqlstream.compiler.flow.type_families import holds_variant
 from sqlstream.compiler.problem import SqlProblem
@@ -183,8 +183,8 @@ def _key(item: exp.Expr, meant: exp.Expr, scope: Scope, expressions: Expressions
     column = expressions.column(meant, scope)
     if holds_variant(column.type):
         expressions.problems.append(variant_key_problem(expressions.text.written(meant), expressions.text.where(item)))
-    found = scope.resolve(parts_of(meant)) if parts_of(meant) else None
-    is_column = isinstance(found, Resolved) and not found.fields
+    found = scope.resolve(parts_of(meant))
+    is_column = isinstance(found, Missing | Ambiguous) or (isinstance(found, Resolved) and not found.fields)
     window = expressions.text.function(meant) in TIME_WINDOWS
     in_every_set = always is None or expressions.text.written(item) in always
     where = expressions.text.where(item)

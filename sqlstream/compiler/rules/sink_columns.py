@@ -100,7 +100,7 @@ def _unfit_types(model: CompiledModel, output: Output, columns: Sequence[Column]
                     "sink-schema",
                     f"sink `{output.sink}` cannot take the column `{column.name}` of `{model.name}`",
                     why,
-                    _rewrite(column.name, column.type),
+                    _rewrite(column.in_sql, column.type),
                     model.place_of("sink"),
                 )
             )

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from sqlstream.compiler.flow.columns import Lost
 from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Deduplicate, Node, SetOperation, Sort
 from sqlstream.compiler.flow.type_values import TIMESTAMP
+from sqlstream.compiler.names import quote_identifier
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful, is_streaming_aggregate
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Severity
+from sqlstream.project.wording import quoted, quoted_list
 
 _DISTINCT = re.compile(r".*?\(\s*DISTINCT\b\s*", re.IGNORECASE)
 """What stands before the arguments of a call with DISTINCT."""
@@ -50,25 +52,26 @@ def _reason(node: Aggregate, query: Query) -> tuple[str, str]:
             "itself and time windows over it do"
         )
         if lost.where.model == node.where.model:
-            return why, f"keep `{lost.column}` as it is beside it, and group by window({lost.column}, '10 minutes')"
+            window = f"window({quote_identifier(lost.column)}, '10 minutes')"
+            return why, f"keep `{lost.column}` as it is beside it, and group by {window}"
         fix = f"let `{model}` keep `{lost.column}` as it is under a name of its own, and group by a window over that"
         return why, fix
     field = next((key.text for key in node.keys if key.column.event_time and not key.is_column), None)
     if field is not None:
         why = f"`{field}` carries a watermark, but it is a field of a struct, and Spark looks for it on columns only"
         return why, f"select {field} under a name of its own in a subquery or an upstream model, and group by that"
-    times = [column.name for column in node.children[0].columns or () if column.event_time]
+    times = [column.in_sql for column in node.children[0].columns or () if column.event_time]
     rule = "a group comes out when the watermark has passed its event time, so one of the keys must be the event time"
     if times:
         return f"{rule}; it groups by {_keys(node)}", f"add window({times[0]}, '10 minutes') to GROUP BY"
     grouped = _time_key(node)
     if grouped is not None:
         fix = f"add /*+ WATERMARK({grouped}, '10 minutes') */ after SELECT{_or_update(query)}"
-        return f"{rule}, and `{grouped}` has no watermark", fix
+        return f"{rule}, and {quoted(grouped.strip('`'))} has no watermark", fix
     # what DISTINCT keeps apart is its select list, and the times that it leaves out are below that
     is_list = node.kind == "distinct"
     rows = next(iter(node.children[0].children), node.children[0]) if is_list else node.children[0]
-    time = next((item.name for item in rows.columns or () if item.type == TIMESTAMP), "event_time")
+    time = next((item.in_sql for item in rows.columns or () if item.type == TIMESTAMP), "event_time")
     fix = (
         f"add /*+ WATERMARK({time}, '10 minutes') */ after SELECT and window({time}, '10 minutes') to "
         f"{'the select list' if is_list else 'GROUP BY'}{_or_update(query)}"
@@ -87,7 +90,7 @@ def _time_key(node: Aggregate) -> str | None:
         if key.column.window:
             return key.text.partition("(")[2].partition(",")[0]
         if key.is_column and key.column.type == TIMESTAMP:
-            return key.column.name
+            return key.column.in_sql
     return None
 
 
@@ -96,7 +99,7 @@ def _lost(node: Aggregate) -> Lost | None:
 
 
 def _keys(node: Aggregate) -> str:
-    return ", ".join(f"`{key.text}`" for key in node.keys) or "nothing"
+    return quoted_list([key.text for key in node.keys]) or "nothing"
 
 
 @rule("append-without-watermark")

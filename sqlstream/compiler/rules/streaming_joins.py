@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.flow.nodes import Join
 from sqlstream.compiler.flow.type_values import TIMESTAMP
+from sqlstream.compiler.names import quote_identifier
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.rule import rule
 
@@ -110,9 +111,9 @@ def a_join(node: Join) -> str:
 def event_time(node: Join, side: int) -> str:
     """Returns the time of one side (0, 1) by which a join can be bounded: that with a watermark, else a timestamp."""
     columns = node.children[side].columns or ()
-    found = [column.name for column in columns if column.event_time]
-    found += [column.name for column in columns if column.type == TIMESTAMP]
-    return f"{node.names[side]}.{found[0] if found else 'event_time'}"
+    found = [column.in_sql for column in columns if column.event_time]
+    found += [column.in_sql for column in columns if column.type == TIMESTAMP]
+    return f"{quote_identifier(node.names[side])}.{found[0] if found else 'event_time'}"
 
 
 @rule("join-without-key")

@@ -54,7 +54,7 @@ def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
                     "watermark-type",
                     f"`{column.name}` cannot have a watermark: it is {kind}",
                     "event time is a timestamp to Spark, and no other type",
-                    f"{instead}make it one in {where}, for example to_timestamp({column.name}) as {column.name}",
+                    f"{instead}make it one in {where}, for example to_timestamp({column.in_sql}) as {column.in_sql}",
                 )
 
 

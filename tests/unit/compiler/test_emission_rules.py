@@ -185,6 +185,21 @@ def test_settings_that_change_spark_are_told(tmp_path: Path) -> None:
     assert not _explain(tmp_path, sql, spark="{spark.sql.caseSensitive: 'true'}").is_foreseen
 
 
+@pytest.mark.parametrize(
+    ("sql", "count"),
+    [
+        (f"select count(*) from (select {HINT} * from {ORDERS}) where id > 1 group by window(ts, '5 minutes')", 1),
+        (f"select {HINT} count(*) from {ORDERS} where id > 1 group by window(ts, '5 minutes') having count(*) > 3", 1),
+        (f"select {HINT} count(*) from (select * from {ORDERS} where id > 1) group by window(ts, '5 minutes')", 0),
+        (f"select {HINT} id from {ORDERS} where id > 1", 1),
+        (f"select id from {ORDERS} where id > 1", 0),
+    ],
+)
+def test_conditions_above_a_watermark_are_named(tmp_path: Path, sql: str, count: int) -> None:
+    """A row that one of them drops moves no watermark; one below the watermark surprises nobody."""
+    assert len(_emission(tmp_path, sql).filters) == count
+
+
 def test_a_view_and_an_unknown_name_are_bad_usage(tmp_path: Path) -> None:
     """A view writes no rows; the nearest names help."""
     _explain(tmp_path, f"select id from {ORDERS}")

@@ -56,6 +56,17 @@ def test_a_window_is_told_with_its_place_an_example_its_watermark_and_the_batch(
     ]
 
 
+def test_a_condition_above_the_watermark_is_named(tmp_path: Path) -> None:
+    """With its place: what it drops does not move the watermark."""
+    lines = _text(
+        tmp_path, "select count(*) as n from {{ source('shop', 'orders') }} where id > 1 group by window(at, '1 day')"
+    )
+
+    assert (
+        "  a row that the condition at models/asked.sql:2:64 drops does not move it, unless by its event time" in lines
+    )
+
+
 def test_times_of_several_days_have_their_dates(tmp_path: Path) -> None:
     """And each of several watermarks has an event of its own."""
     lines = _text(tmp_path, UNITED)
