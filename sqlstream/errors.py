@@ -229,6 +229,7 @@ CODES: dict[str, str] = {
     "source-change": "A query would read a source from another place than its checkpoint has read so far.",
     "torn-checkpoint": "A checkpoint holds an entry that was not written whole.",
     "source-file-gone": "A query was stopped in a batch, and files of the batch are gone.",
+    "query-in-use": "Another process runs the query.",
     "storage-unusable": "A target's storage cannot be read or written.",
     "ledger-unreadable": "A checkpoint's ledger is missing or cannot be read.",
 }

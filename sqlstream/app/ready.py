@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from sqlstream.app.loading import Loaded
 from sqlstream.app.request import RunRequest
 from sqlstream.app.session import storage_base
 from sqlstream.app.signals import StopSignals
-from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.location import Location
+from sqlstream.location import Location, Place
 from sqlstream.spark.batch_logs import checkpoint_damage
 from sqlstream.spark.prepare import PreparedQuery, prepare_query, unrestartable
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import SparkRuntime
 from sqlstream.spark.start import StartOrder
-from sqlstream.spark.storage import Storage, read_checkpoint, storage_for, storage_problems
+from sqlstream.spark.storage import Storage, held, read_checkpoint, storage_for, storage_problems, write_plainly
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, Wishes, plan_query
+
+CHECKED_AT_A_TIME = 8
+"""Queries that are made ready at the same time: most of what takes long is waiting."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,18 @@ class Ready:
             checkpoint_path(self.root, self.plan.version) if self.query.model.streaming else None,
             self.output(checks),
             lambda: self.check_whole(checks),
+            lambda offset, words: self._place(checks.loaded.compiled, offset, words),
         )
+
+    def _place(self, compiled: CompiledProject, offset: int | None, words: str) -> Place:
+        """The place of `words` in the one text of the query that has them at `offset`, else its model's file."""
+        node = self.query.model.unique_id
+        upstream = [*compiled.graph.ancestors(node), node]
+        texts = {node: compiled.models[node].sql for node in upstream if node in compiled.models}
+        found = [node for node, sql in texts.items() if offset is not None and sql.startswith(words, offset)]
+        if offset is None or not words or len(found) != 1:
+            return Place(self.query.model.file.location)
+        return compiled.locate(found[0], offset)
 
     def output(self, checks: Checks) -> str | None:
         """Returns the path, URI or table that the query writes to, None for sinks that have no place."""
@@ -64,27 +81,49 @@ class Ready:
 
 @dataclass(frozen=True)
 class Checks:
-    """What checking a query needs."""
+    """What checking a query needs. `held` is what keeps other processes from the checked queries until it is closed."""
 
     loaded: Loaded
     request: RunRequest
     runtime: SparkRuntime
     secrets: Secrets
+    held: ExitStack
 
 
 def check_all(checks: Checks, models: Sequence[CompiledModel], signals: StopSignals) -> list[Ready]:
-    """Every query analysed, checked and planned; the findings of all of them together."""
+    """Every query analysed, checked and planned; the findings of all of them together.
+
+    Several at a time, as sources and storage may be far away; those with code of the project's one after the other.
+    """
     ready: list[Ready] = []
     findings: list[Finding] = []
-    for model in models:
-        signals.check()
-        try:
-            ready.append(_check(checks, model))
-        except FindingsError as error:
-            findings += [finding for finding in error.findings if finding not in findings]
+    pool = ThreadPoolExecutor(CHECKED_AT_A_TIME, "check")
+    try:
+        apart = {
+            model.unique_id: pool.submit(_check, checks, model) for model in models if not _has_code(checks, model)
+        }
+        for model in models:
+            signals.check()
+            try:
+                begun = apart.get(model.unique_id)
+                ready.append(begun.result() if begun else _check(checks, model))
+            except FindingsError as error:
+                findings += [finding for finding in error.findings if finding not in findings]
+    finally:
+        pool.shutdown(cancel_futures=True)
     if findings:
         raise FindingsError(findings)
     return ready
+
+
+def _has_code(checks: Checks, model: CompiledModel) -> bool:
+    """Whether Python of the project's own is run to make the query ready, which may not be made for threads."""
+    compiled = checks.loaded.compiled
+    project = compiled.project
+    upstream = {*compiled.graph.ancestors(model.unique_id), model.unique_id}
+    models = any(compiled.models[node].file.is_python for node in upstream if node in compiled.models)
+    sources = any(table.python and source_id(project.name, table) in upstream for table in project.sources)
+    return bool(project.functions) or models or sources or (model.output is not None and bool(model.output.python))
 
 
 def _check(checks: Checks, model: CompiledModel) -> Ready:
@@ -92,6 +131,7 @@ def _check(checks: Checks, model: CompiledModel) -> Ready:
     wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
     with storage_problems(wanted, storage_location(loaded, model), secrets):
         storage, root = storage_for(wanted, runtime.session)
+        checks.held.enter_context(held(storage, root, model.name, model.file.location))
         state = read_checkpoint(storage, root)
     refresh = model.name in request.full_refresh
     resumes = state.has_batches and not refresh and unrestartable(loaded.compiled, model) is None
@@ -103,6 +143,8 @@ def _check(checks: Checks, model: CompiledModel) -> Ready:
     if isinstance(plan, Finding):
         raise FindingsError([plan])
     ready = Ready(query, plan, root, storage, state)
+    if query.output.table is None:
+        write_plainly(query.frame.sparkSession, root, ready.output(checks))
     if plan.action is Action.RESUME:
         ready.check_whole(checks)
     return ready

@@ -15,7 +15,7 @@ from sqlstream.spark.class_archive import use_options
 from sqlstream.spark.java import find_java
 from sqlstream.spark.python_code import check_python, ship_python
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import SparkLaunch, SparkRuntime, start_spark, stop_spark
+from sqlstream.spark.session import BRIEF_JVM, ENDING_JVM, SparkLaunch, SparkRuntime, start_spark, stop_spark
 
 spark_logger = logging.getLogger("sqlstream.spark")
 
@@ -43,19 +43,21 @@ def storage_base(loaded: Loaded) -> str:
 
 def check_java(env: Mapping[str, str], signals: StopSignals) -> None:
     """Raises: FindingsError where there is no Java that Spark can use; StopAskedError."""
-    java = find_java(env)
-    signals.check()  # a signal to the whole group has also ended the Java that was asked for its version
+    java = find_java(env, start=False)
+    signals.check()  # a signal to the whole group has also ended a Java that was asked for its version
     if isinstance(java, Finding):
         raise FindingsError([java])
 
 
-def start_session(loaded: Loaded, secrets: Secrets, *, console_to_stderr: bool = False) -> SparkRuntime:
-    """Returns a started Spark for the project's target; console sinks print where `console_to_stderr` says.
-
-    Raises: FindingsError.
+def start_session(
+    loaded: Loaded, secrets: Secrets, *, ends: bool = False, console_to_stderr: bool = False
+) -> SparkRuntime:
+    """Returns a started Spark for the project's target; `ends` says that the run ends by itself, and console sinks
+    print where `console_to_stderr` says. Raises: FindingsError.
     """
-    warehouse = join(storage_base(loaded), "warehouse")
-    return _start(loaded, secrets, SparkLaunch(_app_name(loaded), warehouse, spark_logger.info, console_to_stderr))
+    warehouse, purpose = join(storage_base(loaded), "warehouse"), ENDING_JVM if ends else ""
+    launch = SparkLaunch(_app_name(loaded), warehouse, spark_logger.info, console_to_stderr, purpose)
+    return _start(loaded, secrets, launch)
 
 
 def start_brief_session(loaded: Loaded, secrets: Secrets, warehouse: str) -> SparkRuntime:
@@ -64,7 +66,7 @@ def start_brief_session(loaded: Loaded, secrets: Secrets, warehouse: str) -> Spa
     Raises: FindingsError.
     """
     # stdout is for the answer: what resolves packages prints there
-    launch = SparkLaunch(_app_name(loaded), warehouse, spark_logger.info, console_to_stderr=True, brief=True)
+    launch = SparkLaunch(_app_name(loaded), warehouse, spark_logger.info, console_to_stderr=True, purpose=BRIEF_JVM)
     return _start(loaded, secrets, launch)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -39,13 +40,15 @@ def run_queries(
     check_target(loaded)
     check_java(request.project.env, signals)
     secrets = Secrets(request.project.env)
-    runtime = start_session(loaded, secrets, console_to_stderr=request.console_to_stderr)
+    ends = all(not model.streaming or model.config.trigger.ends for model in models)
+    runtime = start_session(loaded, secrets, ends=ends, console_to_stderr=request.console_to_stderr)
     try:
         signals.install()
         tell(_found(loaded, runtime))
-        checks = Checks(loaded, request, runtime, secrets)
-        ready = check_all(checks, models, signals)
-        return _run_ready(checks, ready, tell, signals)
+        with ExitStack() as held:
+            checks = Checks(loaded, request, runtime, secrets, held)
+            ready = check_all(checks, models, signals)
+            return _run_ready(checks, ready, tell, signals)
     finally:
         stop_spark(runtime)
 

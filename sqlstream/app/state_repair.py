@@ -18,7 +18,7 @@ from sqlstream.project.nearest import did_you_mean
 from sqlstream.spark.batch_logs import archive_entry, checkpoint_damage
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import SparkRuntime, stop_spark
-from sqlstream.spark.storage import read_checkpoint, storage_for, storage_problems
+from sqlstream.spark.storage import Storage, held, read_checkpoint, storage_for, storage_problems
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import archive_path, checkpoint_path, output_path, query_root
 
@@ -34,8 +34,8 @@ class Repaired:
 def repair_checkpoint(request: ProjectRequest, name: str) -> Repaired:
     """Archives what in the checkpoint of the terminal model `name` is torn and was not committed.
 
-    Nothing else may use the checkpoint meanwhile. Raises: FindingsError, also where the damage cannot be repaired, and
-    nothing is changed then; UsageError for a name that is no terminal model's.
+    Raises: FindingsError, also where the damage cannot be repaired or the query runs, and nothing is changed then;
+    UsageError for a name that is no terminal model's.
     """
     loaded = load(request)
     model = _terminal_model(loaded, name)
@@ -61,6 +61,13 @@ def _terminal_model(loaded: Loaded, name: str) -> CompiledModel:
 
 def _repair(loaded: Loaded, model: CompiledModel, wanted: str, runtime: SparkRuntime) -> tuple[tuple[str, str], ...]:
     storage, root = storage_for(wanted, runtime.session)
+    with held(storage, root, model.name, model.file.location):
+        return _repair_held(loaded, model, storage, root, runtime)
+
+
+def _repair_held(
+    loaded: Loaded, model: CompiledModel, storage: Storage, root: str, runtime: SparkRuntime
+) -> tuple[tuple[str, str], ...]:
     version = read_checkpoint(storage, root).version
     if not version:
         return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -77,6 +78,7 @@ def program() -> NoReturn:
         main()
     except SystemExit as ended:
         if "pyspark" in sys.modules or not isinstance(ended.code, int):
+            gc.freeze()  # Python looks for garbage at its end, among all that pandas has brought
             raise
         logging.shutdown()
         try:

@@ -29,7 +29,8 @@ NOT_COMPARED = ("tags",)
 def find_states(old: Manifest, new: Manifest) -> Mapping[str, frozenset[str]]:
     """Returns, for each model, seed and source of `new`, which words of `state:` hold for it.
 
-    New nodes are modified, too. A model is modified by its template, the macros that it uses, its configuration with
+    New nodes are modified, too. A model is modified by its template, the macros that it uses, the modules of the
+    project's Python whose functions its SQL calls, its configuration with
     the definition of its sink, the variables of project.yml that any of these read, and its path; a seed by its file's
     text, its configuration and its path; a source by how it is read. Tags and descriptions modify nothing.
     """
@@ -50,7 +51,7 @@ class _Comparison:
         template = self._template(node)
         parts = {
             "modified.body": kind_of(node) != SOURCE and (old is None or self._body_changed(old, new, template)),
-            "modified.macros": template is not None and self._macros_changed(template),
+            "modified.macros": template is not None and self._code_changed(template),
             "modified.configs": old is None or self._configs_changed(old, new, template),
         }
         yield "new" if old is None else "old"
@@ -64,7 +65,7 @@ class _Comparison:
             return None
         old, new = self._old_entries.get(node), self.new_entries[node]
         same = old is not None and all(old.get(key) == new.get(key) for key in ("raw_code", "unrendered_config"))
-        needed = not same or self._changed_macros or self._changed_variables
+        needed = not same or self._changed_macros or self._changed_variables or self._changed_functions
         return read_template(str(new.get("raw_code"))) if needed else None
 
     def _body_changed(self, old: Entry, new: Entry, template: TemplateWords | None) -> bool:
@@ -73,8 +74,12 @@ class _Comparison:
         before = read_template(str(old.get("raw_code")))
         return before.words != template.words or self._reads_changed(template.variables)
 
-    def _macros_changed(self, template: TemplateWords) -> bool:
-        return not self._changed_macros.isdisjoint(self._macros_of(template.names))
+    def _code_changed(self, template: TemplateWords) -> bool:
+        """Whether a macro has changed that the template uses, or a function that it or one of its macros calls."""
+        macros = self._macros_of(template.names)
+        parts = [template, *(part for name in macros for part in self._macros.get(name, ()))]
+        called = {word.lower() for part in parts for word in part.words} if self._changed_functions else set()
+        return not self._changed_macros.isdisjoint(macros) or not self._changed_functions.isdisjoint(called)
 
     def _configs_changed(self, old: Entry, new: Entry, template: TemplateWords | None) -> bool:
         set_before = read_template(str(old.get("raw_code"))).config if template is not None else {}
@@ -108,6 +113,13 @@ class _Comparison:
 
     def _text_reads_changed(self, value: object) -> bool:
         return bool(self._changed_variables) and _reads(value, self._changed_variables)
+
+    @cached_property
+    def _changed_functions(self) -> frozenset[str]:
+        """The functions of the project's Python whose module is not what it was, by their names in lower case."""
+        now = self._new["functions"]
+        before = self._old.get("functions", now)  # earlier versions did not keep them
+        return frozenset(name.lower() for name in {**before, **now} if before.get(name) != now.get(name))
 
     @cached_property
     def _changed_macros(self) -> frozenset[str]:

@@ -17,7 +17,8 @@ MANIFEST_VERSION = 2
 
 def build_manifest(compiled: CompiledProject, *, generated_at: str, invocation_id: str) -> dict[str, Any]:
     """Returns the manifest: `metadata`, `nodes` (models and seeds), `sources` and `sinks` by unique id, `macro_files`
-    by path, project.yml's own `vars`, `parent_map` and `child_map`.
+    by path, `functions` of the project's Python with the digests of their modules, project.yml's own `vars`,
+    `parent_map` and `child_map`.
 
     Option values that hold secrets show the variable's name only. `raw_code`, `unrendered_config`, `macro_files` and
     `vars` are as the files have them, and so the same in every environment.
@@ -38,6 +39,7 @@ def build_manifest(compiled: CompiledProject, *, generated_at: str, invocation_i
         "sources": sources,
         "sinks": {f"sink.{project.name}.{sink.name}": _sink(sink) for sink in project.sinks},
         "macro_files": {macro.path: macro.text for macro in project.macros},
+        "functions": {function.name: function.digest for function in project.functions},
         "vars": dict(project.written_vars),
         "parent_map": {node: list(parents) for node, parents in compiled.graph.parents.items()},
         "child_map": {node: list(children) for node, children in compiled.graph.children.items()},

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, DataFrameWriter, Observation
 from pyspark.sql.functions import count, lit
 
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
@@ -18,9 +18,11 @@ from sqlstream.spark.jobs import cancel_jobs, group_jobs
 from sqlstream.spark.jvm import set_pool
 from sqlstream.spark.prepare import REPLACED
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.sources import TABLE
 from sqlstream.spark.start import StartOrder, query_name
 from sqlstream.spark.storage import Storage, storage_for
-from sqlstream.state.layout import archive_folder, writing_folder
+from sqlstream.spark.tables import replace_table
+from sqlstream.state.layout import archive_folder, beside_table, writing_folder
 from sqlstream.state.progress import ROWS_OUT
 
 
@@ -92,6 +94,8 @@ class BatchWrite:
             frame.localCheckpoint().createOrReplaceTempView(query_name(query))
         elif query.output.format in FILE_FORMATS and self._order.output is not None:
             self._write_files(frame, self._order.output)
+        elif query.output.format == TABLE and self._order.output is not None:
+            self._write_table(frame, self._order.output)
         else:
             self._write_rows(frame, "overwrite" if query.output.format in REPLACED else "append", self._order.output)
         return int(observed.get["rows"])
@@ -106,12 +110,20 @@ class BatchWrite:
         if not self._is_stopped:
             replace_output(storage, aside, place)
 
+    def _write_table(self, frame: DataFrame, name: str) -> None:
+        """Writes a table of another name, which takes the name when it is complete: as with files."""
+        aside = beside_table(name, f"writing_{uuid4().hex}")
+        self._writer(frame, "errorifexists").saveAsTable(aside)
+        if not self._is_stopped:
+            replace_table(frame.sparkSession, aside, name)
+
     def _write_rows(self, frame: DataFrame, mode: str, path: str | None) -> None:
+        self._writer(frame, mode).format(self._order.query.output.format).save(path)
+
+    def _writer(self, frame: DataFrame, mode: str) -> DataFrameWriter:
         output = self._order.query.output
-        writer = frame.write.format(output.format).options(**self._secrets.resolve_all(output.options)).mode(mode)
-        if output.partition_by:
-            writer = writer.partitionBy(*output.partition_by)
-        writer.save(path)
+        writer = frame.write.options(**self._secrets.resolve_all(output.options)).mode(mode)
+        return writer.partitionBy(*output.partition_by) if output.partition_by else writer
 
 
 def replace_output(storage: Storage, complete: str, place: str) -> str | None:

@@ -22,6 +22,7 @@ _INSTALL = (
     f"install Java {MINIMUM_JAVA} or later, for example `apt-get install openjdk-17-jre-headless` or "
     "`brew install openjdk@17`, and set JAVA_HOME or PATH to it"
 )
+_RELEASE = re.compile(r'(?m)^JAVA_VERSION="((\d+)[^"]*)"')
 _VERSION = re.compile(r'version "((?:1\.)?(\d+)[^"]*)"')
 
 
@@ -34,12 +35,29 @@ class Java:
     version: str
 
 
-def find_java(env: Mapping[str, str]) -> Java | Finding:
-    """Returns the Java that Spark would start (JAVA_HOME first, then PATH), or the finding that it cannot be used."""
+def find_java(env: Mapping[str, str], *, start: bool = True) -> Java | Finding:
+    """Returns the Java that Spark would start (JAVA_HOME first, then PATH), or the finding that it cannot be used.
+
+    Without `start` it is believed what the Java's own folder says of its version: whether it works shows when Spark
+    starts.
+    """
     path = java_path(env)
     if path is None:
         return _nowhere(env.get("JAVA_HOME"))
-    return _read_version(path, env)
+    written = None if start else _written_version(path)
+    return written or _read_version(path, env)
+
+
+def _written_version(path: str) -> Java | None:
+    """What the file `release` says, which JDK and JRE have beside bin/, of a version that is late enough."""
+    try:
+        text = (Path(path).resolve().parent.parent / "release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    match = _RELEASE.search(text)
+    if match is None or int(match.group(2)) < MINIMUM_JAVA:
+        return None
+    return Java(path, int(match.group(2)), match.group(1))
 
 
 def _nowhere(home: str | None) -> Finding:

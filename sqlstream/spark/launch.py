@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shlex
 import signal
+import subprocess
+import tempfile
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
+from pyspark.serializers import UTF8Deserializer, read_int
 
 from sqlstream.project.values import SECRET_PREFIX
 
 STDERR = 2
 """The descriptor: `sys.stderr` may be replaced by what has none."""
+
+LOOK_SECONDS = 0.01
+"""How often it is looked whether the JVM is ready."""
+
+IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_stderr: bool = False) -> Any:
@@ -25,53 +40,80 @@ def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_std
     process group, a signal then stops no batch in the middle. Each line that the JVM writes to stderr goes to
     `on_stderr`, in a thread. Neither the JVM nor its workers get the secrets of the environment: SQL can read an
     environment, with `reflect` for one. Console sinks print to the JVM's stdout, which is this process's own, or its
-    stderr with `console_to_stderr`. Over Connect: the server is not ours to start.
+    stderr with `console_to_stderr`. Raises: PySparkRuntimeError. Over Connect: the server is not ours to start.
     """
     read_end, write_end = os.pipe()
-    arguments = _PopenArguments({"stderr": write_end, "stdout": STDERR if console_to_stderr else None})
-    try:
-        with _without_secrets():
-            gateway = launch_gateway(conf, popen_kwargs=arguments)  # type: ignore[no-untyped-call]
-    except Exception:
-        os.close(write_end)
-        _read_lines(read_end, on_stderr)  # to its end: it holds the reason
-        raise
-    os.close(write_end)
+    with tempfile.TemporaryDirectory(prefix="sqlstream-") as folder:
+        ready = Path(folder) / "gateway"
+        try:
+            process = _start(conf, ready, stderr=write_end, stdout=STDERR if console_to_stderr else None)
+        finally:
+            os.close(write_end)
+        # PySpark imports pandas at its first call into the JVM: that takes half of the time that the JVM takes to start
+        import_module("pyspark.testing.utils")
+        while not ready.exists():
+            if process.poll() is not None:
+                _read_lines(read_end, on_stderr)  # to its end: it holds the reason
+                raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+            time.sleep(LOOK_SECONDS)
+        gateway = _connect(ready)
+    gateway.proc = process
+    atexit.register(_end, process)
     threading.Thread(target=_read_lines, args=(read_end, on_stderr), name="jvm-stderr", daemon=True).start()
     return gateway
+
+
+def _start(conf: SparkConf, ready: Path, *, stderr: int, stdout: int | None) -> subprocess.Popen[bytes]:
+    """Starts the JVM as `pyspark.java_gateway.launch_gateway` does; it writes `ready` when it can be called."""
+    settings = [part for name, value in conf.getAll() for part in ("--conf", f"{name}={value}")]
+    given = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+    secret = {name for name in os.environ if name.startswith(SECRET_PREFIX)}
+    env = {name: value for name, value in os.environ.items() if name not in secret}
+    return subprocess.Popen(  # noqa: S603 - Spark's own script
+        [f"{_find_spark_home()}/bin/spark-submit", *settings, *given],
+        stdin=subprocess.PIPE,
+        stdout=stdout,
+        stderr=stderr,
+        env={**env, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(ready)},
+        preexec_fn=_ignore_signals,
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Lets the JVM end, which it does when its stdin ends, while Python is still at its own end."""
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def _ignore_signals() -> None:
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _connect(ready: Path) -> Any:
+    """Returns py4j's gateway to the JVM that has written `ready`: its port and its secret, which PySpark takes from the
+    environment.
+    """
+    with ready.open("rb") as stream:
+        port, secret = int(read_int(stream)), str(UTF8Deserializer().loads(stream))  # type: ignore[no-untyped-call]
+    with _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+        return launch_gateway()  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name in values:
+            del os.environ[name]
 
 
 def forget_jvm() -> None:
     """Lets the next start of Spark in this process launch a JVM of its own: the one that PySpark holds is gone."""
     SparkContext._active_spark_context = None  # noqa: SLF001
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
-
-
-class _PopenArguments(dict[str, Any]):
-    """The arguments that PySpark launches the JVM with: it puts in a `preexec_fn` of its own, which ignores Ctrl-C in
-    the new process and which this makes ignore SIGTERM and SIGHUP too. This process ignores nothing: no signal is lost.
-    """
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        super().__setitem__(name, _ignoring_others(value) if name == "preexec_fn" else value)
-
-
-def _ignoring_others(prepare: Callable[[], None]) -> Callable[[], None]:
-    def prepare_process() -> None:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
-        prepare()
-
-    return prepare_process
-
-
-@contextmanager
-def _without_secrets() -> Iterator[None]:
-    hidden = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(SECRET_PREFIX)}
-    try:
-        yield
-    finally:
-        os.environ.update(hidden)
 
 
 def _read_lines(descriptor: int, on_line: Callable[[str], None]) -> None:

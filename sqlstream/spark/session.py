@@ -45,7 +45,14 @@ BRIEF_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=
 The quick compiler alone has room for the code of some hundred queries and then falls silent; 240 MB is what both have.
 """
 
+ENDING_JVM = "-XX:+UseParallelGC"
+"""For a run that ends by itself: the collector that costs least in all, and pauses longest."""
+
 JVM_OPTIONS = "spark.driver.extraJavaOptions"
+
+_COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
+_JAVAS_OWN = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+"""Variables in which each JVM finds options."""
 
 _JVM_REASON = re.compile(r"(?i)^(error:|exception in|invalid |could not |caused by:)|Exception: ")
 
@@ -106,15 +113,15 @@ def _local_cores(master: str) -> int:
 @dataclass(frozen=True)
 class SparkLaunch:
     """What a start of Spark needs besides the target: the application's name, the folder of managed tables, who takes
-    each line of the JVM's log, whether what console sinks print goes to stderr, whether it is for seconds only, and
-    options of the JVM, over which those of the target go.
+    each line of the JVM's log, whether what console sinks print goes to stderr, what the JVM is for (`BRIEF_JVM`,
+    `ENDING_JVM` or nothing), and further options of it. Those of the target go over all of these.
     """
 
     app_name: str
     warehouse: str
     on_log: Callable[[str], None]
     console_to_stderr: bool = False
-    brief: bool = False
+    purpose: str = ""
     java_options: str = ""
 
 
@@ -124,8 +131,7 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
     silence_pyspark()
     conf = SparkConf(loadDefaults=False)
     settings = spark_settings(target, launch.app_name, launch.warehouse)
-    options = (launch.java_options, BRIEF_JVM if launch.brief else "", settings.get(JVM_OPTIONS, ""))
-    conf.setAll([*settings.items(), (JVM_OPTIONS, " ".join(filter(None, options)))])
+    conf.setAll([*settings.items(), (JVM_OPTIONS, _jvm_options(launch, settings.get(JVM_OPTIONS, "")))])
     said: deque[str] = deque(maxlen=LOG_LINES_KEPT)
 
     def keep(line: str) -> None:
@@ -141,6 +147,13 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
     session = SparkSession(context)
     names_sources = hasattr(session.readStream, "name") and _version_of(session.version) >= NAMED_SOURCES_SINCE
     return SparkRuntime(session, session.version, names_sources)
+
+
+def _jvm_options(launch: SparkLaunch, of_target: str) -> str:
+    """The options of the JVM; it does not start with two collectors, so that of the user's is the only one."""
+    others = " ".join([of_target, *(os.environ.get(name, "") for name in _JAVAS_OWN)])
+    purpose = _COLLECTOR.sub("", launch.purpose) if _COLLECTOR.search(others) else launch.purpose
+    return " ".join(filter(None, (launch.java_options, purpose.strip(), of_target)))
 
 
 def stop_spark(runtime: SparkRuntime) -> None:

@@ -48,9 +48,11 @@ FIXES = {
 }
 """What to do, by Spark's error condition; the braces take Spark's own message parameters."""
 
+OTHER_RUNS = ("Multiple streaming queries are concurrently using", "another writer already committed this batch")
+"""How Spark says without a condition that another run has the same query."""
+
 FIXES_BY_WORDS = {
-    "Multiple streaming queries are concurrently using": OTHER_RUN,
-    "another writer already committed this batch": OTHER_RUN,
+    **dict.fromkeys(OTHER_RUNS, OTHER_RUN),
     "Sorting is not supported": "take ORDER BY out: the rows of a stream come in no order, and only an aggregation "
     "with output_mode='complete' is written whole and so can be sorted",
     "Limits are not supported": "take LIMIT out, or use output_mode='append' or 'complete'",
@@ -127,6 +129,7 @@ def fails_again(error: BaseException) -> bool:
         any(isinstance(cause, AnalysisException) for cause in causes)
         or any(condition.startswith(LASTING_CONDITIONS) for condition in conditions)
         or any((_state_of(cause) or "").startswith(LASTING_STATES) for cause in causes)
+        or any(words in str(cause) for words in OTHER_RUNS for cause in causes)
     )
 
 
@@ -231,6 +234,14 @@ def _context(error: BaseException) -> QueryContext | None:
 def _fragment(error: BaseException) -> str:
     context = _context(error)
     return "" if context is None else str(context.fragment())
+
+
+def fragment_of(error: BaseException) -> tuple[int | None, str]:
+    """Returns where in a text of SQL an expression stands that has failed over some row, and its words; None and
+    nothing where neither `error` nor its causes tell.
+    """
+    contexts = [context for cause in causes_of(error) if (context := _context(cause)) is not None]
+    return (int(contexts[-1].startIndex()), str(contexts[-1].fragment())) if contexts else (None, "")
 
 
 def _offset(error: BaseException, text: str, sql: str | None) -> int | None:

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sqlstream.compiler.names import quote_identifier
+from sqlstream.location import Place
 from sqlstream.project.config import Trigger
 from sqlstream.spark.jvm import activate, set_pool
 from sqlstream.spark.prepare import PreparedQuery
@@ -23,7 +24,9 @@ from sqlstream.spark.tables import table_provider
 class StartOrder:
     """A prepared query and where it goes: `checkpoint` and `output` are absolute paths or URIs, `checkpoint` None for a
     batch model, `output` the name of a table where the sink's format is `table`, and None for sinks that have no place.
-    `check` raises FindingsError where the checkpoint does not let the query go on exactly.
+    `check` raises FindingsError where the checkpoint does not let the query go on exactly. `place_of` gives the place
+    of a piece of SQL by its offset in the compiled text that it is from, and its words; that of the query's own model
+    where these do not tell which text it is.
     """
 
     query: PreparedQuery
@@ -31,6 +34,7 @@ class StartOrder:
     checkpoint: str | None
     output: str | None
     check: Callable[[], None]
+    place_of: Callable[[int | None, str], Place]
 
     @property
     def is_batch(self) -> bool:

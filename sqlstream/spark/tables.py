@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from itertools import count
+
 from pyspark.sql import SparkSession
+
+from sqlstream.state.layout import beside_table
+
+_PART = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
+"""A part of a table's name."""
 
 
 def table_provider(session: SparkSession, name: str) -> str | None:
@@ -14,3 +22,22 @@ def table_provider(session: SparkSession, name: str) -> str | None:
         return None
     rows = session.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     return next((str(row["data_type"]) for row in rows if row["col_name"] == "Provider"), None)
+
+
+def replace_table(session: SparkSession, complete: str, name: str) -> str | None:
+    """Gives the table `complete` the name `name`, and the table that had it `<name>_archive_1`, `_2` and so on.
+
+    Returns the name that the earlier table has now, None where there was none. Raises: Spark's errors.
+    """
+    archived = None
+    if session.catalog.tableExists(name):
+        names = (beside_table(name, f"archive_{number}") for number in count(1))
+        archived = next(free for free in names if not session.catalog.tableExists(free))
+        _rename(session, name, archived)
+    _rename(session, complete, name)
+    return archived
+
+
+def _rename(session: SparkSession, name: str, new_name: str) -> None:
+    """All catalogs take the last part of the new name for one in the schema of the old one, and some nothing else."""
+    session.sql(f"ALTER TABLE {name} RENAME TO {_PART.findall(new_name)[-1]}")

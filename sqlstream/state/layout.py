@@ -7,12 +7,18 @@ import re
 from sqlstream.project.paths import join
 
 LEDGER_NAME = "ledger.json"
+HOLD_NAME = "run.lock"
 _VERSION = re.compile(r"v([1-9][0-9]*)\Z")
 
 
 def query_root(storage: str, query_id: str, checkpoint: str | None) -> str:
     """Returns the folder of a query's versions: `queries/<id>` under `storage`, or the configured `checkpoint`."""
     return join(storage, checkpoint or f"queries/{query_id}").rstrip("/")
+
+
+def hold_path(root: str) -> str:
+    """Returns the file of a query that a run has for itself while it goes on."""
+    return f"{root}/{HOLD_NAME}"
 
 
 def version_root(root: str, version: int) -> str:
@@ -47,7 +53,12 @@ def output_path(storage: str, path: str, version: int) -> str:
 
 def output_table(name: str, version: int) -> str:
     """Returns the table that version `version` of a query writes: version 1 the plain one, version n `<name>_vn`."""
-    return name if version == 1 else f"{name.removesuffix('`')}_v{version}{'`' if name.endswith('`') else ''}"
+    return name if version == 1 else beside_table(name, f"v{version}")
+
+
+def beside_table(name: str, what: str) -> str:
+    """Returns the table `<name>_<what>` of the same schema."""
+    return f"{name.removesuffix('`')}_{what}{'`' if name.endswith('`') else ''}"
 
 
 def writing_folder(output: str) -> str:

@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sqlstream.spark.jvm import check_format, check_streaming
-from sqlstream.spark.spark_errors import SparkError, read_error
+from sqlstream.spark.spark_errors import SparkError, fails_again, read_error
 
 
 def said_of(spark: SparkSession, sql: str, mode: str = "append") -> SparkError:
@@ -66,8 +66,9 @@ def test_a_format_of_spark_that_needs_a_package_names_it(spark: SparkSession, na
     ],
 )
 def test_a_second_run_of_a_query_is_named(said: str) -> None:
-    """What Spark says when two runs do the same batch (found by starting two) leads to the other run."""
+    """What Spark says when two runs do the same batch (found by starting two) leads to the other run; it is not retried."""
     assert "another run" in (read_error(RuntimeError(said)).fix or "")
+    assert fails_again(RuntimeError(said))
 
 
 def test_a_disk_that_is_full_is_named_when_state_is_written() -> None:

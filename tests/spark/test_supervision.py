@@ -89,6 +89,24 @@ def test_what_the_rows_themselves_cause_is_not_tried_again(orders: ProjectFolder
     assert (result.status, restarts(orders.events)) == (Status.ERROR, [])
 
 
+def test_an_expression_that_fails_is_pointed_at_in_the_model_that_has_it(orders: ProjectFolder) -> None:
+    """In a view upstream as well, under Jinja, and in the query itself."""
+    every = ALL.replace("id", "*")
+    orders.write(
+        {
+            "models/ratios.sql": f"{{% set zero = 0 %}}\nselect id,\n  100 / amount as ratio from ({every})",
+            "models/first.sql": "{{ config(sink='nowhere') }} select * from {{ ref('ratios') }}",
+            "models/second.sql": "{{ config(sink='nowhere') }}\nselect id\nfrom {{ ref('kinds') }} where cast(kind as int) > 0",
+            "models/kinds.sql": f"select id, kind from ({every})",
+        }
+    )
+
+    found = {result.model: result.finding for result in orders.run().results}
+
+    places = {name: str(finding.location) for name, finding in found.items() if finding is not None}
+    assert places == {"first": "models/ratios.sql:3:3", "second": "models/second.sql:3:32"}
+
+
 @pytest.mark.parametrize("fail_fast", [False, True])
 def test_a_start_that_fails(orders: ProjectFolder, fail_fast: bool) -> None:
     """The others go on; with --fail-fast those that run end after their batch, and no more are started."""

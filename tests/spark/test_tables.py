@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from conftest import ProjectFolder, order_rows
 
@@ -58,6 +59,39 @@ def test_one_process_writes_a_table_that_the_next_ones_read(catalog: ProjectFold
     catalog.write({"models/wrong.sql": "{{ config(sink='lake') }} select id from {{ source('gold', 'wrong') }}"})
     code, output = run(catalog, "-s", "wrong")
     assert (code, "as int, and not as string" in output) == (1, True), output
+
+
+def test_a_batch_model_takes_the_place_of_its_table_and_archives_it(catalog: ProjectFolder) -> None:
+    """Each run writes the table anew under its name; the earlier ones stay, in their order, and none is left half."""
+    catalog.write(
+        {
+            "models/_static.yml": "sources:\n  - name: fixed\n    tables:\n"
+            "      - {name: orders, format: json, path: in/orders, schema: 'id int, kind string', mode: batch}\n"
+            + "".join(
+                f"      - {{name: {name}, format: table, table: gold_report{ending}, mode: batch}}\n"
+                for name, ending in (("report", ""), ("first", "_archive_1"), ("second", "_archive_2"))
+            ),
+            "models/report.sql": "{{ config(sink='gold') }} select kind, count(*) as n from "
+            "{{ source('fixed', 'orders') }} group by kind",
+        }
+    )
+    for number in range(2, 4):
+        code, output = run(catalog, "-s", "report")
+        assert (code, "gold_report" in output) == (0, True), output
+        catalog.rows(f"in/orders/{number}.json", order_rows(number), modified=number)
+    assert run(catalog, "-s", "report")[0] == 0
+
+    for name in ("report", "first", "second"):
+        text = f"{{{{ config(sink='lake') }}}} select sum(n) as n from {{{{ source('fixed', '{name}') }}}}"
+        catalog.write({f"models/of_{name}.sql": text})
+    code, output = run(catalog, "-s", "of_report", "of_first", "of_second")
+
+    assert code == 0, output
+    found = {
+        name: pq.read_table(catalog.root / f"store/of_{name}").to_pylist() for name in ("report", "first", "second")
+    }
+    assert found == {"report": [{"n": 20}], "first": [{"n": 10}], "second": [{"n": 15}]}
+    assert not list(catalog.root.glob("spark-warehouse/*writing*"))
 
 
 def test_a_catalog_in_memory_is_refused(orders: ProjectFolder) -> None:

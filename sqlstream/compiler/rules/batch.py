@@ -12,9 +12,6 @@ from sqlstream.errors import Finding
 from sqlstream.project.files import PROJECT_FILE
 from sqlstream.project.paths import join, plain_path
 
-OF_STREAMS = frozenset({"python", "table"})
-"""Formats of sinks that this version starts streams into, and no batches."""
-
 ENDING = frozenset({"default", "available_now", "once"})
 """Triggers under which a stream ends, or that nobody has asked for: a batch does no less."""
 
@@ -34,14 +31,15 @@ def stream_words_in_batches(compiled: CompiledProject) -> Iterator[Finding]:
 
 @rule("batch-model")
 def sinks_of_streams(compiled: CompiledProject) -> Iterator[Finding]:
-    """A batch model is not written into tables of a catalog, nor given to the project's own Python."""
+    """A batch model is not given to the project's own Python."""
     for model, output in terminal_models(compiled):
-        if not model.streaming and output.format in OF_STREAMS:
+        if not model.streaming and output.format == "python":
             yield Finding(
                 "batch-model",
                 f"`{model.name}` is a batch model, which sink `{output.sink}` of format {output.format} cannot take",
-                "all of its inputs are static, and this version replaces whole outputs in file sinks alone",
-                "use a sink of files, such as parquet, or read a stream (a source without mode: batch)",
+                "all of its inputs are static, so every run writes it as batch 0, and what a batch_id tells apart of a "
+                "stream would be the same batch",
+                "use a sink of files, such as parquet, or a table; or read a stream (a source without mode: batch)",
                 model.place_of("sink"),
             )
 

@@ -183,6 +183,30 @@ def test_a_modification_is_of_its_part(shop: Path, file: str, before: str, after
     assert found == {word: {"large"} if word == part else set() for word in found}
 
 
+def test_a_function_of_python_modifies_the_models_that_call_it(tmp_path: Path) -> None:
+    """By its module's code, whether SQL calls it or a macro does; a comment there changes nothing."""
+    project = tmp_path / "project"
+    change(project, PROJECT)
+    function = (
+        "from pyspark.sql.functions import udf\n\n\n@udf('string')\ndef cleaned(text):\n    return text.strip()\n"
+    )
+    change(
+        project, {"python/texts.py": function, "macros/tidy.sql": "{% macro tidy(x) %}cleaned({{ x }}){% endmacro %}"}
+    )
+    change(project, {"project.yml": ["name: shop", "name: shop\nfunctions: [texts:cleaned]"]})
+    change(project, {"models/large.sql": ["select id,", "select {{ tidy('id') }} as id,"]})
+    change(project, {"models/small.sql": ["select *", "select Cleaned(id) as id"]})
+    change(project, {"models/third.sql": "select id as cleaned_id from {{ source('shop', 'orders') }}"})
+    compile_models(ProjectRequest(project, "dev"))
+    (project / "target").rename(tmp_path / "saved")
+
+    change(project, {"python/texts.py": ["return text.strip()", "return text.strip()  # no blanks"]})
+    assert modified(project) == set()
+    change(project, {"python/texts.py": ["text.strip()", "text.strip().lower()"]})
+    assert modified(project) == {"large", "small"}
+    assert modified(project, "state:modified.macros") == {"large", "small"}
+
+
 def test_a_schema_may_move_into_a_file(shop: Path) -> None:
     """Its text is what counts."""
     change(shop, {"schemas/orders.ddl": "id int,\nat timestamp\n"})

@@ -137,3 +137,27 @@ def test_java_sees_the_given_environment(tmp_path: Path) -> None:
     java.write_text('#!/bin/sh\necho "openjdk version \\"$CHOSEN\\"" >&2\n')
 
     assert find_java({"JAVA_HOME": str(tmp_path), "CHOSEN": "21.0.1"}) == Java(str(java), 21, "21.0.1")
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ('IMPLEMENTOR="Debian"\nJAVA_VERSION="21.0.2"\n', (21, "21.0.2")),
+        ('JAVA_VERSION="11.0.20"\n', (17, "17.0.15")),
+        ('IMPLEMENTOR="Debian"\n', (17, "17.0.15")),
+        (None, (17, "17.0.15")),
+    ],
+)
+def test_a_java_need_not_start_to_tell_its_version(
+    tmp_path: Path, release: str | None, expected: tuple[int, str]
+) -> None:
+    """The file beside it says it, behind links too; where that says nothing usable, the Java is asked."""
+    java = install(tmp_path / "jdk", JAVA_17)
+    if release is not None:
+        (tmp_path / "jdk/release").write_text(release)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/java").symlink_to(java)
+    env = {"PATH": str(tmp_path / "bin")}
+
+    assert find_java(env, start=False) == Java(str(tmp_path / "bin/java"), *expected)
+    assert find_java(env) == Java(str(tmp_path / "bin/java"), 17, "17.0.15")
