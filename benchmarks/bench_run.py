@@ -30,7 +30,8 @@ from runs.projects import STATELESS, WINDOWED, write_pipeline, write_project
 from sqlstream.location import Location
 from sqlstream.project.values import Target
 from sqlstream.spark.class_archive import use_options
-from sqlstream.spark.session import JVM_OPTIONS, spark_settings
+from sqlstream.spark.session import ENDING_JVM, JVM_OPTIONS, spark_settings
+from sqlstream.spark.storage import CHECKPOINT_FILES, PLAIN_FILES
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -199,7 +200,8 @@ def many(bench: Bench) -> None:
 def settings() -> dict[str, str]:
     """Returns what a script must set so that its Spark is set up as that of a run."""
     target = Target("local", "local[*]", "store", {}, (), Location("project.yml"))
-    return {**spark_settings(target, "plain", "warehouse"), JVM_OPTIONS: use_options(os.environ)}
+    options = f"{use_options(os.environ)} {ENDING_JVM}"
+    return {**spark_settings(target, "plain", "warehouse"), JVM_OPTIONS: options, CHECKPOINT_FILES: PLAIN_FILES}
 
 
 def command(*arguments: str) -> list[str]:

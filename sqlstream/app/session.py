@@ -15,7 +15,7 @@ from sqlstream.spark.class_archive import use_options
 from sqlstream.spark.java import find_java
 from sqlstream.spark.python_code import check_python, ship_python
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import BRIEF_JVM, ENDING_JVM, SparkLaunch, SparkRuntime, start_spark, stop_spark
+from sqlstream.spark.session import BRIEF_JVM, SparkLaunch, SparkRuntime, start_spark, stop_spark
 
 spark_logger = logging.getLogger("sqlstream.spark")
 
@@ -49,13 +49,11 @@ def check_java(env: Mapping[str, str], signals: StopSignals) -> None:
         raise FindingsError([java])
 
 
-def start_session(
-    loaded: Loaded, secrets: Secrets, *, ends: bool = False, console_to_stderr: bool = False
-) -> SparkRuntime:
-    """Returns a started Spark for the project's target; `ends` says that the run ends by itself, and console sinks
-    print where `console_to_stderr` says. Raises: FindingsError.
+def start_session(loaded: Loaded, secrets: Secrets, *, purpose: str, console_to_stderr: bool = False) -> SparkRuntime:
+    """Returns a started Spark for the project's target; `purpose` is what its JVM is for, and console sinks print where
+    `console_to_stderr` says. Raises: FindingsError.
     """
-    warehouse, purpose = join(storage_base(loaded), "warehouse"), ENDING_JVM if ends else ""
+    warehouse = join(storage_base(loaded), "warehouse")
     launch = SparkLaunch(_app_name(loaded), warehouse, spark_logger.info, console_to_stderr, purpose)
     return _start(loaded, secrets, launch)
 

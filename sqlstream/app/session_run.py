@@ -12,12 +12,13 @@ from sqlstream.app.ready import Checks, Ready, check_all, storage_location
 from sqlstream.app.request import RunRequest
 from sqlstream.app.session import check_java, check_target, start_session
 from sqlstream.app.signals import StopSignals
+from sqlstream.app.small_runs import is_small
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.spark.memory import memory_table
 from sqlstream.spark.runner import Runner
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import SparkRuntime, stop_spark
+from sqlstream.spark.session import BRIEF_JVM, ENDING_JVM, LASTING_JVM, SparkRuntime, stop_spark
 from sqlstream.spark.storage import storage_problems, write_ledger
 from sqlstream.state.events import Notice, ProjectFound, QueryResult, RunEvent
 from sqlstream.state.ledger import Ledger
@@ -40,8 +41,9 @@ def run_queries(
     check_target(loaded)
     check_java(request.project.env, signals)
     secrets = Secrets(request.project.env)
-    ends = all(not model.streaming or model.config.trigger.ends for model in models)
-    runtime = start_session(loaded, secrets, ends=ends, console_to_stderr=request.console_to_stderr)
+    runtime = start_session(
+        loaded, secrets, purpose=_purpose(loaded, models), console_to_stderr=request.console_to_stderr
+    )
     try:
         signals.install()
         tell(_found(loaded, runtime))
@@ -51,6 +53,13 @@ def run_queries(
             return _run_ready(checks, ready, tell, signals)
     finally:
         stop_spark(runtime)
+
+
+def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:
+    """What the JVM is for."""
+    if is_small(loaded.compiled, models):
+        return BRIEF_JVM
+    return ENDING_JVM if all(not model.streaming or model.config.trigger.ends for model in models) else LASTING_JVM
 
 
 def _run_ready(

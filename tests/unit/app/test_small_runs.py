@@ -1,0 +1,78 @@
+"""Which runs are over in seconds, by the files that they may read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream import ProjectRequest
+from sqlstream.app.loading import load
+from sqlstream.app.small_runs import FEW_FILES, LITTLE_BYTES, is_small
+
+
+def small(root: Path, *, path: str = "path: in", trigger: str = "available_now") -> bool:
+    """Whether a run of a model over one source is small."""
+    files = {
+        "project.yml": "name: shop\nversion: 1.0.0\ntargets: {local: {master: local, storage: s}}\n",
+        "sources.yml": "sources:\n  - name: shop\n    tables:\n"
+        f"      - {{name: orders, format: json, {path}, schema: 'value string'}}\n"
+        "      - {name: large, format: rate}\n",
+        "sinks.yml": "sinks:\n  - {name: nowhere, format: noop}\n",
+        "models/asked.sql": f"{{{{ config(sink='nowhere', trigger='{trigger}') }}}}\n"
+        "select * from {{ source('shop', 'orders') }}\n",
+    }
+    for name, text in files.items():
+        target = root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    compiled = load(ProjectRequest(root, env={})).compiled
+    return is_small(compiled, tuple(compiled.models.values()))
+
+
+def write(root: Path, name: str, size: int) -> None:
+    """A file of so many bytes, which takes no room."""
+    path = root / "in" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.truncate(size)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, True),
+        ({"a.json": 1_000, "b/c.json": 1_000}, True),
+        ({"a.json": LITTLE_BYTES}, True),
+        ({"a.json": LITTLE_BYTES // 2, "b/c.json": LITTLE_BYTES // 2 + 1}, False),
+        ({"a.json.gz": LITTLE_BYTES // 5}, False),
+        ({f"{number}.json": 1 for number in range(FEW_FILES)}, True),
+        ({f"{number}.json": 1 for number in range(FEW_FILES + 1)}, False),
+    ],
+)
+def test_few_small_files_are_a_small_run(tmp_path: Path, files: dict[str, int], expected: bool) -> None:
+    """In all folders below the path; a compressed file is larger than it looks."""
+    for name, size in files.items():
+        write(tmp_path, name, size)
+
+    assert small(tmp_path) is expected
+
+
+def test_a_pattern_is_followed(tmp_path: Path) -> None:
+    """What it leaves out is not read."""
+    write(tmp_path, "day=1/a.json", 10)
+    write(tmp_path, "week=1/a.json", 2 * LITTLE_BYTES)
+
+    assert small(tmp_path, path="path: 'in/day=*/*.json'")
+    assert not small(tmp_path, path="path: 'in/*=*/*.json'")
+
+
+@pytest.mark.parametrize("path", ["path: 's3a://bucket/in'", "path: 'in/{a,b}'"])
+def test_what_python_cannot_look_at_is_not_small(tmp_path: Path, path: str) -> None:
+    """Other storage, and patterns that Python has not."""
+    assert not small(tmp_path, path=path)
+
+
+def test_a_run_without_an_end_is_not_small(tmp_path: Path) -> None:
+    """However little there is at its start."""
+    assert not small(tmp_path, trigger="10 seconds")
