@@ -21,7 +21,7 @@ from sqlstream.spark.prepare import PreparedQuery, prepare_query, unrestartable
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import SparkRuntime
 from sqlstream.spark.start import StartOrder
-from sqlstream.spark.storage import Storage, held, read_checkpoint, storage_for, storage_problems, write_plainly
+from sqlstream.spark.storage import Storage, held, in_use, read_checkpoint, storage_for, storage_problems, write_plainly
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, Wishes, plan_query
@@ -32,13 +32,16 @@ CHECKED_AT_A_TIME = 8
 
 @dataclass(frozen=True)
 class Ready:
-    """A checked query with the plan for its checkpoint, whose versions lie under `root` in `storage`."""
+    """A checked query with the plan for its checkpoint, whose versions lie under `root` in `storage`: nothing yet where
+    it `is_new`.
+    """
 
     query: PreparedQuery
     plan: QueryPlan
     root: str
     storage: Storage
     state: CheckpointState
+    is_new: bool
 
     def order(self, checks: Checks) -> StartOrder:
         """Returns how the query starts."""
@@ -67,6 +70,16 @@ class Ready:
         if output.table is not None:
             return output_table(output.table, version)
         return None if output.path is None else output_path(storage_base(checks.loaded), output.path, version)
+
+    def hold(self, checks: Checks) -> None:
+        """Has the query for this process, unless that is so already: a run that is refused writes nothing, not even a
+        lock. Raises: FindingsError, where another process has the query or has made its checkpoint meanwhile.
+        """
+        model = self.query.model
+        if self.is_new:
+            checks.held.enter_context(held(self.storage, self.root, model.name, model.file.location))
+            if read_checkpoint(self.storage, self.root) != self.state:
+                raise FindingsError([in_use(model.name, "another process", model.file.location)])
 
     def check_whole(self, checks: Checks) -> None:
         """Looks whether the checkpoint lets the query go on exactly. Raises: FindingsError."""
@@ -131,7 +144,9 @@ def _check(checks: Checks, model: CompiledModel) -> Ready:
     wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
     with storage_problems(wanted, storage_location(loaded, model), secrets):
         storage, root = storage_for(wanted, runtime.session)
-        checks.held.enter_context(held(storage, root, model.name, model.file.location))
+        is_new = not storage.exists(root)
+        if not is_new:
+            checks.held.enter_context(held(storage, root, model.name, model.file.location))
         state = read_checkpoint(storage, root)
     refresh = model.name in request.full_refresh
     resumes = state.has_batches and not refresh and unrestartable(loaded.compiled, model) is None
@@ -142,7 +157,7 @@ def _check(checks: Checks, model: CompiledModel) -> Ready:
     )
     if isinstance(plan, Finding):
         raise FindingsError([plan])
-    ready = Ready(query, plan, root, storage, state)
+    ready = Ready(query, plan, root, storage, state, is_new)
     if query.output.table is None:
         write_plainly(query.frame.sparkSession, root, ready.output(checks))
     if plan.action is Action.RESUME:

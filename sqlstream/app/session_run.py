@@ -69,9 +69,10 @@ def _run_ready(
         _tell_unusual(item, tell)
     orders = [item.order(checks) for item in ready]
     signals.check()
-    for item in ready:
-        with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
-            _write_ledger(item, checks)
+    for step in (Ready.hold, _write_ledger):
+        for item in ready:
+            with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
+                step(item, checks)
     runner = Runner(checks.secrets, tell, _limits(checks))
     with signals.passed_to(runner.request_stop):
         results = runner.run(orders)

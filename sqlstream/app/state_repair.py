@@ -61,6 +61,8 @@ def _terminal_model(loaded: Loaded, name: str) -> CompiledModel:
 
 def _repair(loaded: Loaded, model: CompiledModel, wanted: str, runtime: SparkRuntime) -> tuple[tuple[str, str], ...]:
     storage, root = storage_for(wanted, runtime.session)
+    if not storage.exists(root):
+        return ()
     with held(storage, root, model.name, model.file.location):
         return _repair_held(loaded, model, storage, root, runtime)
 

@@ -211,18 +211,19 @@ def held(storage: Storage, root: str, model: str, location: Location) -> Iterato
         try:
             stack.enter_context(storage.hold(hold_path(root)))
         except HeldError as error:
-            raise FindingsError(
-                [
-                    Finding(
-                        "query-in-use",
-                        f"the query of `{model}` is running already",
-                        f"{error} has its checkpoint, and two runs would write the same batches",
-                        "stop that run first, or leave the query out with --exclude",
-                        location,
-                    )
-                ]
-            ) from error
+            raise FindingsError([in_use(model, str(error), location)]) from error
         yield
+
+
+def in_use(model: str, holder: str, location: Location) -> Finding:
+    """Returns the finding for a query that `holder` has."""
+    return Finding(
+        "query-in-use",
+        f"the query of `{model}` is running already",
+        f"{holder} has its checkpoint, and two runs would write the same batches",
+        "stop that run first, or leave the query out with --exclude",
+        location,
+    )
 
 
 def read_checkpoint(storage: Storage, root: str) -> CheckpointState:

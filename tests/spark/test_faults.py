@@ -129,7 +129,7 @@ def test_one_bad_query_of_twenty(faulty: ProjectFolder) -> None:
     outcome = faulty.run()
 
     poor = next(result for result in outcome.results if result.model == "m07")
-    assert told(poor)[0] == "models/m07.sql:1:1: the query of `m07` failed in batch 1"
+    assert told(poor)[0] == "models/m07.sql:1:37: the query of `m07` failed in batch 1"
     others = [result for result in outcome.results if result is not poor]
     assert [(result.status, result.rows_out) for result in others] == [(Status.SUCCESS, 10)] * 19
     assert not outcome.succeeded

@@ -104,7 +104,7 @@ def test_an_expression_that_fails_is_pointed_at_in_the_model_that_has_it(orders:
     found = {result.model: result.finding for result in orders.run().results}
 
     places = {name: str(finding.location) for name, finding in found.items() if finding is not None}
-    assert places == {"first": "models/ratios.sql:3:3", "second": "models/second.sql:3:32"}
+    assert places == {"first": "models/ratios.sql:3:3", "second": "models/second.sql:3:31"}
 
 
 @pytest.mark.parametrize("fail_fast", [False, True])
