@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -25,6 +25,9 @@ from sqlstream.spark.storage import Storage, held, in_use, read_checkpoint, stor
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, Wishes, plan_query
+
+LOOK_SECONDS = 0.1
+"""How often it is looked whether a stop was asked for."""
 
 CHECKED_AT_A_TIME = 8
 """Queries that are made ready at the same time: most of what takes long is waiting."""
@@ -72,14 +75,14 @@ class Ready:
         return None if output.path is None else output_path(storage_base(checks.loaded), output.path, version)
 
     def hold(self, checks: Checks) -> None:
-        """Has the query for this process, unless that is so already: a run that is refused writes nothing, not even a
-        lock. Raises: FindingsError, where another process has the query or has made its checkpoint meanwhile.
+        """Has the query for this process, unless that is so already: a run that its checks refuse writes nothing, not
+        even a lock. Raises: FindingsError, where another process has the query or has made its checkpoint meanwhile.
         """
         model = self.query.model
         if self.is_new:
             checks.held.enter_context(held(self.storage, self.root, model.name, model.file.location))
             if read_checkpoint(self.storage, self.root) != self.state:
-                raise FindingsError([in_use(model.name, "another process", model.file.location)])
+                raise FindingsError([in_use(model.name, "another run that began meanwhile", model.file.location)])
 
     def check_whole(self, checks: Checks) -> None:
         """Looks whether the checkpoint lets the query go on exactly. Raises: FindingsError."""
@@ -119,14 +122,21 @@ def check_all(checks: Checks, models: Sequence[CompiledModel], signals: StopSign
             signals.check()
             try:
                 begun = apart.get(model.unique_id)
-                ready.append(begun.result() if begun else _check(checks, model))
+                ready.append(_awaited(begun, signals) if begun else _check(checks, model))
             except FindingsError as error:
                 findings += [finding for finding in error.findings if finding not in findings]
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)  # after a signal; else there is nothing left
     if findings:
         raise FindingsError(findings)
     return ready
+
+
+def _awaited(begun: Future[Ready], signals: StopSignals) -> Ready:
+    """What a check gives, which a signal need not wait for. Raises: FindingsError, StopAskedError."""
+    while not wait([begun], LOOK_SECONDS).done:
+        signals.check()
+    return begun.result()
 
 
 def _has_code(checks: Checks, model: CompiledModel) -> bool:

@@ -14,6 +14,7 @@ from sqlstream.app.session import check_java, check_target, start_session
 from sqlstream.app.signals import StopSignals
 from sqlstream.app.small_runs import is_small
 from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.spark.memory import memory_table
 from sqlstream.spark.runner import Runner
@@ -41,18 +42,17 @@ def run_queries(
     check_target(loaded)
     check_java(request.project.env, signals)
     secrets = Secrets(request.project.env)
-    runtime = start_session(
-        loaded, secrets, purpose=_purpose(loaded, models), console_to_stderr=request.console_to_stderr
-    )
-    try:
-        signals.install()
-        tell(_found(loaded, runtime))
-        with ExitStack() as held:
+    purpose = _purpose(loaded, models)
+    with ExitStack() as held:  # which outlives Spark: until then a query may be writing
+        runtime = start_session(loaded, secrets, purpose=purpose, console_to_stderr=request.console_to_stderr)
+        try:
+            signals.install()
+            tell(_found(loaded, runtime))
             checks = Checks(loaded, request, runtime, secrets, held)
             ready = check_all(checks, models, signals)
             return _run_ready(checks, ready, tell, signals)
-    finally:
-        stop_spark(runtime)
+        finally:
+            stop_spark(runtime)
 
 
 def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:
@@ -69,15 +69,26 @@ def _run_ready(
         _tell_unusual(item, tell)
     orders = [item.order(checks) for item in ready]
     signals.check()
-    for step in (Ready.hold, _write_ledger):
-        for item in ready:
-            with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
-                step(item, checks)
+    _for_all(ready, checks, Ready.hold)
+    _for_all(ready, checks, _write_ledger)
     runner = Runner(checks.secrets, tell, _limits(checks))
     with signals.passed_to(runner.request_stop):
         results = runner.run(orders)
     _show_memory(ready, results, tell)
     return results
+
+
+def _for_all(ready: Sequence[Ready], checks: Checks, step: Callable[[Ready, Checks], None]) -> None:
+    """Takes one step with every query. Raises: FindingsError with the findings of all of them."""
+    findings: list[Finding] = []
+    for item in ready:
+        try:
+            with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
+                step(item, checks)
+        except FindingsError as error:
+            findings += error.findings
+    if findings:
+        raise FindingsError(findings)
 
 
 def _limits(checks: Checks) -> Limits:

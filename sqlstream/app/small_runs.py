@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.project.paths import plain_path
-from sqlstream.project.values import SourceTable
+from sqlstream.project.values import SourceTable, Target
 
 LITTLE_BYTES = 32_000_000
 """Of which the quick compiler alone reads JSON in less time than it saves at the start (18 MB took 9.0 s and not
@@ -33,11 +33,20 @@ def is_small(compiled: CompiledProject, models: Sequence[CompiledModel]) -> bool
     project = compiled.project
     upstream = {node for model in models for node in compiled.graph.ancestors(model.unique_id)}
     tables = [table for table in project.sources if source_id(project.name, table) in upstream]
-    if not all(_is_local(table) for table in tables):
+    has_python = any(model.file.is_python for model in compiled.models.values())  # which may read anything
+    if has_python or not _has_local_files(project.target) or not tables or not all(map(_is_local, tables)):
         return False
     paths = [plain_path(str(project.root), table.path or "") for table in tables]
-    files = list(islice((file for path in paths for file in _files(path)), FEW_FILES + 1))
-    return len(files) <= FEW_FILES and sum(map(_size, files)) <= LITTLE_BYTES
+    try:
+        files = list(islice((file for path in paths for file in _files(path)), FEW_FILES + 1))
+        return len(files) <= FEW_FILES and sum(map(_size, files)) <= LITTLE_BYTES
+    except OSError:  # what cannot be looked at may be large; Spark says what is wrong
+        return False
+
+
+def _has_local_files(target: Target) -> bool:
+    """Whether a path without a scheme is one of this machine's."""
+    return target.is_local and not any(name.endswith("fs.defaultFS") for name in target.spark)
 
 
 def _is_local(table: SourceTable) -> bool:
@@ -46,14 +55,16 @@ def _is_local(table: SourceTable) -> bool:
     return bool(path) and ":" not in path.removeprefix("file:") and "{" not in path
 
 
-def _files(path: str) -> Iterator[str]:
+def _files(path: str) -> Iterator[Path]:
+    """The files of a path or pattern. Raises: OSError."""
     for found in map(Path, glob.iglob(path)):  # noqa: PTH207 - pathlib refuses some patterns
-        yield from (str(file) for file in (found.rglob("*") if found.is_dir() else [found]) if file.is_file())
+        for file in found.rglob("*") if found.is_dir() else [found]:
+            if file.is_symlink() and file.is_dir():
+                raise OSError(f"{file} is not followed")
+            if file.is_file():
+                yield file
 
 
-def _size(file: str) -> int:
-    try:
-        size = Path(file).stat().st_size
-    except OSError:  # it has gone meanwhile
-        return 0
-    return size * COMPRESSED if file.endswith(_COMPRESSIONS) else size
+def _size(file: Path) -> int:
+    size = file.stat().st_size
+    return size * COMPRESSED if file.name.endswith(_COMPRESSIONS) else size

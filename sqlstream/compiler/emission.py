@@ -107,8 +107,8 @@ class Emission:
     """When the rows of a query come out: its operators from the sources to the sink, and its watermarks.
 
     `highest` says that the highest watermark holds instead of the lowest, `idle_batches` that a watermark that has
-    moved makes a batch of its own where there are no new rows. `filters` are the conditions that Spark asks before it
-    looks at a row's event time: a row that one of them drops moves no watermark.
+    moved makes a batch of its own where there are no new rows. `filters` are the conditions right above a watermark,
+    which Spark may ask before it looks at a row's event time: a row that one of them drops then moves no watermark.
     """
 
     steps: tuple[Step, ...]

@@ -157,7 +157,7 @@ def _watermark_lines(emission: Emission, locate: Locate) -> Iterator[str]:
         yield "  it moves with new events only: while there are none, nothing more comes out"
     for where in emission.filters:
         place = locate(where, "watermark")
-        yield f"  a row that the condition at {place} drops does not move it, unless by its event time"
+        yield f"  a row that the condition at {place} drops may not move it: Spark asks that first"
 
 
 def _watermark_line(delay: Delay, locate: Locate) -> str:

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -15,13 +16,13 @@ from pyspark.sql.functions import count, lit
 
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.spark.jobs import cancel_jobs, group_jobs
-from sqlstream.spark.jvm import set_pool
+from sqlstream.spark.jvm import SPARK_ERRORS, set_pool
 from sqlstream.spark.prepare import REPLACED
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.sources import TABLE
 from sqlstream.spark.start import StartOrder, query_name
 from sqlstream.spark.storage import Storage, storage_for
-from sqlstream.spark.tables import replace_table
+from sqlstream.spark.tables import replace_table, table_provider
 from sqlstream.state.layout import archive_folder, beside_table, writing_folder
 from sqlstream.state.progress import ROWS_OUT
 
@@ -112,10 +113,18 @@ class BatchWrite:
 
     def _write_table(self, frame: DataFrame, name: str) -> None:
         """Writes a table of another name, which takes the name when it is complete: as with files."""
-        aside = beside_table(name, f"writing_{uuid4().hex}")
-        self._writer(frame, "errorifexists").saveAsTable(aside)
-        if not self._is_stopped:
-            replace_table(frame.sparkSession, aside, name)
+        session, aside = frame.sparkSession, beside_table(name, f"writing_{uuid4().hex}")
+        provider, writer = table_provider(session, name), self._writer(frame, "errorifexists")
+        is_complete = False
+        try:
+            (writer.format(provider) if provider else writer).saveAsTable(aside)
+            is_complete = not self._is_stopped
+            if is_complete:
+                replace_table(session, aside, name)
+        finally:
+            with suppress(*SPARK_ERRORS):  # what ends the write matters more
+                if not is_complete or session.catalog.tableExists(name):
+                    session.sql(f"DROP TABLE IF EXISTS {aside}")
 
     def _write_rows(self, frame: DataFrame, mode: str, path: str | None) -> None:
         self._writer(frame, mode).format(self._order.query.output.format).save(path)

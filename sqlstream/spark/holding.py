@@ -6,16 +6,13 @@ what stands in it means nothing while nobody has the lock.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-
-if sys.platform != "win32":
-    import fcntl
 
 UNKNOWN_HOLDER = "another process"
 
@@ -31,19 +28,26 @@ def holding(path: Path) -> Iterator[None]:
     Where the file system knows no locks, nobody is kept out. Raises: HeldError, OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor, is_writable = _open(path)
     try:
         _lock(descriptor)
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, _myself().encode())
+        if is_writable:
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, _myself().encode())
         yield
     finally:
         os.close(descriptor)
 
 
+def _open(path: Path) -> tuple[int, bool]:
+    """A descriptor of the file, and whether it may be written: to lock the file of another user it need not."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666), True
+    except PermissionError:
+        return os.open(path, os.O_RDONLY), False
+
+
 def _lock(descriptor: int) -> None:
-    if sys.platform == "win32":
-        return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

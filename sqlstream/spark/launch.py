@@ -42,25 +42,37 @@ def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_std
     environment, with `reflect` for one. Console sinks print to the JVM's stdout, which is this process's own, or its
     stderr with `console_to_stderr`. Raises: PySparkRuntimeError. Over Connect: the server is not ours to start.
     """
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # somebody has started one for this process
+        return launch_gateway(conf)  # type: ignore[no-untyped-call]
     read_end, write_end = os.pipe()
+    reader = threading.Thread(target=_read_lines, args=(read_end, on_stderr), name="jvm-stderr", daemon=True)
     with tempfile.TemporaryDirectory(prefix="sqlstream-") as folder:
         ready = Path(folder) / "gateway"
         try:
             process = _start(conf, ready, stderr=write_end, stdout=STDERR if console_to_stderr else None)
         finally:
             os.close(write_end)
-        # PySpark imports pandas at its first call into the JVM: that takes half of the time that the JVM takes to start
-        import_module("pyspark.testing.utils")
-        while not ready.exists():
-            if process.poll() is not None:
-                _read_lines(read_end, on_stderr)  # to its end: it holds the reason
-                raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
-            time.sleep(LOOK_SECONDS)
-        gateway = _connect(ready)
+            reader.start()  # and ends at once where there is no process
+        atexit.register(_end, process)
+        try:
+            gateway = _gateway(process, ready, reader)
+        except BaseException:
+            _end(process)
+            raise
     gateway.proc = process
-    atexit.register(_end, process)
-    threading.Thread(target=_read_lines, args=(read_end, on_stderr), name="jvm-stderr", daemon=True).start()
     return gateway
+
+
+def _gateway(process: subprocess.Popen[bytes], ready: Path, reader: threading.Thread) -> Any:
+    """Returns the gateway to the JVM when it is ready. Raises: PySparkRuntimeError."""
+    # PySpark imports pandas at its first call into the JVM, which takes half of the time that the JVM takes to start
+    import_module("pyspark.testing.utils")
+    while not ready.exists():
+        if process.poll() is not None:
+            reader.join()  # it has the reason
+            raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+        time.sleep(LOOK_SECONDS)
+    return _connect(ready)
 
 
 def _start(conf: SparkConf, ready: Path, *, stderr: int, stdout: int | None) -> subprocess.Popen[bytes]:

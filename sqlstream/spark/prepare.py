@@ -22,7 +22,7 @@ from sqlstream.spark.plans import is_stateful, transforms_with_state
 from sqlstream.spark.python_code import register_functions
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import FROZEN_SETTINGS, PROVIDER, ROCKSDB, TIME_ZONE, SparkRuntime, child_session
-from sqlstream.spark.sources import Readers
+from sqlstream.spark.sources import TABLE, Readers
 from sqlstream.spark.views import ViewBuilder
 from sqlstream.state.ledger import EVOLUTION, Ledger, QueryIdentity, SourceUse
 from sqlstream.state.progress import ROWS_OUT
@@ -154,7 +154,7 @@ _WORD = re.compile(r"\w+")
 def unrestartable(compiled: CompiledProject, model: CompiledModel) -> str | None:
     """Returns why the query of `model` cannot be started again after a failure, None when it can."""
     if not model.streaming:
-        adds = model.output is not None and model.output.format not in (*REPLACED, "memory")
+        adds = model.output is not None and model.output.format not in (*REPLACED, "memory", TABLE)
         return f"it adds its rows to {model.output.format}" if adds and model.output else None
     if model.output is not None and model.output.format in UNRESTARTABLE_SINKS:
         return f"it writes into {model.output.format}"

@@ -52,7 +52,7 @@ class Running:
 
     @property
     def retries(self) -> Retries:
-        """How often it is started again; one that Spark cannot start on its checkpoint never is."""
+        """How often it is started again: never where Spark cannot, or a batch would add rows twice."""
         return Retries(0) if self.order.query.unrestartable else self.order.query.model.config.retries
 
     @property

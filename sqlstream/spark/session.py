@@ -51,11 +51,11 @@ BRIEF_JVM = f"{LASTING_JVM} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:Reserve
 The quick compiler alone has room for the code of some hundred queries and then falls silent; 240 MB is what both have.
 """
 
-JVM_OPTIONS = "spark.driver.extraJavaOptions"
+JVM_OPTIONS, DEFAULT_OPTIONS = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
 
 _COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
-_JAVAS_OWN = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
-"""Variables in which each JVM finds options."""
+_OPTIONS_ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+"""Variables in which a JVM of Spark's finds options."""
 
 _JVM_REASON = re.compile(r"(?i)^(error:|exception in|invalid |could not |caused by:)|Exception: ")
 
@@ -134,7 +134,7 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
     silence_pyspark()
     conf = SparkConf(loadDefaults=False)
     settings = spark_settings(target, launch.app_name, launch.warehouse)
-    conf.setAll([*settings.items(), (JVM_OPTIONS, _jvm_options(launch, settings.get(JVM_OPTIONS, "")))])
+    conf.setAll([*settings.items(), (JVM_OPTIONS, _jvm_options(launch, settings))])
     said: deque[str] = deque(maxlen=LOG_LINES_KEPT)
 
     def keep(line: str) -> None:
@@ -152,9 +152,11 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
     return SparkRuntime(session, session.version, names_sources)
 
 
-def _jvm_options(launch: SparkLaunch, of_target: str) -> str:
+def _jvm_options(launch: SparkLaunch, settings: Mapping[str, str]) -> str:
     """The options of the JVM; it does not start with two collectors, so that of the user's is the only one."""
-    others = " ".join([of_target, *(os.environ.get(name, "") for name in _JAVAS_OWN)])
+    of_target = settings.get(JVM_OPTIONS, "")
+    elsewhere = (os.environ.get(name, "") for name in _OPTIONS_ELSEWHERE)
+    others = " ".join([of_target, settings.get(DEFAULT_OPTIONS, ""), *elsewhere])
     purpose = _COLLECTOR.sub("", launch.purpose) if _COLLECTOR.search(others) else launch.purpose
     return " ".join(filter(None, (launch.java_options, purpose.strip(), of_target)))
 

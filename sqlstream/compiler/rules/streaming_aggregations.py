@@ -67,7 +67,7 @@ def _reason(node: Aggregate, query: Query) -> tuple[str, str]:
     grouped = _time_key(node)
     if grouped is not None:
         fix = f"add /*+ WATERMARK({grouped}, '10 minutes') */ after SELECT{_or_update(query)}"
-        return f"{rule}, and {quoted(grouped.strip('`'))} has no watermark", fix
+        return f"{rule}, and {quoted(grouped)} has no watermark", fix
     # what DISTINCT keeps apart is its select list, and the times that it leaves out are below that
     is_list = node.kind == "distinct"
     rows = next(iter(node.children[0].children), node.children[0]) if is_list else node.children[0]

@@ -76,3 +76,13 @@ def test_what_python_cannot_look_at_is_not_small(tmp_path: Path, path: str) -> N
 def test_a_run_without_an_end_is_not_small(tmp_path: Path) -> None:
     """However little there is at its start."""
     assert not small(tmp_path, trigger="10 seconds")
+
+
+def test_what_cannot_be_looked_at_is_not_small(tmp_path: Path) -> None:
+    """Behind a link to a folder there may be anything."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "in").mkdir()
+    assert small(tmp_path)
+    (tmp_path / "in/linked").symlink_to(tmp_path / "elsewhere")
+
+    assert not small(tmp_path)

@@ -62,9 +62,7 @@ def test_a_condition_above_the_watermark_is_named(tmp_path: Path) -> None:
         tmp_path, "select count(*) as n from {{ source('shop', 'orders') }} where id > 1 group by window(at, '1 day')"
     )
 
-    assert (
-        "  a row that the condition at models/asked.sql:2:64 drops does not move it, unless by its event time" in lines
-    )
+    assert "  a row that the condition at models/asked.sql:2:64 drops may not move it: Spark asks that first" in lines
 
 
 def test_times_of_several_days_have_their_dates(tmp_path: Path) -> None:
