@@ -1,4 +1,4 @@
-"""Spark that does not start is a finding at the target, not a trace."""
+"""Spark that does not start is a finding at the target, not a trace; options of the JVM do not keep it from starting."""
 
 from __future__ import annotations
 
@@ -68,3 +68,20 @@ def test_a_target_over_spark_connect_is_refused(orders: ProjectFolder) -> None:
 
     assert process.returncode == 1
     assert '"code": "unsupported-target"' in out
+
+
+@pytest.mark.parametrize("setting", ["spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"])
+def test_a_collector_of_the_users_is_the_only_one(orders: ProjectFolder, setting: str) -> None:
+    """A JVM does not start with two; this run would get another one, as it is small and ends."""
+    orders.write(
+        {
+            "models/all.sql": MODEL,
+            "project.yml": "name: shop\nversion: 1.0.0\ntargets:\n"
+            f"  local: {{master: local, storage: store, spark: {{{setting}: '-XX:+UseG1GC'}}}}\n",
+        }
+    )
+
+    process = orders.command("run", "--available-now", env={"JDK_JAVA_OPTIONS": ""})
+    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 0, out
