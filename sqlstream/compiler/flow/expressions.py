@@ -206,7 +206,7 @@ class Expressions:
     def _lost(self, node: exp.Expr, used: list[Resolved]) -> Lost | None:
         for item in used:
             time, name = item.column.event_time, item.column.name
-            if item.fields:
+            if item.fields and not item.column.window:  # the start and end of a window have lost what it carries
                 time, name = _taken(item).time, ".".join((name, *item.fields))
             if time is not None:
                 return Lost(self.text.where(node), self.text.written(node), name)

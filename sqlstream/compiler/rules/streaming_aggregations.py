@@ -19,6 +19,11 @@ _DISTINCT = re.compile(r".*?\(\s*DISTINCT\b\s*", re.IGNORECASE)
 """What stands before the arguments of a call with DISTINCT."""
 
 
+_TRUNCATED = re.compile(r"date_trunc\(\s*'(second|minute|hour|day|week)'", re.IGNORECASE)
+_DATE = re.compile(r"\bAS\s+DATE\b|\b(?:to_)?date\(", re.IGNORECASE)
+"""Expressions that give the date of a time."""
+
+
 @rule("append-without-watermark")
 def unfinished_groups(query: Query) -> Iterator[QueryProblem]:
     """In append mode a group comes out when the watermark has passed it: a key must carry one."""
@@ -52,7 +57,9 @@ def _reason(node: Aggregate, query: Query) -> tuple[str, str]:
             "itself and time windows over it do"
         )
         if lost.where.model == node.where.model:
-            window = f"window({quote_identifier(lost.column)}, '10 minutes')"
+            window = f"window({quote_identifier(lost.column)}, '{_period(lost.expression)}')"
+            if any(key.text == lost.expression for key in node.keys):
+                return why, f"group by {window} instead, and select window.start"
             return why, f"keep `{lost.column}` as it is beside it, and group by {window}"
         fix = f"let `{model}` keep `{lost.column}` as it is under a name of its own, and group by a window over that"
         return why, fix
@@ -77,6 +84,14 @@ def _reason(node: Aggregate, query: Query) -> tuple[str, str]:
         f"{'the select list' if is_list else 'GROUP BY'}{_or_update(query)}"
     )
     return f"{rule}, with a watermark; it groups by {_keys(node)}", fix
+
+
+def _period(expression: str) -> str:
+    """The period that an expression cuts a time to, as far as a window can have it."""
+    unit = _TRUNCATED.search(expression)
+    if unit is not None:
+        return f"1 {unit.group(1).lower()}"
+    return "1 day" if _DATE.search(expression) else "10 minutes"
 
 
 def _or_update(query: Query) -> str:

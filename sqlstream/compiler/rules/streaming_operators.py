@@ -52,10 +52,11 @@ def _without_over(call: WindowCall, columns: Columns | None) -> str:
         if not is_time:
             which = "largest" if call.descends else "smallest"
         of_each = f" of each {keys}" if keys else ""
-        return f"for the {which} row{of_each}: select {function}(struct(*), {call.order[0]}) as {which} ... {group}"
+        fix = f"for the {which} row{of_each}: select {function}(struct(*), {call.order[0]}) as {which} ... {group}"
+        return f"{fix}; or say deduplicate: [{keys}] in its configuration" if which == "first" and keys else fix
     marked = [column.in_sql for column in columns or () if column.event_time]
     times = [column.in_sql for column in columns or () if column.type == TIMESTAMP]
-    time = call.order[0] if is_time else next(iter([*marked, *times]), "event_time")
+    time = call.order[0] if is_time else next(iter([*marked, *times, *call.order]), "event_time")
     by_window = "group by " + ", ".join([f"window({time}, '1 hour')", *call.partition])
     if call.name in AGGREGATES:
         return f"aggregate instead: {call.text[: call.text.upper().index(' OVER')]} ... {by_window}"

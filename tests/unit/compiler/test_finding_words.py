@@ -41,6 +41,9 @@ def finding(root: Path, code: str, sql: str, mode: str = "append", **models: str
     return found
 
 
+FIRST = "select min_by(struct(*), ts) as first"
+
+
 @pytest.mark.parametrize(
     ("sql", "why", "fix"),
     [
@@ -81,6 +84,14 @@ def test_an_ambiguous_name_names_the_relations(tmp_path: Path, sql: str, why: st
             "for the latest row of each id: select max_by(struct(*), ts) as latest ... group by id",
         ),
         (
+            f"select row_number() over (partition by id order by ts) as n from {ORDERS}",
+            f"for the first row of each id: {FIRST} ... group by id; or say deduplicate: [id] in its configuration",
+        ),
+        (
+            f"select lag(n) over (order by ts) as m from (select count(*) as n, max(ts) as ts from {MARKED} group by id)",
+            "gather the rows and compare them there: array_sort(collect_list(struct(ts, *))) ... group by window(ts, '1 hour')",
+        ),
+        (
             f"select row_number() over (order by made) as n from {ORDERS}",
             "for the first row: select min_by(struct(*), made) as first ... without GROUP BY",
         ),
@@ -101,6 +112,33 @@ def test_an_ambiguous_name_names_the_relations(tmp_path: Path, sql: str, why: st
 def test_a_window_function_becomes_an_aggregation(tmp_path: Path, sql: str, fix: str) -> None:
     """By the time that it is ordered by, or else by the event time."""
     assert finding(tmp_path, "window-function", sql).fix == fix
+
+
+@pytest.mark.parametrize(
+    ("sql", "fix"),
+    [
+        ("select date_trunc('HOUR', ts) as h, count(*) as n from {0} group by 1", "group by window(ts, '1 hour')"),
+        ("select ts::date as day, count(*) as n from {0} group by 1", "group by window(ts, '1 day')"),
+        ("select cast(ts as string) as s, count(*) as n from {0} group by 1", "group by window(ts, '10 minutes')"),
+    ],
+)
+def test_what_a_time_is_cut_to_becomes_a_window(tmp_path: Path, sql: str, fix: str) -> None:
+    """Of the same length, where the expression says one."""
+    found = finding(tmp_path, "append-without-watermark", sql.format(MARKED))
+
+    assert found.fix == f"{fix} instead, and select window.start"
+
+
+def test_the_start_of_a_window_has_lost_its_watermark(tmp_path: Path) -> None:
+    """Which the window itself keeps: a second hint on it would be refused."""
+    windows = f"(select window.start as s from {MARKED} group by window(ts, '1 minute'))"
+
+    found = finding(
+        tmp_path, "append-without-watermark", f"select count(*) as n from {windows} group by window(s, '1 hour')"
+    )
+
+    assert "`window` carries a watermark, and `window.start` in" in found.why
+    assert "keep `window` as it is" in found.fix
 
 
 def test_a_static_sort_is_not_to_be_deleted(tmp_path: Path) -> None:
