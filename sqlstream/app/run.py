@@ -124,7 +124,7 @@ def _check_names(request: RunRequest, models: tuple[CompiledModel, ...]) -> None
 def _check_count(loaded: Loaded, models: tuple[CompiledModel, ...]) -> None:
     """Each stream without an end keeps a thread and memory of its own."""
     target = loaded.compiled.project.target
-    endless = [model for model in models if model.streaming and not model.config.trigger.ends]
+    endless = [model for model in models if not model.ends]
     if len(endless) > target.max_streams:
         raise FindingsError(
             [

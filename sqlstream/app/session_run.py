@@ -59,7 +59,7 @@ def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:
     """What the JVM is for."""
     if is_small(loaded.compiled, models):
         return BRIEF_JVM
-    return ENDING_JVM if all(not model.streaming or model.config.trigger.ends for model in models) else LASTING_JVM
+    return ENDING_JVM if all(model.ends for model in models) else LASTING_JVM
 
 
 def _run_ready(

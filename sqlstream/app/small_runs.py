@@ -28,7 +28,7 @@ _COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".parquet
 
 def is_small(compiled: CompiledProject, models: Sequence[CompiledModel]) -> bool:
     """Whether `models` end by themselves, and all that they may read are few local files, which are not large."""
-    if any(model.streaming and not model.config.trigger.ends for model in models):
+    if not all(model.ends for model in models):
         return False
     project = compiled.project
     upstream = {node for model in models for node in compiled.graph.ancestors(model.unique_id)}

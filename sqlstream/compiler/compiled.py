@@ -78,6 +78,11 @@ class CompiledModel:
         """`stream`, or `batch` where all inputs are static: what is then written is written once per run."""
         return "stream" if self.streaming else "batch"
 
+    @property
+    def ends(self) -> bool:
+        """Whether its query ends by itself: a batch, or a stream whose trigger takes what there is."""
+        return not self.streaming or self.config.trigger.ends
+
     def place_of(self, key: str) -> Location:
         """Returns where configuration `key` was said, or the model's first line where it was not."""
         return self.config_places.get(key, self.file.location)

@@ -1,0 +1,87 @@
+"""Why groups never come out in append mode, and what to write instead, in the model's own names."""
+
+from __future__ import annotations
+
+import re
+
+from sqlstream.compiler.flow.columns import Lost
+from sqlstream.compiler.flow.nodes import Aggregate
+from sqlstream.compiler.flow.type_values import TIMESTAMP
+from sqlstream.compiler.names import quote_identifier
+from sqlstream.compiler.rules.outputs import FILE_FORMATS
+from sqlstream.compiler.rules.query import Query
+from sqlstream.project.wording import quoted, quoted_list
+
+_TRUNCATED = re.compile(r"date_trunc\(\s*'(second|minute|hour|day|week)'", re.IGNORECASE)
+_DATE = re.compile(r"\bAS\s+DATE\b|\b(?:to_)?date\(", re.IGNORECASE)
+"""Expressions that give the date of a time."""
+
+
+def why_unfinished(node: Aggregate, query: Query) -> tuple[str, str]:
+    """Returns why no watermark lets the groups of `node` come out, and the way out."""
+    lost = _lost(node)
+    if lost is not None:
+        model = query.names.get(lost.where.model, "")
+        why = (
+            f"`{lost.column}` carries a watermark, and `{lost.expression}` in `{model}` does not: only the column "
+            "itself and time windows over it do"
+        )
+        if lost.where.model == node.where.model:
+            window = f"window({quote_identifier(lost.column)}, '{_period(lost.expression)}')"
+            if any(key.text == lost.expression for key in node.keys):
+                return why, f"group by {window} instead, and select window.start"
+            return why, f"keep `{lost.column}` as it is beside it, and group by {window}"
+        fix = f"let `{model}` keep `{lost.column}` as it is under a name of its own, and group by a window over that"
+        return why, fix
+    field = next((key.text for key in node.keys if key.column.event_time and not key.is_column), None)
+    if field is not None:
+        why = f"`{field}` carries a watermark, but it is a field of a struct, and Spark looks for it on columns only"
+        return why, f"select {field} under a name of its own in a subquery or an upstream model, and group by that"
+    times = [column.in_sql for column in node.children[0].columns or () if column.event_time]
+    rule = "a group comes out when the watermark has passed its event time, so one of the keys must be the event time"
+    if times:
+        return f"{rule}; it groups by {_keys(node)}", f"add window({times[0]}, '10 minutes') to GROUP BY"
+    grouped = _time_key(node)
+    if grouped is not None:
+        fix = f"add /*+ WATERMARK({grouped}, '10 minutes') */ after SELECT{_or_update(query)}"
+        return f"{rule}, and {quoted(grouped)} has no watermark", fix
+    # what DISTINCT keeps apart is its select list, and the times that it leaves out are below that
+    is_list = node.kind == "distinct"
+    rows = next(iter(node.children[0].children), node.children[0]) if is_list else node.children[0]
+    time = next((item.in_sql for item in rows.columns or () if item.type == TIMESTAMP), "event_time")
+    fix = (
+        f"add /*+ WATERMARK({time}, '10 minutes') */ after SELECT and window({time}, '10 minutes') to "
+        f"{'the select list' if is_list else 'GROUP BY'}{_or_update(query)}"
+    )
+    return f"{rule}, with a watermark; it groups by {_keys(node)}", fix
+
+
+def _period(expression: str) -> str:
+    """The period that an expression cuts a time to, as far as a window can have it."""
+    unit = _TRUNCATED.search(expression)
+    if unit is not None:
+        return f"1 {unit.group(1).lower()}"
+    return "1 day" if _DATE.search(expression) else "10 minutes"
+
+
+def _or_update(query: Query) -> str:
+    """The other way out, where the sink takes it."""
+    return "" if query.sink in FILE_FORMATS else ", or use output_mode='update'"
+
+
+def _time_key(node: Aggregate) -> str | None:
+    """The time that a key is, or is a window over."""
+    for key in node.keys:
+        if key.column.window:
+            return key.text.partition("(")[2].partition(",")[0]
+        if key.is_column and key.column.type == TIMESTAMP:
+            return key.column.in_sql
+    return None
+
+
+def _lost(node: Aggregate) -> Lost | None:
+    return next((key.column.lost for key in node.keys if key.column.lost is not None), None)
+
+
+def _keys(node: Aggregate) -> str:
+    return quoted_list([key.text for key in node.keys]) or "nothing"
