@@ -6,7 +6,7 @@ import gc
 
 PYTHONS_OWN = gc.get_threshold()
 
-OBJECTS_BETWEEN_COLLECTIONS = 1_000_000
+OBJECTS_BETWEEN_COLLECTIONS = 10_000_000
 """Compiling makes millions of objects, most of which stay, and little garbage, some hundred bytes each: at Python's own
 700, looking for it takes a tenth of its time.
 """

@@ -100,10 +100,10 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None, inlin
     open_log(root, request.env)
     invocation = invocation or Invocation()
     workers = processes()
-    with reading_ahead(root, workers):
-        cache = CompileCache(root.resolve() / ARTIFACTS_FOLDER) if request.partial_parse else None
-        memory = Memory(cache)
-        yaml = KeptYaml(memory)
+    cache = CompileCache(root.resolve() / ARTIFACTS_FOLDER) if request.partial_parse else None
+    memory = Memory(cache)
+    with reading_ahead(root, workers, memory) as ahead:
+        yaml = KeptYaml(memory, ahead)
         loaded = load_project(
             root,
             make_render=make_yaml_renderer(request.env),

@@ -1,4 +1,5 @@
-"""The project's files read by a process beside the one that needs them, which then finds them in the system's memory.
+"""The project's files read by a process beside the one that needs them, which then finds them in the system's memory,
+and the YAML among them parsed by one more.
 
 A disk takes as long to find some thousand small files as they take to be parsed.
 """
@@ -7,13 +8,17 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
 
+from sqlstream.app.kept_yaml import KIND, KeptYaml
 from sqlstream.app.processes import Processes
-from sqlstream.project.files import LARGEST_FILE_BYTES
+from sqlstream.compiler.cache.memory import Entries, Memory
+from sqlstream.errors import FindingsError
+from sqlstream.project.files import LARGEST_FILE_BYTES, ProjectFiles
+from sqlstream.project.resources import YAML_SUFFIXES
 
 FOLDERS = ("models", "seeds", "macros", "python")
 """The folders of which all that is visible is read."""
@@ -22,16 +27,46 @@ FILES_WORTH_A_PROCESS = 300
 """Files of models for which it pays: a process takes some 10 ms."""
 
 
-def reading_ahead(root: Path, workers: Processes | None) -> AbstractContextManager[object]:
-    """Reads the files of the project at `root` as long as the body runs, where there are `workers` and many files."""
-    if workers is None or not _has_many_models(root):
-        return nullcontext()
-    return workers.beside(partial(_read_all, root))
+YAML_WORTH_A_PROCESS = 100
+"""YAML files to be parsed for which it pays: they take some 70 ms."""
 
 
-def _has_many_models(root: Path) -> bool:
-    counts = accumulate(len(names) for _, _, names in os.walk(root / FOLDERS[0]))
-    return any(count >= FILES_WORTH_A_PROCESS for count in counts)
+@contextmanager
+def reading_ahead(root: Path, workers: Processes | None, memory: Memory) -> Iterator[Collection[str]]:
+    """Reads the files of the project at `root` as long as the body runs, where there are `workers` and many files.
+
+    Gives the YAML files that are parsed as well, whose entries `memory` awaits: half of those that it does not have.
+    """
+    names = _models(root) if workers is not None else ()
+    if workers is None or len(names) < FILES_WORTH_A_PROCESS:
+        yield ()
+        return
+    unknown = [path for path in sorted(names) if path.endswith(YAML_SUFFIXES) and not memory.has(KIND, path)]
+    with ExitStack() as running:
+        running.enter_context(workers.beside(partial(_read_all, root)))
+        if len(unknown) < YAML_WORTH_A_PROCESS:
+            yield ()
+            return
+        later = unknown[len(unknown) // 2 :]
+        entries = running.enter_context(workers.beside(partial(_parse, root, later)))
+        running.enter_context(memory.awaiting(entries))
+        yield frozenset(later)
+
+
+def _models(root: Path) -> list[str]:
+    """The paths of all files of models, relative to the project."""
+    found = ((os.path.relpath(folder, root), names) for folder, _, names in os.walk(root / FOLDERS[0]))
+    return [f"{folder}/{name}" for folder, names in found for name in names]
+
+
+def _parse(root: Path, paths: Iterable[str]) -> Entries:
+    """Parses files, and gives what is noted of them; those that are wrong are told by whoever needs them."""
+    files, memory = ProjectFiles(root), Memory()
+    yaml = KeptYaml(memory)
+    for path in paths:
+        with suppress(FindingsError):
+            yaml.parse(files.read_text(path), path)
+    return memory.new
 
 
 def _read_all(root: Path) -> None:

@@ -16,6 +16,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
 
 from sqlstream.compiler.clauses import at, skip_parentheses
+from sqlstream.compiler.known_types import types_read_once
 from sqlstream.compiler.parse_limits import is_bounded
 from sqlstream.compiler.pipe_stages import Stage, cut, parse_stages
 from sqlstream.compiler.relations import Relation
@@ -98,7 +99,8 @@ def _read(text: str) -> tuple[exp.Query | None, int | None]:
     tokens: list[Token] = []
     try:
         tokens = _TOKENIZER.tokenize(text)
-        trees = _PARSER.parse(tokens, text)
+        with types_read_once():
+            trees = _PARSER.parse(tokens, text)
     except ParseError as error:
         places = [(found["line"], found["col"]) for found in error.errors[:1]]
         return None, next((token.start for token in tokens if (token.line, token.col) in places), None)

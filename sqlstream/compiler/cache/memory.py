@@ -68,6 +68,10 @@ class Memory:
         if awaited is not None:
             self.new.update(awaited() or {})
 
+    def has(self, kind: str, name: str) -> bool:
+        """Returns whether an earlier compilation noted anything under that name, stale or not."""
+        return self._storage.read(kind, name) is not None
+
     def recall(self, kind: str, name: str, key: str, find: Callable[[str], object] | None = None) -> Any:
         """Returns what was noted under that key, None where nothing was; `find` is as for `decode`."""
         made = self.values.get((kind, name))

@@ -103,7 +103,7 @@ class FromReader:
         if clause is not None:
             rows = self._watermark(rows, clause, name)
         parenthesised = found.scope.relations and not (alias and alias.this)
-        seen = found.scope if parenthesised else replace(scope, relations=(Visible(name, rows.columns),))
+        seen = found.scope if parenthesised else Scope((Visible(name, rows.columns),), scope.aliases, scope.outer)
         result = From(rows, seen)
         for join in node.args.get("joins") or ():
             result = self._join(result, join, views)

@@ -100,6 +100,12 @@ class Scope:
         """Returns the scope with more relations."""
         return replace(self, relations=(*self.relations, *more))
 
+    def with_aliases(self) -> Scope:
+        """Returns the scope with aliases of its own, and what has been found so far."""
+        scope = Scope(self.relations, dict(self.aliases), self.outer)
+        scope._found.update(self._found)
+        return scope
+
     def star(self, qualifier: str | None = None) -> tuple[Column, ...] | None:
         """Returns what `*` stands for, or `t.*` with `qualifier` in lower case; None where that is not known."""
         meant = [item for item in self.relations if qualifier in (None, item.key)]
@@ -127,7 +133,8 @@ class Scope:
         return None if names[0] in ANYWHERE else found
 
     def _of_relations(self, names: tuple[str, ...]) -> Resolution:
-        for matches, used in (self._qualified(names), self._plain(names)):
+        for used in (2, 1) if len(names) > 1 else (1,):
+            matches = self._qualified(names) if used > 1 else self._plain(names)
             if len(matches) > 1:
                 return Ambiguous(tuple(name for name, _ in matches))
             if matches:
@@ -144,22 +151,20 @@ class Scope:
             return Resolved(self.aliases[names[0]], names[1:])
         return self._missing(names)
 
-    def _qualified(self, names: tuple[str, ...]) -> tuple[list[tuple[str | None, Column]], int]:
-        if len(names) < 2:
-            return [], 2
+    def _qualified(self, names: tuple[str, ...]) -> list[tuple[str | None, Column]]:
         return [
             (relation.name, column)
             for relation in self.relations
             if relation.key == names[0]
             for column in relation.named(names[1], qualified=True)
-        ], 2
+        ]
 
-    def _plain(self, names: tuple[str, ...]) -> tuple[list[tuple[str | None, Column]], int]:
+    def _plain(self, names: tuple[str, ...]) -> list[tuple[str | None, Column]]:
         return [
             (relation.name, column)
             for relation in self.relations
             for column in relation.named(names[0], qualified=False)
-        ], 1
+        ]
 
     def _missing(self, names: tuple[str, ...]) -> Missing:
         named = [item for item in self.relations if item.key == names[0]]

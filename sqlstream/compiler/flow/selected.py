@@ -30,7 +30,7 @@ class Selected:
         """Returns the columns, None where a star or a generator stands for unknown ones."""
         found: list[Column] = []
         is_known = True
-        scope = replace(self.scope, aliases=dict(self.scope.aliases))
+        scope = self.scope.with_aliases()
         for item in self.select.expressions:
             columns = self._item(item, scope)
             if columns is None:

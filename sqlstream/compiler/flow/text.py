@@ -221,8 +221,14 @@ class Text:
 
 def parts_of(node: exp.Expr) -> tuple[str, ...]:
     """Returns the parts of a name such as `a.b.c`; none where `node` is no name."""
-    if type(node) is exp.Column:  # what most names are
-        return () if isinstance(node.this, exp.Star) else tuple(part.name for part in node.parts)
+    if type(node) is exp.Column:  # what most names are, of one part or two
+        name, table = node.args["this"], node.args.get("table")
+        if type(name) is exp.Identifier:
+            if table is None:
+                return (name.args["this"],)
+            if type(table) is exp.Identifier and node.args.get("db") is None:
+                return (table.args["this"], name.args["this"])
+        return () if isinstance(name, exp.Star) else tuple(part.name for part in node.parts)
     if isinstance(node, exp.Paren):
         return parts_of(node.this)
     if isinstance(node, exp.Dot):
