@@ -153,9 +153,10 @@ def _invalid_value(place: type[Document], problem: ErrorDetails, location: Locat
     subject = quoted(key) if key is not None else "the file"
     if path and isinstance(path[-1], int):
         subject = f"entry {path[-1] + 1} of {subject}"
-    field = _field(place, path[-1]) if path else None
-    described = field.description if field else None
-    why = f"{subject}: {_as_clause(described)}" if described else f"it belongs to {place.called}"
+    # the key itself, or the one in whose mapping it stands
+    known = ((part, field.description) for part in path[:-3:-1] if (field := _field(place, part)) is not None)
+    name, description = next(known, ("", None))
+    why = f"{quoted(str(name))}: {_as_clause(description)}" if description else f"it belongs to {place.called}"
     return Finding("invalid-value", f"{subject} {message}", why, fix, location)
 
 

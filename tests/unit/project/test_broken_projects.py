@@ -225,3 +225,13 @@ def test_unknown_key_names_the_nearest_and_the_place(tmp_path: Path) -> None:
     result = load(tmp_path, {"sources.yml": TABLE + "        shcema: a int\n"})
     assert result.findings[0].fix.startswith("did you mean `schema`")
     assert "`watermark`" in result.findings[0].why
+
+
+@pytest.mark.parametrize("value", ["off", "error", "wrn"])
+def test_a_wrong_value_in_a_mapping_is_told_what_the_mapping_is_for(tmp_path: Path, value: str) -> None:
+    """Its own key is a name of the user's, of which nothing can be said."""
+    result = load(tmp_path, {"project.yml": f"name: a\nrules:\n  unused-source: {value}\n"})
+
+    assert found(result) == ["project.yml:3:18 invalid-value"]
+    assert result.findings[0].why.startswith("`rules`: Warnings to lower, by their codes")
+    assert result.findings[0].fix == "write `info` or `ignore`"
