@@ -26,7 +26,6 @@ FOLDERS = ("models", "seeds", "macros", "python")
 FILES_WORTH_A_PROCESS = 300
 """Files of models for which it pays: a process takes some 10 ms."""
 
-
 YAML_WORTH_A_PROCESS = 100
 """YAML files to be parsed for which it pays: they take some 70 ms."""
 

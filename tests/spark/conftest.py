@@ -193,8 +193,33 @@ def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:
 def descendants(pid: int) -> list[int]:
     """A process and all below it that have not ended meanwhile."""
     found = [pid]
-    with suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                found += descendants(int(child))
+    for task in _entries(f"/proc/{pid}/task"):
+        for child in _text(task / "children").split():
+            found += descendants(int(child))
     return found
+
+
+def told_by(pid: int, name: str) -> str:
+    """The text of a file of a process, such as `comm`; empty once it has ended."""
+    return _text(Path(f"/proc/{pid}/{name}"))
+
+
+def sockets(pid: int) -> set[str]:
+    """The inodes of a process's sockets; none once it has ended."""
+    found = set()
+    for descriptor in _entries(f"/proc/{pid}/fd"):
+        with suppress(OSError):
+            found.add(str(descriptor.readlink()))
+    return {link.removeprefix("socket:[").removesuffix("]") for link in found if link.startswith("socket:[")}
+
+
+def _entries(folder: str) -> list[Path]:
+    with suppress(OSError):
+        return list(Path(folder).iterdir())
+    return []
+
+
+def _text(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_bytes().decode(errors="replace")
+    return ""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conftest import ProjectFolder, descendants, order_rows, wait_for
+from conftest import ProjectFolder, descendants, order_rows, told_by, wait_for
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -23,9 +23,8 @@ FILES_FOR_A_KILL = 6
 
 
 def java_below(pid: int) -> int:
-    """The JVM that a process has started."""
-    (java,) = [each for each in descendants(pid) if Path(f"/proc/{each}/comm").read_text().strip() == "java"]
-    return java
+    """The JVM that a process has started; what this one starts comes behind it."""
+    return next(each for each in descendants(pid) if told_by(each, "comm").strip() == "java")
 
 
 def test_killed_runs_leave_each_row_once(folder: ProjectFolder, read_parquet: Rows) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, wait_for
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, sockets, wait_for
 
 CANARY = "canary-7f3a9c-do-not-show"
 LISTEN = "0A"
@@ -180,7 +180,7 @@ def test_workers_run_the_python_of_the_command(tmp_path: Path) -> None:
 
 def listening_addresses(root: int) -> set[str]:
     """The addresses that the process `root` and its descendants listen on."""
-    inodes = {inode for pid in descendants(root) for inode in socket_inodes(pid)}
+    inodes = {inode for pid in descendants(root) for inode in sockets(pid)}
     found = set()
     for name in ("tcp", "tcp6"):
         for line in Path(f"/proc/{root}/net/{name}").read_text().splitlines()[1:]:
@@ -188,12 +188,6 @@ def listening_addresses(root: int) -> set[str]:
             if parts[3] == LISTEN and parts[9] in inodes:
                 found.add(address(parts[1].split(":")[0]))
     return found
-
-
-def socket_inodes(pid: int) -> set[str]:
-    """The inodes of a process's sockets."""
-    links = [str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()]
-    return {link[8:-1] for link in links if link.startswith("socket:[")}
 
 
 def address(text: str) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from conftest import PROJECT, ProjectFolder, descendants, wait_for
+from conftest import PROJECT, ProjectFolder, descendants, sockets, wait_for
 
 LISTENING = "0A"
 """The state of a socket in /proc/net/tcp (include/net/tcp_states.h)."""
@@ -19,22 +18,13 @@ UI_PORTS = range(4040, 4057)
 
 def listening(pid: int) -> set[tuple[str, int]]:
     """The addresses and ports on which a process or one below it listens."""
-    inodes = {inode for process in descendants(pid) for inode in _sockets(process)}
+    inodes = {inode for process in descendants(pid) for inode in sockets(process)}
     return {
         (_address(local), int(local.split(":")[1], 16))
         for table in ("tcp", "tcp6")
         for local, state, inode in _table(table)
         if state == LISTENING and inode in inodes
     }
-
-
-def _sockets(pid: int) -> set[str]:
-    found = set()
-    with suppress(OSError):
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            with suppress(OSError):
-                found.add(str(descriptor.readlink()).removeprefix("socket:[").removesuffix("]"))
-    return found
 
 
 def _table(name: str) -> list[tuple[str, str, str]]:

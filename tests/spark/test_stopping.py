@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, wait_for
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, told_by, wait_for
 
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.state.events import QueryStarted, RunEvent, Status
@@ -121,13 +121,7 @@ def test_for_stops_by_itself(folder: ProjectFolder) -> None:
 
 def launches(process: subprocess.Popen[str]) -> bool:
     """Whether the launch of the JVM that is to run the queries has begun."""
-    for child in descendants(process.pid):
-        try:
-            if b"pyspark-shell" in Path(f"/proc/{child}/cmdline").read_bytes():
-                return True
-        except OSError:
-            continue  # it has just ended
-    return False
+    return any("pyspark-shell" in told_by(child, "cmdline") for child in descendants(process.pid))
 
 
 @pytest.mark.parametrize("group", [False, True], ids=["process", "group"])
