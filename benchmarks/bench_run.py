@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from runs.data import write_cloudtrail, write_events
-from runs.measured import Batches, batches_of_run, batches_of_script, plans_of, resident_megabytes
+from runs.measured import Batches, batches_of_run, batches_of_script, megabytes_held, plans_of
 from runs.projects import STATELESS, WINDOWED, write_pipeline, write_project
 
 from sqlstream.location import Location
@@ -185,16 +185,17 @@ def many(bench: Bench) -> None:
     alone = middle(batches_of_run(sqlstream(write_project(bench.fresh("one"), data, FLAT, sink="nowhere")))["flat"])
     models = {f"m{number:02}": "flat" for number in range(20)}
     project = write_project(bench.fresh("twenty"), data, models, sink="nowhere", threads=20)
-    memory = resident_megabytes(command("run"), project)
+    memory = megabytes_held(command("run"), project)
     found = batches_of_run(project)
     late = [statistics.quantiles(batches[len(batches) // 5 :], n=20)[-1] for batches in found.values()]
     fair = alone * len(models) / (os.cpu_count() or 1)
     print(f"\nd  twenty queries of {min(map(len, found.values()))} batches in one run")
     print(f"   95 of 100 batches take at most {max(late):.0f} ms; alone {alone:.0f} ms, {fair:.0f} ms for a fair share")
     print(f"   of the cores: {max(late) / fair:.2f}")
-    quarter = len(memory) // 4
-    early, last = statistics.median(memory[quarter : 2 * quarter]), statistics.median(memory[-quarter:])
-    print(f"   memory {early:.0f} MB in the second quarter, {last:.0f} MB in the last: {last / early:.2f}")
+    for what, seen in (("resident", memory.resident), ("live", memory.live)):
+        quarter = len(seen) // 4
+        early, last = statistics.median(seen[quarter : 2 * quarter]), statistics.median(seen[-quarter:])
+        print(f"   memory, {what}: {early:.0f} MB in the second quarter, {last:.0f} MB in the last: {last / early:.2f}")
 
 
 def settings() -> dict[str, str]:

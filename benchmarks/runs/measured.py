@@ -7,12 +7,18 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 Batches = dict[str, list[float]]
 """The ms of each batch, by query."""
 
 SECONDS_BETWEEN_LOOKS = 1.0
+LOOKS_PER_COLLECTION = 20
+"""The heap is collected for each of these looks: what is left is what the run keeps."""
+
+COLLECTIONS = 3
+"""How often each time."""
 KIB_PER_MB = 1024
 
 COMMANDS = ("Execute CreateViewCommand",)
@@ -63,16 +69,49 @@ def _operators(plan: dict[str, object]) -> Iterator[str]:
         yield from _operators(child)
 
 
-def resident_megabytes(command: Sequence[str], folder: Path) -> list[float]:
-    """Runs a command to its end; returns what it and the processes below it held in memory, look by look."""
-    seen: list[float] = []
+@dataclass(frozen=True)
+class Memory:
+    """What a command held, in MB, look by look: `resident` with all processes below it, `live` what its JVM keeps after
+    a collection of all garbage.
+    """
+
+    resident: list[float]
+    live: list[float]
+
+
+def megabytes_held(command: Sequence[str], folder: Path) -> Memory:
+    """Runs a command to its end; returns the memory that it took."""
+    seen = Memory([], [])
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while process.poll() is None:
-            seen.append(sum(_resident(pid) for pid in _below(process.pid)) / KIB_PER_MB)
+            pids = list(_below(process.pid))
+            seen.resident.append(sum(map(_resident, pids)) / KIB_PER_MB)
+            if len(seen.resident) % LOOKS_PER_COLLECTION == 0:
+                seen.live.append(max(map(_live, pids)) / KIB_PER_MB)
             time.sleep(SECONDS_BETWEEN_LOOKS)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} failed in {folder}")
     return seen
+
+
+def _live(pid: int) -> int:
+    """The KiB of a JVM's heap that are in use after a collection, 0 for what is no JVM or has ended."""
+    try:
+        is_java = Path(f"/proc/{pid}/comm").read_text().strip() == "java"
+    except OSError:
+        return 0
+    if not is_java:
+        return 0
+    # a collection that is asked for is left out while native code holds an array
+    return min(_after_collection(pid) for _ in range(COLLECTIONS))
+
+
+def _after_collection(pid: int) -> int:
+    ask = ["jcmd", str(pid)]
+    subprocess.run([*ask, "GC.run"], capture_output=True, check=False)
+    told = subprocess.run([*ask, "GC.heap_info"], capture_output=True, text=True, check=False).stdout
+    heap = told.partition("Metaspace")[0]
+    return sum(int(used) for used in re.findall(r"(?:Gen|generation|heap)\s.*?used (\d+)K", heap))
 
 
 def _resident(pid: int) -> int:
