@@ -207,6 +207,16 @@ CODES: dict[str, str] = {
     "not-followed": "The rules on streams cannot follow a model.",
     "continuous-trigger": "A query under a continuous trigger has what Spark takes in batches only.",
     "real-time-trigger": "A query under a real-time trigger has what Spark does not allow there.",
+    # unit tests
+    "unit-test-model": "A unit test is of a model that there is not, or that is disabled.",
+    "unit-test-input": "The inputs of a unit test are not those that its model reads.",
+    "unit-test-column": "The rows of a unit test have a column that there is not, or lack one that is needed.",
+    "unit-test-value": "A value in the rows of a unit test does not fit the type of its column.",
+    "unit-test-fixture": "The rows of a unit test cannot be read, or its fixture is not there.",
+    "unit-test-batches": "The batches of a unit test contradict each other or its model.",
+    "unit-test-expect": "What a unit test expects cannot be told of its model.",
+    "unit-test-upgrade": "The older project that a unit test upgrades from cannot be had.",
+    "unit-test-failed": "A model does not give what its unit test expects.",
     # Spark
     "java-missing": "No working Java was found.",
     "java-too-old": "The Java found is older than Spark needs.",

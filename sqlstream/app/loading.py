@@ -94,7 +94,8 @@ def look_at(request: ProjectRequest) -> Loaded:
 def attempt(request: ProjectRequest, invocation: Invocation | None = None, inline: ModelFile | None = None) -> Attempt:
     """Returns the project compiled, also where rules refuse it, and the findings of the first stage that has errors.
 
-    `inline` is one more model, which no file holds. Raises: FindingsError where there is no project.
+    `inline` is one more model, which no file holds, or takes the place of the one of its name. Raises: FindingsError
+    where there is no project.
     """
     root = find_project_root(request.folder)
     open_log(root, request.env)
@@ -116,7 +117,8 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None, inlin
         return Attempt(None, loaded.findings)
     project = loaded.project
     if inline is not None:
-        project = replace(project, models=(*project.models, inline))
+        others = (model for model in project.models if model.name != inline.name)
+        project = replace(project, models=(*others, inline))
     options = RenderOptions(
         variables=project.vars,
         env=request.env,
@@ -125,6 +127,7 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None, inlin
         run_started_at=invocation.started_at,
         invocation_id=invocation.id,
         log=_log,
+        macros=request.macros,
     )
     result = compile_project(project, options, memory, workers)
     if cache and inline is None:  # what is asked once is not remembered

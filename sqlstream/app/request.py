@@ -15,7 +15,8 @@ class ProjectRequest:
     """Which project, for which target. `folder` is the project's folder or one below it; `variables` beat those of
     project.yml; `env` is the environment that env_var() reads, this process's own unless another is given;
     `target_named_by` is where the name `target` comes from, for the message when there is no such target. With
-    `partial_parse` what earlier commands have compiled is used again where nothing has changed.
+    `partial_parse` what earlier commands have compiled is used again where nothing has changed. `macros` gives what
+    calls of some macros are to give, whatever these say.
     """
 
     folder: Path
@@ -24,6 +25,7 @@ class ProjectRequest:
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     target_named_by: str = "the request"
     partial_parse: bool = True
+    macros: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

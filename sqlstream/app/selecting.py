@@ -15,6 +15,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.manifest import build_manifest
 from sqlstream.compiler.node_ids import kind_of
 from sqlstream.compiler.select import (
+    SelectableNode,
     SelectionGraph,
     SelectorError,
     Unmatched,
@@ -34,8 +35,20 @@ from sqlstream.project.values import Project
 from sqlstream.project.wording import quoted_list
 
 
-def select(compiled: CompiledProject, selection: Selection) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
+class SelectableTest(NamedTuple):
+    """A unit test as selectors see it, and the id of its model."""
+
+    node: SelectableNode
+    model: str
+
+
+def select(
+    compiled: CompiledProject, selection: Selection, tests: Sequence[SelectableTest] = ()
+) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
     """Returns the selected unique ids, parents before children, and a warning for each criterion that matches nothing.
+
+    `tests` are unit tests, each with the id of its model; where they are given, those of a selected model are selected
+    too, as in dbt.
 
     Where `state:` is asked for nothing may be selected, since nothing may have changed: that, too, is a warning.
     Raises: FindingsError where the whole selection is empty, or a selector cannot be read; UsageError where there is no
@@ -44,7 +57,7 @@ def select(compiled: CompiledProject, selection: Selection) -> tuple[tuple[str, 
     definitions = _definitions(compiled.project)
     selection = _with_default(compiled.project, selection)
     try:
-        found = _find(compiled, definitions, selection)
+        found = _find(compiled, definitions, selection, tests)
     except SelectorError as error:
         raise FindingsError([criterion_finding(error)]) from error
     except NoStateError as error:
@@ -57,7 +70,7 @@ def select(compiled: CompiledProject, selection: Selection) -> tuple[tuple[str, 
         if not may_be_empty:
             raise FindingsError(problems)
         return (), tuple(replace(problem, severity=Severity.WARNING) for problem in problems)
-    order = [node for node in compiled.graph.order if node in chosen]
+    order = [node for node in (*compiled.graph.order, *(test.node.unique_id for test in tests)) if node in chosen]
     return tuple(order), tuple(unmatched_finding(each, Severity.WARNING) for each in found.unmatched)
 
 
@@ -112,18 +125,35 @@ class _Found(NamedTuple):
     compares: bool
 
 
-def _find(compiled: CompiledProject, definitions: Mapping[str, Definition], selection: Selection) -> _Found:
+def _find(
+    compiled: CompiledProject,
+    definitions: Mapping[str, Definition],
+    selection: Selection,
+    tests: Sequence[SelectableTest],
+) -> _Found:
     flags = (*selection.select, *selection.exclude)
     if not flags and selection.selector is None and selection.state is None:
-        return _Found(frozenset(compiled.graph.order), (), False)
-    graph = selection_graph(compiled, definitions, selection.state)
+        return _Found(frozenset((*compiled.graph.order, *(test.node.unique_id for test in tests))), (), False)
+    graph = _with_tests(selection_graph(compiled, definitions, selection.state), tests)
     if selection.selector is not None:
         if selection.selector not in definitions:
             raise FindingsError([unknown_name(selection.selector, definitions)])
         definition = definitions[selection.selector]
-        return _Found(evaluate(graph, definition), unmatched_in(graph, definition), _compares(graph, definition))
-    chosen = select_nodes(graph, selection.select, selection.exclude)
+        chosen = _and_tests(evaluate(graph, definition), tests)
+        return _Found(chosen, unmatched_in(graph, definition), _compares(graph, definition))
+    excluded = select_nodes(graph, selection.exclude, ()) if selection.exclude else frozenset()
+    chosen = _and_tests(select_nodes(graph, selection.select, ()), tests) - _and_tests(excluded, tests)
     return _Found(chosen, unmatched_criteria(graph, flags), _compares(graph, parse_selectors(flags)))
+
+
+def _with_tests(graph: SelectionGraph, tests: Sequence[SelectableTest]) -> SelectionGraph:
+    nodes = {**graph.nodes, **{test.node.unique_id: test.node for test in tests}}
+    parents = {**graph.parents, **{test.node.unique_id: (test.model,) for test in tests}}
+    return SelectionGraph(nodes, parents, graph.selectors)
+
+
+def _and_tests(nodes: frozenset[str], tests: Sequence[SelectableTest]) -> frozenset[str]:
+    return nodes | {test.node.unique_id for test in tests if test.model in nodes}
 
 
 def _compares(graph: SelectionGraph, selection: Definition) -> bool:

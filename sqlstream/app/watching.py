@@ -23,12 +23,14 @@ Snapshot = Mapping[str, tuple[int, int, int]]
 """By path relative to the root: when the file was modified (ns), its size, and which file it is."""
 
 
-def take_snapshot(root: Path, others: Collection[str] = ()) -> Snapshot:
-    """Returns the state of the YAML files at `root`, of all files in the folders of a project, and of `others`."""
+def take_snapshot(root: Path, others: Collection[str] = (), folders: Collection[str] = ()) -> Snapshot:
+    """Returns the state of the YAML files at `root`, of all files in the folders of a project and in `folders`, and of
+    `others`.
+    """
     found: dict[str, tuple[int, int, int]] = {}
     for name in (*_names_at(root), *others):
         _note(root, root / name, found)
-    for folder in (*RESOURCE_FOLDERS, MACROS, PYTHON):
+    for folder in (*RESOURCE_FOLDERS, MACROS, PYTHON, *folders):
         for path, _, names in os.walk(root / folder):
             for name in names:
                 _note(root, Path(path, name), found)
@@ -52,21 +54,21 @@ def _note(root: Path, path: Path, found: dict[str, tuple[int, int, int]]) -> Non
     found[path.relative_to(root).as_posix()] = (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
-def wait_for_change(root: Path, others: Collection[str], before: Snapshot) -> Snapshot:
+def wait_for_change(root: Path, others: Collection[str], before: Snapshot, folders: Collection[str] = ()) -> Snapshot:
     """Returns the state that differs from `before`, once two looks find the same: editors save in steps."""
     while True:
         time.sleep(LOOK_SECONDS)
-        now = take_snapshot(root, others)
+        now = take_snapshot(root, others, folders)
         if now == before:
             continue
-        while (later := _look_again(root, others)) != now:
+        while (later := _look_again(root, others, folders)) != now:
             now = later
         return now
 
 
-def _look_again(root: Path, others: Collection[str]) -> Snapshot:
+def _look_again(root: Path, others: Collection[str], folders: Collection[str]) -> Snapshot:
     time.sleep(LOOK_SECONDS)
-    return take_snapshot(root, others)
+    return take_snapshot(root, others, folders)
 
 
 def changed_paths(before: Snapshot, after: Snapshot) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ COMMANDS = (
     "show",
     "dev",
     "source",
+    "test",
     "run",
     "status",
     "state",

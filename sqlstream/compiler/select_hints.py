@@ -72,6 +72,13 @@ def _sources(nodes: _Nodes) -> Iterator[_Candidate]:
         yield f"{source}.{table}", table
 
 
+def _unit_tests(nodes: _Nodes) -> Iterator[_Candidate]:
+    """Unit tests by name, and by the names of their model and their own."""
+    tests = [node for node in nodes if node.resource_type == "unit_test"]
+    yield from _plain(node.name for node in tests)
+    yield from _plain(".".join(node.fqn[-2:]) for node in tests)
+
+
 def _sinks(nodes: _Nodes) -> Iterator[_Candidate]:
     return _plain(node.sink for node in nodes if node.sink is not None)
 
@@ -119,6 +126,8 @@ _KINDS: Mapping[str, Callable[[_Nodes], Iterator[_Candidate]]] = {
     "fqn": _names,
     "tag": _tags,
     "source": _sources,
+    "unit_test": _unit_tests,
+    "test_name": _unit_tests,
     "sink": _sinks,
     "path": _paths,
     "file": _files,

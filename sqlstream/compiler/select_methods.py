@@ -189,6 +189,17 @@ def _by_package(criterion: Criterion) -> Matcher:
     return lambda node: criterion.value == "this" or fnmatchcase(node.fqn[0], criterion.value)
 
 
+def _by_unit_test(criterion: Criterion) -> Matcher:
+    """The name of a unit test, alone or behind that of its model: `model.name`."""
+
+    def matches(node: SelectableNode) -> bool:
+        if node.resource_type != "unit_test":
+            return False
+        return any(fnmatchcase(name, criterion.value) for name in (node.name, ".".join(node.fqn[-2:])))
+
+    return matches
+
+
 def _by_resource_type(criterion: Criterion) -> Matcher:
     if criterion.value not in DBT_RESOURCE_TYPES:
         nearest = get_close_matches(criterion.value.lower(), DBT_RESOURCE_TYPES[:3]) or DBT_RESOURCE_TYPES[:3]
@@ -247,6 +258,8 @@ METHODS: Mapping[str, Callable[[Criterion], Matcher]] = {
     "file": _by_file,
     "config": _by_config,
     "resource_type": _by_resource_type,
+    "unit_test": _by_unit_test,
+    "test_name": _by_unit_test,
     "package": _by_package,
     STATE: _by_state,
 }

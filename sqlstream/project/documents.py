@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, SkipValidation
 
 from sqlstream.project.config import ModelConfig, SeedConfig
 from sqlstream.project.fields import Definition, Delay, Document, Identifier, Name, Names, Options, Text
+from sqlstream.project.unit_test_documents import UnitTestDocument
 
 _TAGS = "Words to select by; tags of all places count together."
 _META = "Anything of your own; it stands in the manifest."
@@ -66,6 +67,7 @@ class TableDocument(Document):
     quarantine_sink: Text | None = Field(
         None, description="With `on_corrupt: quarantine`, the sink that such records are written to."
     )
+    mask: Names = Field((), description="Columns whose values `sqlstream test --record` does not write down.")
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 
@@ -143,6 +145,7 @@ class ResourceDocument(Document):
     sinks: tuple[SinkDocument, ...] = Field((), description="Declared outputs.")
     models: tuple[ModelProperties, ...] = Field((), description="Properties of models.")
     seeds: tuple[SeedProperties, ...] = Field((), description="Properties of seeds.")
+    unit_tests: tuple[SkipValidation[UnitTestDocument], ...] = Field((), description="Unit tests of models.")
 
 
 class SelectorDocument(Document):

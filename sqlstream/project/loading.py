@@ -33,7 +33,17 @@ from sqlstream.project.settings import Settings, load_settings
 from sqlstream.project.sinks import build_sinks
 from sqlstream.project.sources import build_sources
 from sqlstream.project.target import Wanted
-from sqlstream.project.values import MacroFile, MakeRenderYaml, ModelFile, Project, Seed, Selector, Sink, SourceTable
+from sqlstream.project.values import (
+    MacroFile,
+    MakeRenderYaml,
+    ModelFile,
+    Project,
+    Seed,
+    Selector,
+    Sink,
+    SourceTable,
+    WrittenTests,
+)
 from sqlstream.project.yaml import Parse, parse_yaml
 
 
@@ -57,6 +67,7 @@ class _Parts:
     selectors: tuple[Selector, ...]
     python: tuple[PythonModule, ...]
     functions: tuple[PythonFunction, ...]
+    tests: tuple[WrittenTests, ...]
 
 
 def load_project(
@@ -105,6 +116,7 @@ def _build_project(root: Path, settings: Settings, parts: _Parts) -> Project:
         selectors=parts.selectors,
         python=parts.python,
         functions=parts.functions,
+        tests=parts.tests,
     )
 
 
@@ -129,6 +141,7 @@ def _load_parts(files: ProjectFiles, settings: Settings | None, parse: Parse, fi
         selectors=load_selectors(files, settings, findings),
         python=python,
         functions=build_functions(settings, python, findings) if settings is not None else (),
+        tests=resources.tests,
     )
 
 

@@ -13,6 +13,7 @@ from sqlstream.project.overrides import NO_OVERRIDES, Overrides, apply_overrides
 from sqlstream.project.settings import Settings
 from sqlstream.project.templates import RESOURCE_RULES, render_mapping
 from sqlstream.project.validate import Path, is_template, validate_node
+from sqlstream.project.values import WrittenTests
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import Parse, YamlMapping, follow, locate
 
@@ -29,12 +30,14 @@ RESOURCE_FOLDERS = ("sources", "sinks", "models", "seeds")
 class Resources:
     """The validated files with their nodes, by the path of the file; `complete` says that none was left out.
 
-    `written` are the same nodes before Jinja was rendered and the target's overrides were laid over them.
+    `written` are the same nodes before Jinja was rendered and the target's overrides were laid over them; `tests` are
+    their unit tests, which a run does not look at.
     """
 
     documents: Mapping[str, tuple[ResourceDocument, YamlMapping]]
     written: Mapping[str, YamlMapping]
     complete: bool
+    tests: tuple[WrittenTests, ...] = ()
 
 
 def load_resources(files: ProjectFiles, settings: Settings | None, parse: Parse, findings: list[Finding]) -> Resources:
@@ -44,13 +47,14 @@ def load_resources(files: ProjectFiles, settings: Settings | None, parse: Parse,
     """
     documents: dict[str, tuple[ResourceDocument, YamlMapping]] = {}
     written: dict[str, YamlMapping] = {}
+    tests: list[WrittenTests] = []
     paths = _resource_paths(files, findings)
     for path in paths:
-        loaded = _load(files, path, settings, parse, findings)
+        loaded = _load(files, path, settings, parse, findings, tests)
         if loaded is not None:
             document, node, written[path] = loaded
             documents[path] = (document, node)
-    return Resources(documents, written, complete=len(documents) == len(paths))
+    return Resources(documents, written, len(documents) == len(paths), tuple(tests))
 
 
 def overrides_of(settings: Settings) -> Overrides:
@@ -109,12 +113,17 @@ def _resource_paths(files: ProjectFiles, findings: list[Finding]) -> list[str]:
 
 
 def _load(
-    files: ProjectFiles, path: str, settings: Settings | None, parse: Parse, findings: list[Finding]
+    files: ProjectFiles,
+    path: str,
+    settings: Settings | None,
+    parse: Parse,
+    findings: list[Finding],
+    tests: list[WrittenTests],
 ) -> tuple[ResourceDocument, YamlMapping, YamlMapping] | None:
-    """The document, its node, and the node as it is written."""
+    """The document, its node, and the node as it is written; its unit tests are set aside."""
     try:
         text = files.read_text(path)
-        parsed = parse(text, path)
+        parsed = _without_tests(parse(text, path), tests)
     except FindingsError as error:
         findings.extend(error.findings)
         return None
@@ -127,3 +136,11 @@ def _load(
     written = rendered if as_it_is else render_mapping(parsed, None, RESOURCE_RULES, findings)
     document = validate_node(ResourceDocument, rendered, findings)
     return (document, rendered, written) if document is not None else None
+
+
+def _without_tests(node: YamlMapping, tests: list[WrittenTests]) -> YamlMapping:
+    entry = node.entry("unit_tests")
+    if entry is None:
+        return node
+    tests.append(WrittenTests(entry.value, entry.key_location))
+    return YamlMapping(tuple(other for other in node.entries if other is not entry), node.location)

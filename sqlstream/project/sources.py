@@ -67,6 +67,7 @@ def _build_table(
         python=table.class_,
         on_corrupt=table.on_corrupt,
         quarantine_sink=table.quarantine_sink,
+        mask=table.mask,
     )
 
 

@@ -41,6 +41,8 @@ TARGET_RULES: Rules = {
     ("sinks", "*", "options"): Treatment.KEEP,
 }
 
+UNIT_TEST_RULES: Rules = {("upgrade_from", "sql"): Treatment.KEEP}
+
 PROJECT_RULES: Rules = {("version",): Treatment.TEXT}
 
 

@@ -121,7 +121,8 @@ class SourceTable:
     `written` are the keys that say how it is read, as the files have them: Jinja unrendered, no target's overrides.
     `table` is the name in Spark's catalog of what the format `table` reads, `python` the `module:Class` of python/ that
     the format `python` is read by. `on_corrupt` is what becomes of records that cannot be read, as the YAML says it.
-    `corrupt_of` is the table whose corrupt records this one holds, None for every table of the YAML.
+    `corrupt_of` is the table whose corrupt records this one holds, None for every table of the YAML. `mask` are the
+    columns whose values no recorded test shows.
     """
 
     source: str
@@ -144,6 +145,7 @@ class SourceTable:
     on_corrupt: str | None = None
     quarantine_sink: str | None = None
     corrupt_of: SourceTable | None = None
+    mask: tuple[str, ...] = ()
 
     @property
     def full_name(self) -> str:
@@ -252,13 +254,21 @@ class Selector:
 
 
 @dataclass(frozen=True)
+class WrittenTests:
+    """The `unit_tests` of one YAML file, as it has them: nothing is rendered or judged before they are run."""
+
+    node: YamlNode
+    location: Location
+
+
+@dataclass(frozen=True)
 class Project:
     """A whole project, as its files say it. Tuples are in the order of their names (macros: of their paths).
 
     `vars` are the effective ones: project.yml's, then the target's, then the command line's. `written_vars` are
     project.yml's alone, their Jinja unrendered. `rules` are what warnings are lowered to, `info` or `ignore`, by code.
     `selectors` are in the order of the file. `python` are the modules below python/, `functions` what SQL may call of
-    them.
+    them. `tests` are the unit tests of the files of models/.
     """
 
     root: Path
@@ -277,6 +287,7 @@ class Project:
     selectors: tuple[Selector, ...] = ()
     python: tuple[PythonModule, ...] = ()
     functions: tuple[PythonFunction, ...] = ()
+    tests: tuple[WrittenTests, ...] = ()
 
 
 class RenderYaml(Protocol):

@@ -283,3 +283,10 @@ def _java_frame(frame: DataFrame) -> Any:
 def analyzed(frame: DataFrame) -> Any:
     """Returns Spark's analysed logical plan of `frame`. Over Connect: there is none to look at."""
     return _java_frame(frame).queryExecution().analyzed()
+
+
+def rows_of(frame: DataFrame, plan: Any) -> DataFrame:
+    """Returns the rows of `plan`, a part of the analysed plan of `frame`. Over Connect: there is no plan to take."""
+    session = frame.sparkSession
+    dataset = jvm_of(session).org.apache.spark.sql.classic.Dataset
+    return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)  # noqa: SLF001

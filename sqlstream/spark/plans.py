@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from sqlstream.spark.jvm import analyzed
+from sqlstream.spark.duplicates import WATERMARK
+from sqlstream.spark.jvm import analyzed, rows_of
 
 STATEFUL_NODES = frozenset(
     {
@@ -25,6 +28,26 @@ STATEFUL_NODES = frozenset(
 )
 """Logical operators that keep state when their input streams
 (org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker and IncrementalExecution)."""
+
+
+@dataclass(frozen=True)
+class GroupedRows:
+    """The rows that an aggregation groups, and which of their columns is the event time: a window's struct, or a plain
+    time.
+    """
+
+    rows: DataFrame
+    time: int
+    is_window: bool
+
+    def count_until(self, microseconds: int) -> int:
+        """Returns how many of them are late where the watermark is at `microseconds` since 1970: Spark drops a group
+        whose time, or whose window's end, the watermark has reached. Raises: Spark's errors.
+        """
+        named = self.rows.toDF(*(f"c{index}" for index in range(len(self.rows.columns))))
+        time = f"c{self.time}.end" if self.is_window else f"c{self.time}"
+        return named.where(f"unix_micros({time}) <= {microseconds}").count()
+
 
 TRANSFORMS = ("TransformWithState", "TransformWithStateInPySpark")
 """Logical operators whose state RocksDB alone keeps."""
@@ -49,6 +72,49 @@ def _keeps_state(node: Any) -> bool:
 def transforms_with_state(frame: DataFrame) -> bool:
     """Returns whether a streaming query over `frame` has a stateful processor (`transformWithState` and its like)."""
     return frame.isStreaming and _has(analyzed(frame), TRANSFORMS)
+
+
+def grouped_by_time(frame: DataFrame) -> GroupedRows | None:
+    """Returns the rows that the aggregation of `frame` groups by its event time, where `frame` has one such aggregation
+    and nothing below it keeps state; else None. Over Connect: there is no plan to look at.
+    """
+    found = [node for node in plan_nodes(analyzed(frame)) if node.getClass().getSimpleName() == "Aggregate"]
+    if len(found) != 1:
+        return None
+    (aggregate,) = found
+    child = aggregate.child()
+    if any(node.getClass().getSimpleName() in (*STATEFUL_NODES, "Join") for node in plan_nodes(child)):
+        return None
+    keys = aggregate.groupingExpressions()
+    ids = {_attribute_id(keys.apply(index)) for index in range(keys.size())}
+    output = child.output()
+    for index in range(output.size()):
+        attribute = output.apply(index)
+        if attribute.exprId().id() in ids and attribute.metadata().contains(WATERMARK):
+            is_window = attribute.dataType().typeName() == "struct"
+            return GroupedRows(rows_of(frame, child), index, is_window)
+    return None
+
+
+def _attribute_id(expression: Any) -> int | None:
+    is_column = expression.getClass().getSimpleName() == "AttributeReference"
+    return int(expression.exprId().id()) if is_column else None
+
+
+def plan_nodes(node: Any) -> Iterator[Any]:
+    """Gives a plan and all plans below it."""
+    yield node
+    children = node.children()
+    for index in range(children.size()):
+        yield from plan_nodes(children.apply(index))
+
+
+def counts_processing_time(frame: DataFrame) -> bool:
+    """Returns whether a stateful processor of `frame` has timers of processing time: Spark then runs batches for ever,
+    whether there are rows or not.
+    """
+    processors = (node for node in plan_nodes(analyzed(frame)) if node.getClass().getSimpleName() in TRANSFORMS)
+    return any("ProcessingTime" in str(node.timeMode().toString()) for node in processors)
 
 
 def _has(node: Any, names: tuple[str, ...]) -> bool:

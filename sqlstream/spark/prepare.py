@@ -77,7 +77,7 @@ def prepare_query(
     if transforms_with_state(frame):
         session.conf.set(PROVIDER, ROCKSDB)  # Spark keeps such state nowhere else
     settings = {name: str(session.conf.get(name)) for name in (*FROZEN_SETTINGS, TIME_ZONE, EVOLUTION)}
-    identity = _identity(compiled, model, output, uses, is_stateful(frame), settings)
+    identity = identity_of(compiled, model, uses, stateful=is_stateful(frame), settings=settings)
     counts_rows = model.streaming and model.config.trigger.kind not in UNCOUNTED
     counted = frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if counts_rows else frame
     return PreparedQuery(model, output, counted, identity, unrestartable(compiled, model))
@@ -112,14 +112,15 @@ def _check_secrets(output: Output, compiled: CompiledProject, model: CompiledMod
         raise FindingsError(missing)
 
 
-def _identity(
+def identity_of(
     compiled: CompiledProject,
     model: CompiledModel,
-    output: Output,
     uses: tuple[SourceUse, ...],
+    *,
     stateful: bool,
     settings: Mapping[str, str],
 ) -> QueryIdentity:
+    """Returns what is written down of the query of `model`, whose readers are `uses`; of a view without a sink."""
     upstream = compiled.graph.ancestors(model.unique_id) | {model.unique_id}
     parts = [compiled.models[node] for node in compiled.graph.order if node in upstream and node in compiled.models]
     return QueryIdentity(
@@ -128,8 +129,8 @@ def _identity(
         models={part.name: part.sql for part in parts},
         fingerprints={part.name: _fingerprint(part) for part in parts} | _called(compiled.project.functions, parts),
         sources=uses,
-        sink_format=output.format,
-        sink_path=output.place,
+        sink_format=model.output.format if model.output else "",
+        sink_path=model.output.place if model.output else None,
         output_mode=model.config.output_mode,
         stateful=stateful,
         settings=settings,

@@ -34,22 +34,30 @@ def first_rows(frame: DataFrame, limit: int) -> tuple[tuple[object, ...], ...]:
     """
     if not frame.columns:
         return tuple(() for _ in frame.take(limit))
+    return tuple(read_row(text[0]) for text in json_texts(frame.limit(limit)).collect())
+
+
+def json_texts(frame: DataFrame) -> DataFrame:
+    """Returns the rows of `frame`, which has columns, as one column of JSON, for `read_row`."""
     # columns may have one name, which the fields of an object may not
-    numbered = frame.limit(limit).toDF(*map(str, range(len(frame.columns))))
+    numbered = frame.toDF(*map(str, range(len(frame.columns))))
     readable = [numbered[field.name].cast(_readable(field.dataType)).alias(field.name) for field in numbered.schema]
-    texts = numbered.select(to_json(struct(*readable), {"ignoreNullFields": "false"})).collect()
-    records = [json.loads(text[0], parse_float=Decimal) for text in texts]
-    return tuple(tuple(record[name] for name in numbered.columns) for record in records)
+    return numbered.select(to_json(struct(*readable), {"ignoreNullFields": "false"}))
+
+
+def read_row(text: str) -> tuple[object, ...]:
+    """Returns the values of a row of `json_texts`, in the order of its columns."""
+    return tuple(json.loads(text, parse_float=Decimal).values())
 
 
 def _readable(data_type: DataType) -> DataType:
-    """The same type with text for each time in it, however deep."""
+    """The same type with text for each time and each key of a map in it, however deep."""
     if isinstance(data_type, TimestampType | TimestampNTZType):
         return StringType()
     if isinstance(data_type, ArrayType):
         return ArrayType(_readable(data_type.elementType), data_type.containsNull)
     if isinstance(data_type, MapType):
-        return MapType(_readable(data_type.keyType), _readable(data_type.valueType), data_type.valueContainsNull)
+        return MapType(StringType(), _readable(data_type.valueType), data_type.valueContainsNull)
     if isinstance(data_type, StructType):
         return StructType([StructField(each.name, _readable(each.dataType), each.nullable) for each in data_type])
     return data_type

@@ -107,6 +107,15 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def declared_schema(table: SourceTable) -> StructType | None:
+    """Returns the columns of `table` as a reader gives them, None where neither it nor its format declares any.
+
+    Raises: Spark's errors; SchemaError.
+    """
+    schema = _schema_of(table)
+    return None if schema is None else _struct(schema)
+
+
 def _schema_of(table: SourceTable) -> StructType | str | None:
     return fixed_columns(table) if table.schema is None else _spark_schema(table.schema)
 

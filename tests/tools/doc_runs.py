@@ -14,7 +14,7 @@ from doc_blocks import COMMAND, ROOT, Block, sqlstream_arguments
 
 from sqlstream.app.init import init_project
 
-SPARK = ("run", "show", "dev", "debug", "source", "state")
+SPARK = ("run", "show", "dev", "debug", "source", "state", "test")
 """The commands that start Spark, besides `compile --check`."""
 
 EXAMPLES = ("project.yml", "sources.yml", "sinks.yml", "models", "macros", "seeds", "tests/data")

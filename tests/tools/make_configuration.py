@@ -30,6 +30,17 @@ from sqlstream.project.documents import (
     WatermarkDocument,
 )
 from sqlstream.project.fields import Document
+from sqlstream.project.unit_test_documents import (
+    BatchDocument,
+    ExpectDocument,
+    ExpectedBatchDocument,
+    GivenDocument,
+    OverridesDocument,
+    UnitTestConfig,
+    UnitTestDocument,
+    UnitTestsDocument,
+    UpgradeDocument,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
@@ -48,6 +59,15 @@ HEADINGS: dict[type[Document], str] = {
     SeedConfig: "Configuration of seeds",
     SelectorsDocument: "selectors.yml",
     SelectorDocument: "Selectors",
+    UnitTestsDocument: "Files of unit tests",
+    UnitTestDocument: "Unit tests",
+    GivenDocument: "Inputs of unit tests",
+    BatchDocument: "Given batches",
+    ExpectDocument: "Expectations",
+    ExpectedBatchDocument: "Expected batches",
+    OverridesDocument: "Overrides",
+    UpgradeDocument: "Upgrades",
+    UnitTestConfig: "Configuration of unit tests",
 }
 """Every document, and the heading under which the page has its table."""
 
@@ -79,6 +99,8 @@ def _type(schema: dict[str, Any]) -> str:
         return " or ".join(_type(part) for part in schema["anyOf"] if part.get("type") != "null")
     if "enum" in schema or "const" in schema:
         return " or ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+    if "type" not in schema:
+        return "see its meaning"
     if schema["type"] == "array":
         items = schema["items"]
         return f"a list: {_link(items['$ref'])}" if "$ref" in items else "a list of text"
@@ -100,8 +122,8 @@ def _object(schema: dict[str, Any]) -> str:
 def _scalar(schema: dict[str, Any]) -> str:
     if schema["type"] == "boolean":
         return "true or false"
-    if schema["type"] == "integer":
-        return "a whole number"
+    if schema["type"] in ("integer", "number"):
+        return "a whole number" if schema["type"] == "integer" else "a number"
     if "examples" in schema:
         return "text such as " + " or ".join(f"`{example}`" for example in schema["examples"])
     return "a name" if "pattern" in schema else "text"

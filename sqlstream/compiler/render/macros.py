@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from types import NoneType
 from typing import Any
 
@@ -13,6 +14,7 @@ from sqlstream.compiler.render.environment import TemplateEnvironment
 from sqlstream.compiler.render.failures import reading_finding, running_finding
 from sqlstream.compiler.render.source import TemplateSource
 from sqlstream.compiler.render.state import RenderState
+from sqlstream.compiler.render.template_function import TemplateFunction
 from sqlstream.compiler.render.values import MacroIndex
 from sqlstream.errors import Finding
 from sqlstream.location import Location
@@ -55,6 +57,16 @@ def load_macros(environment: TemplateEnvironment, files: Iterable[MacroFile]) ->
     logged = tuple(message for state in read.values() for message in state.logged)
     environment.macro_index = MacroIndex(index, reads, frozenset(stateful), logged)
     return tuple(findings)
+
+
+def override_macros(environment: TemplateEnvironment, results: Mapping[str, object]) -> None:
+    """Has calls of the names in `results`, with whatever arguments, give these values."""
+    for name, result in results.items():
+        environment.names[name] = TemplateFunction(name, partial(_constant, result))
+
+
+def _constant(result: object, *_arguments: object, **_named: object) -> object:
+    return result
 
 
 def _finding(error: Exception, environment: TemplateEnvironment, source: TemplateSource) -> Finding:

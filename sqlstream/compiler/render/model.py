@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlstream.compiler.render.environment import TemplateEnvironment
-from sqlstream.compiler.render.macros import load_macros
+from sqlstream.compiler.render.macros import load_macros, override_macros
 from sqlstream.compiler.render.model_functions import model_names, names_of_model
 from sqlstream.compiler.render.plain_templates import read_plain, run_plain
 from sqlstream.compiler.render.running import render_file
@@ -28,6 +28,7 @@ class ModelRenderer:
         self._environment = TemplateEnvironment()
         self._environment.names.update(model_names(self._environment, options))
         self.macro_findings: tuple[Finding, ...] = load_macros(self._environment, macros)
+        override_macros(self._environment, options.macros)
         self._mapper = SourceMapper(macros, options)
 
     @property

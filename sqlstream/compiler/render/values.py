@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -90,7 +90,8 @@ class RenderedModel:
 @dataclass(frozen=True)
 class RenderOptions:
     """What templates may know of the world. `run_started_at` is in UTC with its zone set; `log(message, info)` takes
-    what a template logs, `info` saying whether the user is to see it at once.
+    what a template logs, `info` saying whether the user is to see it at once. `macros` gives what calls of some macros
+    are to give, whatever these say.
     """
 
     variables: Mapping[str, object]
@@ -100,3 +101,4 @@ class RenderOptions:
     run_started_at: datetime
     invocation_id: str
     log: Callable[[str, bool], None]
+    macros: Mapping[str, object] = field(default_factory=dict)

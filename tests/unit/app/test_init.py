@@ -41,6 +41,7 @@ FILES = {
     "seeds/shops.csv",
     "sinks.yml",
     "sources.yml",
+    "tests/models/orders.yml",
 }
 YAML_FILES = sorted(name for name in FILES if name.endswith(".yml"))
 

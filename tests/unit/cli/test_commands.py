@@ -229,6 +229,7 @@ def test_the_help_lists_the_commands_in_the_order_of_work(capsys: pytest.Capture
         "show",
         "dev",
         "source",
+        "test",
         "run",
         "status",
         "state",

@@ -1,0 +1,69 @@
+"""The part of `test` that needs Spark: one session for all cases, several of which run at once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import replace
+
+from sqlstream.app.loading import Loaded
+from sqlstream.app.session import check_java, start_brief_session
+from sqlstream.app.show import interrupt
+from sqlstream.app.signals import stop_signals
+from sqlstream.app.test import UnitTestRequest
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.session import stop_spark
+from sqlstream.state.test_results import CaseResult, Outcome
+from sqlstream.testing.cases import Case
+from sqlstream.testing.harness import Harness
+from sqlstream.testing.settings import session_settings, state_provider, target_of_tests
+
+CASES_AT_ONCE = 2
+"""A batch of a few rows leaves a core idle for most of its time; more at once take as long."""
+
+
+def run_cases(
+    loaded: Loaded, request: UnitTestRequest, cases: Sequence[Case], tell: Callable[[CaseResult], None]
+) -> None:
+    """Runs `cases` and `tell`s each result. Raises: FindingsError where Spark cannot be started."""
+    env = request.project.env
+    with stop_signals() as signals, signals.passed_to(interrupt):
+        check_java(env, signals)
+        with open_harness(loaded, env, equivalence=request.equivalence) as harness:
+            signals.install()  # PySpark has put in a handler of its own
+            run_all(harness, request, cases, tell)
+
+
+def run_all(
+    harness: Harness, request: UnitTestRequest, cases: Sequence[Case], tell: Callable[[CaseResult], None]
+) -> None:
+    """Runs `cases`, some at once, and `tell`s each result; none is begun after one that does not pass, where `request`
+    says so.
+    """
+    pool = ThreadPoolExecutor(CASES_AT_ONCE)
+    try:
+        futures = [pool.submit(harness.run, case) for case in cases]
+        for future in as_completed(futures):
+            result = future.result()
+            tell(result)
+            if request.fail_fast and result.outcome is not Outcome.PASSED:
+                return
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def open_harness(loaded: Loaded, env: Mapping[str, str], *, equivalence: bool = False) -> Iterator[Harness]:
+    """Gives a harness over a Spark of its own, which leaves nothing behind. Raises: FindingsError."""
+    project = loaded.compiled.project
+    target = target_of_tests(project.target)
+    compiled = replace(loaded.compiled, project=replace(project, target=target))
+    secrets = Secrets(env)
+    with tempfile.TemporaryDirectory(prefix="sqlstream-test-", ignore_cleanup_errors=True) as warehouse:
+        runtime = start_brief_session(replace(loaded, compiled=compiled), secrets, warehouse)
+        try:
+            yield Harness(runtime, secrets, session_settings(target), state_provider(project.target), equivalence)
+        finally:
+            stop_spark(runtime)

@@ -1,0 +1,212 @@
+"""`sqlstream test`: the unit tests of the selected models, run on Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from sqlstream.app.loading import Attempt, Loaded, attempt
+from sqlstream.app.older_project import attempt_older
+from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
+from sqlstream.app.selecting import SelectableTest, select
+from sqlstream.compiler.node_ids import model_id
+from sqlstream.compiler.render.yaml import make_yaml_renderer
+from sqlstream.compiler.select import SelectableNode
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.files import ProjectFiles
+from sqlstream.project.unit_test_documents import OverridesDocument
+from sqlstream.project.unit_test_values import BrokenTest, UnitTest, UnitTests
+from sqlstream.project.unit_tests import load_unit_tests
+from sqlstream.project.yaml import parse_yaml
+from sqlstream.state.test_results import CaseResult, Outcome
+from sqlstream.testing.cases import Case, build_case
+
+UNIT_TEST = "unit_test"
+
+
+@dataclass(frozen=True)
+class UnitTestRequest:
+    """Which unit tests to run; with `fail_fast` none is begun after one that did not pass, with `equivalence` each
+    stream is also compared with its batch.
+    """
+
+    project: ProjectRequest
+    selection: Selection = EVERYTHING
+    fail_fast: bool = False
+    equivalence: bool = False
+
+
+@dataclass(frozen=True)
+class UnitTestOutcome:
+    """How the tests ended, in the order of their files: `findings` are errors of whole files, and warnings."""
+
+    results: tuple[CaseResult, ...]
+    findings: tuple[Finding, ...]
+    seconds: float
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether every test passed, and every file could be read."""
+        bad = any(result.outcome in (Outcome.FAILED, Outcome.BROKEN) for result in self.results)
+        return not bad and not any(finding.is_error for finding in self.findings)
+
+
+@dataclass(frozen=True)
+class TestedProject:
+    """A project with its unit tests, compiled; for cases with overrides compiled anew."""
+
+    request: ProjectRequest
+    attempted: Attempt
+    loaded: Loaded
+    tests: UnitTests
+
+    def case(self, test: UnitTest) -> Case | tuple[Finding, ...]:
+        """Returns the case of a test, or why it cannot be run."""
+        overrides = test.document.overrides
+        plain = overrides is None or not (overrides.vars or overrides.macros or overrides.env_vars)
+        request = self.request if plain else _overridden(self.request, test)
+        case = _built(test, self.attempted if plain else attempt(request))
+        upgrade = test.document.upgrade_from
+        if upgrade is None or not isinstance(case, Case):
+            return case
+        older = _built(test, attempt_older(request, case.model.file, upgrade, test.places["upgrade_from"]))
+        return replace(case, older=older) if isinstance(older, Case) else older
+
+    @cached_property
+    def nodes(self) -> tuple[SelectableTest, ...]:
+        """The unit tests as selectors see them."""
+        project = self.loaded.compiled.project.name
+        found = [(test.name, test.model, test.location.path, test.tags) for test in self.tests.cases]
+        none: frozenset[str] = frozenset()
+        found += [(test.name, test.model or "", test.location.path, none) for test in self.tests.broken]
+        nodes = (
+            SelectableNode(
+                unique_id=unit_test_id(project, model, name),
+                resource_type=UNIT_TEST,
+                name=name,
+                fqn=(project, *self._folders(model), model, name),
+                path=path,
+                tags=tags,
+                config={"enabled": True, "tags": sorted(tags), "meta": {}},
+            )
+            for name, model, path, tags in found
+        )
+        models = (model_id(project, model) for _, model, _, _ in found)
+        return tuple(map(SelectableTest, nodes, models))
+
+    def _folders(self, model: str) -> tuple[str, ...]:
+        found = self.loaded.compiled.models.get(model_id(self.loaded.compiled.project.name, model))
+        return found.file.folders if found else ()
+
+
+def _built(test: UnitTest, attempted: Attempt) -> Case | tuple[Finding, ...]:
+    if attempted.loaded is None:
+        return attempted.findings
+    return build_case(test, attempted.loaded.compiled, attempted.errors)
+
+
+def _overridden(request: ProjectRequest, test: UnitTest) -> ProjectRequest:
+    overrides = test.document.overrides or OverridesDocument()
+    return replace(
+        request,
+        variables={**request.variables, **overrides.vars},
+        env={**request.env, **{name: _text(value) for name, value in overrides.env_vars.items()}},
+        macros=overrides.macros,
+        partial_parse=False,
+    )
+
+
+def unit_test_id(project: str, model: str, name: str) -> str:
+    """Returns the unique id of a unit test, as dbt writes it."""
+    return f"{UNIT_TEST}.{project}.{model}.{name}"
+
+
+def open_tests(request: ProjectRequest) -> TestedProject:
+    """Returns the project of `request` with its unit tests. Raises: FindingsError where it cannot be compiled."""
+    attempted = attempt(request)
+    if attempted.loaded is None:
+        raise FindingsError(attempted.findings)
+    project = attempted.loaded.compiled.project
+    render = make_yaml_renderer(request.env)(project.vars, project.target.name)
+    tests = load_unit_tests(ProjectFiles(project.root), project.tests, render, parse_yaml)
+    return TestedProject(request, attempted, attempted.loaded, tests)
+
+
+def run_tests(request: UnitTestRequest, tell: Callable[[CaseResult, int], None]) -> UnitTestOutcome:
+    """Runs the selected unit tests and `tell`s each result, and how many there are; broken ones are told first, before
+    Spark starts.
+
+    Raises: FindingsError where the project cannot be compiled, or where the selection takes no test; UsageError.
+    """
+    began = time.monotonic()
+    project = open_tests(request.project)
+    chosen, warnings = select_tests(project, request.selection)
+    results: dict[str, CaseResult] = {}
+    cases: list[Case] = []
+
+    def note(result: CaseResult) -> None:
+        results[result.full_name] = result
+        tell(result, len(chosen))
+
+    for test in chosen:
+        known = prepare_case(project, test)
+        if isinstance(known, Case):
+            cases.append(known)
+        else:
+            note(known)
+    if cases:
+        from sqlstream.app.session_test import run_cases  # pyspark is loaded here and not before
+
+        run_cases(project.loaded, request, cases, note)
+    order = [results[name] for name in (_full_name(test) for test in chosen) if name in results]
+    return UnitTestOutcome(tuple(order), (*project.tests.findings, *warnings), time.monotonic() - began)
+
+
+def select_tests(
+    project: TestedProject, selection: Selection
+) -> tuple[tuple[UnitTest | BrokenTest, ...], tuple[Finding, ...]]:
+    """Returns the tests that a selection takes, and warnings about it. Raises: FindingsError where it takes none."""
+    ids, warnings = select(project.loaded.compiled, selection, project.nodes)
+    name = project.loaded.compiled.project.name
+    every = ordered_tests(project)
+    chosen = tuple(test for test in every if unit_test_id(name, test.model or "", test.name) in ids)
+    if not chosen and not project.tests.findings:
+        raise FindingsError([_no_tests(every)])
+    return chosen, warnings
+
+
+def ordered_tests(project: TestedProject) -> tuple[UnitTest | BrokenTest, ...]:
+    """Returns all unit tests in the order of their places."""
+    every: list[UnitTest | BrokenTest] = [*project.tests.cases, *project.tests.broken]
+    return tuple(sorted(every, key=lambda test: (test.location.path, test.location.line)))
+
+
+def _no_tests(every: Sequence[UnitTest | BrokenTest]) -> Finding:
+    if every:
+        why, fix = "no unit test is one of the selected models", "sqlstream test runs all unit tests of the project"
+    else:
+        why = "unit tests stand below `unit_tests:` in YAML files of models/ and tests/models/"
+        fix = "write one: it gives rows to a model, and says what comes out"
+    return Finding("empty-selection", "there is no unit test to run", why, fix)
+
+
+def prepare_case(project: TestedProject, test: UnitTest | BrokenTest) -> Case | CaseResult:
+    """Returns the case of a test, or the result of one that is not run: it is broken, or not enabled."""
+    if isinstance(test, BrokenTest):
+        return CaseResult(test.name, test.model, test.location, Outcome.BROKEN, findings=test.findings)
+    if not test.enabled:
+        return CaseResult(test.name, test.model, test.location, Outcome.SKIPPED)
+    found = project.case(test)
+    if isinstance(found, Case):
+        return found
+    return CaseResult(test.name, test.model, test.location, Outcome.BROKEN, findings=found)
+
+
+def _full_name(test: UnitTest | BrokenTest) -> str:
+    return f"{test.model}.{test.name}" if test.model else test.name
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,118 @@
+"""`sqlstream test --record`: a case from real rows of what a model reads, and from what it gives of them now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+
+from sqlstream.app.request import Selection
+from sqlstream.app.session_show import open_previews
+from sqlstream.app.show import interrupt
+from sqlstream.app.signals import stop_signals
+from sqlstream.app.test import UnitTestRequest, open_tests, run_tests
+from sqlstream.app.test_update import plain_number, update_expectations
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.node_ids import model_id, source_id
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.unit_tests import TESTS_FOLDER
+from sqlstream.project.yaml.spans import flow_text
+from sqlstream.spark.secrets import Secrets
+from sqlstream.state.rows import ShownRows
+from sqlstream.state.test_results import CaseResult
+from sqlstream.testing.cases import text_of
+
+RECORDED = "recorded"
+"""The name of the first case that is recorded; the next are recorded_2 and so on."""
+
+
+@dataclass
+class Masks:
+    """Puts other values in the place of those that a test must not show; equal values stay equal."""
+
+    secrets: Secrets
+    _given: dict[object, int] = field(default_factory=dict)
+
+    def row(self, row: Mapping[str, object], masked: Sequence[str]) -> dict[str, object]:
+        """Returns a row with the values of the columns `masked` masked, and secrets wherever they stand."""
+        hidden = {name.casefold() for name in masked}
+        return {
+            name: self._mask(value) if name.casefold() in hidden else self._shown(value) for name, value in row.items()
+        }
+
+    def _mask(self, value: object) -> object:
+        if value is None:
+            return None
+        number = self._given.setdefault(repr(value), len(self._given) + 1)
+        return number if isinstance(value, int | Decimal) else f"masked-{number}" if isinstance(value, str) else None
+
+    def _shown(self, value: object) -> object:
+        if isinstance(value, str):
+            return self.secrets.redact(value)
+        if isinstance(value, dict):
+            return {key: self._shown(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._shown(item) for item in value]
+        return plain_number(value) if isinstance(value, Decimal) else value
+
+
+def record_case(request: UnitTestRequest, name: str, limit: int, tell: Callable[[str], None]) -> CaseResult:
+    """Writes a case of the model `name` into tests/models/ and returns how it ends when it is run.
+
+    At most `limit` rows of each of its inputs are taken. Raises: FindingsError, UsageError.
+    """
+    project = open_tests(request.project)
+    compiled = project.loaded.compiled
+    model = compiled.models.get(model_id(compiled.project.name, name))
+    if model is None:
+        names = [each.name for each in compiled.models.values()]
+        what, why = f"there is no model `{name}`", "--record takes the name of a model"
+        raise FindingsError([Finding("unit-test-model", what, why, did_you_mean(name, names))])
+    nodes = tuple(dict.fromkeys(read.node_id for read in model.reads))
+    with (
+        stop_signals() as signals,
+        signals.passed_to(interrupt),
+        open_previews(request.project.env, tell, signals) as previews,
+    ):
+        shown = previews.show(project.loaded, nodes, limit)
+    case = _free_name([test.name for test in project.tests.cases if test.model == name])
+    path = _write(compiled, model, case, shown, Masks(Secrets(request.project.env)))
+    tell(f"Wrote {path}: {name}.{case}")
+    only = replace(request, selection=Selection((f"unit_test:{name}.{case}",)))
+    outcome = run_tests(only, lambda _result, _total: None)
+    for line in update_expectations(request.project.folder, outcome.results):
+        tell(line)
+    (result,) = run_tests(only, lambda _result, _total: None).results
+    return result
+
+
+def _free_name(taken: Sequence[str]) -> str:
+    names = (RECORDED, *(f"{RECORDED}_{number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if name not in taken)
+
+
+def _write(compiled: CompiledProject, model: CompiledModel, case: str, shown: Sequence[ShownRows], masks: Masks) -> str:
+    """Adds the case to the file of the model's tests; returns its path."""
+    relative = f"{TESTS_FOLDER}/{model.name}_recorded.yml"
+    path = Path(compiled.project.root, relative)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    before = path.read_text(encoding="utf-8") if path.exists() else "version: 2\n\nunit_tests:\n"
+    lines = [f"  - name: {case}", f"    model: {model.name}", "    given:"]
+    for rows in shown:
+        lines += [f"      - input: {text_of(rows.unique_id)}", "        rows:" + ("" if rows.rows else " []")]
+        masked = _masked(compiled, rows.unique_id)
+        names = [column.name for column in rows.columns]
+        written = (masks.row(dict(zip(names, row, strict=True)), masked) for row in rows.rows)
+        lines += [f"          - {flow_text(row)}" for row in written]
+    lines += ["    expect:", "      rows: []"]
+    path.write_text(before.rstrip("\n") + "\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return relative
+
+
+def _masked(compiled: CompiledProject, node_id: str) -> tuple[str, ...]:
+    """The columns that the source of `node_id`, or any source above it, asks to be masked."""
+    read = {node_id, *compiled.graph.ancestors(node_id)}
+    project = compiled.project
+    return tuple(name for table in project.sources if source_id(project.name, table) in read for name in table.mask)

@@ -1,0 +1,170 @@
+"""The pytest plugin: `pytest` collects the unit tests of a project's YAML files, one item each.
+
+pytest loads it wherever sqlstream is installed, so that nothing else is imported before a YAML file of a project with
+unit tests is found. The project is compiled once for each pytest process, and Spark started for the first item that is
+run; with xdist each worker has its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from sqlstream.app.test import TestedProject
+    from sqlstream.project.unit_test_values import BrokenTest, UnitTest
+    from sqlstream.state.test_results import CaseResult
+    from sqlstream.testing.harness import Harness
+
+YAML_SUFFIXES = (".yml", ".yaml")
+KEY = "unit_tests"
+FOLDERS = (("models",), ("tests", "models"))
+"""Where unit tests stand, below the folder of project.yml."""
+
+
+class Projects:
+    """The projects of one pytest process, and the Spark that their cases share: one after the other, one for each."""
+
+    def __init__(self) -> None:
+        self._opened: dict[Path, TestedProject] = {}
+        self._harness: Harness | None = None
+        self._harness_of: Path | None = None
+        self._running = ExitStack()
+
+    def open(self, root: Path) -> TestedProject:
+        """Returns the project in the folder `root`. Raises: FindingsError."""
+        from sqlstream.app.request import ProjectRequest
+        from sqlstream.app.test import open_tests
+
+        if root not in self._opened:
+            target = os.environ.get("SQLSTREAM_TARGET") or None
+            self._opened[root] = open_tests(ProjectRequest(root, target, target_named_by="SQLSTREAM_TARGET"))
+        return self._opened[root]
+
+    def run(self, root: Path, test: UnitTest | BrokenTest) -> CaseResult:
+        """Returns how a test ended."""
+        from sqlstream.app.test import prepare_case
+        from sqlstream.testing.cases import Case
+
+        known = prepare_case(self.open(root), test)
+        return self._harness_for(root).run(known) if isinstance(known, Case) else known
+
+    def _harness_for(self, root: Path) -> Harness:
+        from sqlstream.app.session_test import open_harness
+
+        if self._harness is None or self._harness_of != root:
+            self.close()
+            self._harness = self._running.enter_context(open_harness(self.open(root).loaded, dict(os.environ)))
+            self._harness_of = root
+        return self._harness
+
+    def close(self) -> None:
+        """Stops Spark, where it runs."""
+        self._running.close()
+        self._harness = None
+
+
+PROJECTS = pytest.StashKey[Projects]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Called by pytest once, before it collects."""
+    config.stash[PROJECTS] = Projects()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Called by pytest once, at its end."""
+    config.stash[PROJECTS].close()
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> YamlFile | None:
+    """Called by pytest for every file that it comes upon."""
+    if file_path.suffix not in YAML_SUFFIXES:
+        return None
+    root = _project_of(file_path)
+    if root is None or KEY not in file_path.read_text(encoding="utf-8", errors="replace"):
+        return None
+    collector: YamlFile = YamlFile.from_parent(parent, path=file_path, root=root)
+    return collector
+
+
+def _project_of(path: Path) -> Path | None:
+    """The folder of the project in which `path` may hold unit tests."""
+    for folder in path.parents:
+        if (folder / "project.yml").is_file():
+            parts = path.relative_to(folder).parts
+            return folder if any(parts[: len(names)] == names for names in FOLDERS) else None
+    return None
+
+
+class YamlFile(pytest.File):
+    """A YAML file with unit tests."""
+
+    def __init__(self, *, root: Path, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.root = root
+
+    def collect(self) -> Iterator[CaseItem]:
+        """Gives an item for each unit test of the file."""
+        from sqlstream.app.test import ordered_tests
+        from sqlstream.errors import FindingsError
+        from sqlstream.report.findings import findings_text
+
+        path = self.path.relative_to(self.root).as_posix()
+        try:
+            project = self.config.stash[PROJECTS].open(self.root)
+        except FindingsError as error:
+            raise self.CollectError(findings_text(error.findings)) from error
+        wrong = [item for item in project.tests.findings if item.location is not None and item.location.path == path]
+        if wrong:
+            raise self.CollectError(findings_text(wrong))
+        for test in ordered_tests(project):
+            if test.location.path == path:
+                name = f"{test.model}.{test.name}" if test.model else test.name
+                yield CaseItem.from_parent(self, name=name, test=test)
+
+
+class CaseItem(pytest.Item):
+    """One unit test."""
+
+    def __init__(self, *, test: UnitTest | BrokenTest, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.test = test
+        self.extra_keyword_matches.update(getattr(test, "tags", ()))
+
+    def runtest(self) -> None:
+        """Runs it. Raises: CaseNotPassedError."""
+        from sqlstream.state.test_results import Outcome
+
+        parent = self.parent
+        root = parent.root if isinstance(parent, YamlFile) else Path()
+        result = self.config.stash[PROJECTS].run(root, self.test)
+        if result.outcome is Outcome.SKIPPED:
+            pytest.skip("enabled: false")
+        if result.outcome is not Outcome.PASSED:
+            raise CaseNotPassedError(result)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Returns what pytest prints of a test that did not pass: the rows that differ, and not a traceback."""
+        if not isinstance(excinfo.value, CaseNotPassedError):
+            return super().repr_failure(excinfo, style)
+        from sqlstream.report.test_text import failure_text
+
+        return failure_text(excinfo.value.result, None)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Returns the file, the line (from 0) and the name."""
+        return self.path, self.test.location.line - 1, self.name
+
+
+class CaseNotPassedError(Exception):
+    """A unit test did not pass."""
+
+    def __init__(self, result: CaseResult) -> None:
+        super().__init__(f"{result.full_name}: {result.outcome}")
+        self.result = result

@@ -1,0 +1,191 @@
+"""Streams whose rows are given and whose results are kept in memory, with a clock that is set: what unit tests run on.
+
+Spark's own tests are made of these parts (`MemoryStream`, `MemorySink`, `ManualClock`), all of which are in its jars.
+Nothing here works over Spark Connect.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
+
+from sqlstream.spark.jvm import jvm_of
+
+_RUNTIME = "org.apache.spark.sql.execution.streaming"
+
+JavaRows = Any
+"""A java.util.List of Spark's rows, as the JVM holds them."""
+
+
+class MemoryInput:
+    """A stream in `session` whose rows are added here; `frame` reads it, as often as it is wanted."""
+
+    def __init__(self, session: SparkSession, schema: StructType) -> None:
+        jvm = jvm_of(session)
+        java_schema = session._jsparkSession.parseDataType(schema.json())  # noqa: SLF001
+        encoder = jvm.org.apache.spark.sql.catalyst.encoders.ExpressionEncoder.apply(java_schema)
+        streams = jvm.org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+        self._stream = streams.apply(encoder, session._jsparkSession)  # noqa: SLF001
+        self._converters = jvm.scala.jdk.javaapi.CollectionConverters
+        self.frame = DataFrame(self._stream.toDF(), session)
+
+    def add(self, rows: JavaRows) -> None:
+        """Gives `rows` to the stream: they are one micro-batch where the query is idle."""
+        self._stream.addData(self._converters.asScala(rows).toSeq())
+
+
+class Clock:
+    """What current_timestamp() and processing time are in queries that were started with it, in ms since 1970."""
+
+    def __init__(self, session: SparkSession, milliseconds: int) -> None:
+        self._java = jvm_of(session).org.apache.spark.util.ManualClock(milliseconds)
+
+    def set(self, milliseconds: int) -> None:
+        """Sets it; batches that are begun later have that time."""
+        self._java.setTime(milliseconds)
+
+
+class SystemClock(Clock):
+    """The time of day."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._java = jvm_of(session).org.apache.spark.util.SystemClock()
+
+
+class MemoryOutput:
+    """Keeps the rows of a query, also of one that is started again on its checkpoint."""
+
+    def __init__(self, session: SparkSession) -> None:
+        jvm = jvm_of(session)
+        self._converters = jvm.scala.jdk.javaapi.CollectionConverters
+        self._rows = jvm.java.util.ArrayList()
+        self._seen = -1
+        self.sink = jvm.org.apache.spark.sql.execution.streaming.sources.MemorySink()
+
+    def take(self) -> int:
+        """Returns how many rows have come out since it was last asked; they are kept behind those of before."""
+        latest = self.sink.latestBatchId()
+        before = self._rows.size()
+        if latest.isDefined():
+            self._rows.addAll(self._since(self._seen))
+            self._seen = latest.get()
+        return int(self._rows.size()) - int(before)
+
+    def micro_batches(self) -> list[tuple[int, JavaRows]]:
+        """Returns the numbers and rows of the micro-batches that `take` has not taken; in complete mode all but the
+        newest have none.
+        """
+        latest = self.sink.latestBatchId()
+        numbers = range(self._seen + 1, latest.get() + 1) if latest.isDefined() else ()
+        sizes = {number: self._since(number).size() for number in numbers}
+        return [(number, self._first(self._since(number - 1), sizes[number])) for number in numbers]
+
+    def _since(self, batch: int) -> JavaRows:
+        return self._converters.asJava(self.sink.dataSinceBatch(batch))
+
+    def _first(self, rows: JavaRows, later: int) -> JavaRows:
+        return rows.subList(0, rows.size() - later)
+
+    @property
+    def rows(self) -> JavaRows:
+        """All rows that were taken."""
+        return self._rows
+
+
+def start_in_memory(frame: DataFrame, mode: str, checkpoint: str, sink: Any, clock: Clock) -> StreamingQuery:
+    """Starts a query over `frame` that writes into `sink` as soon as there are rows, and returns it.
+
+    Raises: Spark's errors.
+    """
+    session = frame.sparkSession
+    jvm = jvm_of(session)
+    manager = session._jsparkSession.streams()  # noqa: SLF001
+    none = jvm.scala.Option.empty()
+    names = [none] * (_parameters(manager) - 11)  # 4.3 has one more name than 4.1
+    output_mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
+    trigger = jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(0)
+    started = manager.startQuery(
+        *names,
+        jvm.scala.Option.apply(checkpoint),
+        frame._jdf,  # noqa: SLF001
+        jvm.PythonUtils.toScalaMap({}),
+        sink,
+        output_mode,
+        False,
+        True,
+        trigger,
+        clock._java,  # noqa: SLF001
+        none,
+        none,
+    )
+    return StreamingQuery(started)
+
+
+def _parameters(manager: Any) -> int:
+    """How many parameters this Spark's startQuery has."""
+    methods = manager.getClass().getMethods()
+    return next(int(method.getParameterCount()) for method in methods if method.getName() == "startQuery")
+
+
+@contextmanager
+def no_batch(query: StreamingQuery) -> Iterator[None]:
+    """Lets `query` begin no batch meanwhile: rows that are added to several streams then come in one."""
+    lock = query._jsq.streamingQuery().awaitProgressLock()  # noqa: SLF001
+    lock.lock()
+    try:
+        yield
+    finally:
+        lock.unlock()
+
+
+def watermark_of(query: StreamingQuery) -> int:
+    """Returns the watermark, in ms since 1970, that the next batch of `query` would have; 0 before there is one."""
+    return int(query._jsq.streamingQuery().watermarkTracker().currentWatermark())  # noqa: SLF001
+
+
+def progresses(query: StreamingQuery) -> list[dict[str, Any]]:
+    """Returns what Spark tells of the batches of `query` since it was started, oldest first."""
+    return [json.loads(progress.json()) for progress in query._jsq.recentProgress()]  # noqa: SLF001
+
+
+@dataclass(frozen=True)
+class RowMaker:
+    """Makes Spark's rows from JSON, and JSON from Spark's rows, in one session; neither takes a job."""
+
+    session: SparkSession
+
+    def strings(self, texts: Sequence[str]) -> DataFrame:
+        """Returns `texts` as the one column `value`."""
+        jvm = jvm_of(self.session)
+        encoder = jvm.org.apache.spark.sql.Encoders.STRING()
+        return DataFrame(self.session._jsparkSession.createDataset(list(texts), encoder).toDF(), self.session)  # noqa: SLF001
+
+    def rows_of(self, frame: DataFrame) -> JavaRows:
+        """Returns the rows of `frame`. Raises: Spark's errors."""
+        return frame._jdf.collectAsList()  # noqa: SLF001
+
+    def frame(self, rows: JavaRows, schema: StructType) -> DataFrame:
+        """Returns `rows` as a static table."""
+        java = self.session._jsparkSession  # noqa: SLF001
+        return DataFrame(java.createDataFrame(rows, java.parseDataType(schema.json())), self.session)
+
+    def texts(self, frame: DataFrame) -> list[str]:
+        """Returns the one column of `frame`, texts without line ends. Raises: Spark's errors."""
+        rows = frame._jdf.collectAsList()  # noqa: SLF001
+        count = rows.size()
+        return [rows.get(index).getString(0) for index in range(count)]
+
+
+def picked(rows: JavaRows, numbers: Sequence[int]) -> JavaRows:
+    """Returns the rows of these numbers, from 0."""
+    first, last = min(numbers), max(numbers)
+    if tuple(numbers) == tuple(range(first, last + 1)):
+        return rows.subList(first, last + 1)
+    return [rows.get(number) for number in numbers]

@@ -1,0 +1,75 @@
+"""Which columns of its inputs a query reads, as Spark's optimizer prunes them.
+
+Nothing here works over Spark Connect: there is no plan to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from sqlstream.spark.jvm import analyzed, jvm_of
+from sqlstream.spark.plans import plan_nodes
+
+_RULES = ("EliminateSubqueryAliases", "EliminateView")
+"""What takes away the names of views, in org.apache.spark.sql.catalyst.analysis."""
+
+_PRUNING = ("ColumnPruning", "CollapseProject", "RemoveNoopOperators")
+"""What leaves each operator the columns that those above it read, in org.apache.spark.sql.catalyst.optimizer."""
+
+MOST_PASSES = 10
+"""Each pass prunes one operator more; Spark itself stops after 100."""
+
+
+def read_columns(frame: DataFrame, inputs: Mapping[str, DataFrame]) -> dict[str, frozenset[str]]:
+    """Returns the names of the columns that the analysed `frame` reads of each of `inputs`, which are part of it."""
+    plan = _pruned(frame)
+    used: set[int] = set()
+    for node in plan_nodes(plan):
+        if node.children().size():
+            used |= _ids(node.references())
+    used |= _ids(plan.outputSet())
+    outputs = {name: _columns(analyzed(item)) for name, item in inputs.items()}
+    known = {column for columns in outputs.values() for column in columns}
+    # Spark gives new ids to the columns of what a query reads a second time
+    again = [leaf for leaf in _leaves(plan) if not known & _columns(leaf).keys()]
+    return {name: _read(item, outputs[name], again, used) for name, item in inputs.items()}
+
+
+def _read(item: DataFrame, columns: Mapping[int, str], again: Sequence[Any], used: set[int]) -> frozenset[str]:
+    kinds = {leaf.getClass().getName() for leaf in _leaves(analyzed(item))}
+    alike = [_columns(leaf) for leaf in again if leaf.getClass().getName() in kinds]
+    same = (other for other in alike if set(other.values()) == set(columns.values()))
+    return frozenset(name for each in (columns, *same) for number, name in each.items() if number in used)
+
+
+def _pruned(frame: DataFrame) -> Any:
+    catalyst = jvm_of(frame.sparkSession).org.apache.spark.sql.catalyst
+    plan = analyzed(frame)
+    for rule in _RULES:
+        plan = getattr(catalyst.analysis, rule).apply(plan)
+    for _ in range(MOST_PASSES):
+        before = plan
+        for rule in _PRUNING:
+            plan = getattr(catalyst.optimizer, rule).apply(plan)
+        if plan.fastEquals(before):
+            break
+    return plan
+
+
+def _columns(plan: Any) -> dict[int, str]:
+    """The names of a plan's columns by their ids."""
+    output = plan.output()
+    columns = (output.apply(index) for index in range(output.size()))
+    return {int(column.exprId().id()): str(column.name()) for column in columns}
+
+
+def _leaves(plan: Any) -> Iterator[Any]:
+    return (node for node in plan_nodes(plan) if not node.children().size())
+
+
+def _ids(attributes: Any) -> set[int]:
+    listed = attributes.toSeq()
+    return {int(listed.apply(index).exprId().id()) for index in range(listed.size())}

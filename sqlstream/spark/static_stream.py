@@ -1,0 +1,116 @@
+"""A streaming query beside the same one over static rows: which give the same, and what the stream holds back.
+
+Nothing here works over Spark Connect: there is no plan to look at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from sqlstream.spark.duplicates import WATERMARK
+from sqlstream.spark.jvm import analyzed, jvm_of, rows_of
+from sqlstream.spark.plans import plan_nodes
+
+ONLY_IN_STREAMS = frozenset(
+    {
+        "DeduplicateWithinWatermark",
+        "FlatMapGroupsInPandasWithState",
+        "FlatMapGroupsWithState",
+        "TransformWithState",
+        "TransformWithStateInPySpark",
+    }
+)
+"""Operators whose rows depend on when others come, or which Spark has for streams alone."""
+
+HOLDING_JOINS = ("LeftOuter", "RightOuter", "FullOuter", "LeftSemi")
+"""Joins of two streams that give some rows only when the watermark has passed them."""
+
+
+def is_batch_like(frame: DataFrame) -> bool:
+    """Returns whether the batch over the same rows gives what the stream `frame` gives in the end, or what it has given
+    by a watermark (`closed_groups`).
+    """
+    return not any(_is_other(node) for node in plan_nodes(analyzed(frame)))
+
+
+def _is_other(node: Any) -> bool:
+    name = node.getClass().getSimpleName()
+    if name == "Join":
+        children = node.children()
+        both = all(children.apply(index).isStreaming() for index in range(children.size()))
+        return both and str(node.joinType().toString()) in HOLDING_JOINS
+    if name == "Aggregate":
+        return any(_is_session(keys) for keys in _time_keys(node))
+    return name in ONLY_IN_STREAMS
+
+
+def closed_groups(frame: DataFrame, microseconds: int) -> DataFrame | None:
+    """Returns the rows of static `frame` in which only those groups count that a stream in append mode has given when
+    its watermark is at `microseconds` since 1970: those whose time, or whose window's end, is not after it. None where
+    that cannot be told.
+    """
+    plan = analyzed(frame)
+    aggregates = [node for node in plan_nodes(plan) if node.getClass().getSimpleName() == "Aggregate"]
+    if not aggregates:
+        return frame
+    if len(aggregates) > 1:
+        return None
+    keys = _time_keys(aggregates[0])
+    if len(keys) != 1:
+        return None
+    (key,) = keys
+    child = aggregates[0].child()
+    names = [child.output().apply(index).name() for index in range(child.output().size())]
+    if names.count(key.name()) != 1:
+        return None
+    name = f"`{key.name()}`" + (".end" if key.dataType().typeName() == "struct" else "")
+    closed = analyzed(rows_of(frame, child).where(f"unix_micros({name}) <= {microseconds}"))
+    return rows_of(frame, _replaced(frame, plan, aggregates[0], closed))
+
+
+def key_columns(frame: DataFrame) -> tuple[str, ...]:
+    """Returns the columns of `frame` that name a row of its outermost aggregation, none where not all are given."""
+    plan = analyzed(frame)
+    while plan.getClass().getSimpleName() in ("SubqueryAlias", "View", "Filter", "Project"):
+        plan = plan.child()
+    if plan.getClass().getSimpleName() != "Aggregate":
+        return ()
+    aggregation = jvm_of(frame.sparkSession).org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+    listed, groups = plan.aggregateExpressions(), plan.groupingExpressions()
+    plain = [listed.apply(at) for at in range(listed.size()) if not aggregation.containsAggregate(listed.apply(at))]
+    covered = {_id(each) for expression in plain for each in _attributes(expression)}
+    wanted = {_id(each) for at in range(groups.size()) for each in _attributes(groups.apply(at))}
+    return tuple(str(each.name()) for each in plain) if wanted <= covered else ()
+
+
+def _attributes(expression: Any) -> list[Any]:
+    listed = expression.references().toSeq()
+    return [listed.apply(index) for index in range(listed.size())]
+
+
+def _id(attribute: Any) -> int:
+    return int(attribute.exprId().id())
+
+
+def _time_keys(aggregate: Any) -> list[Any]:
+    """The columns by which an aggregation groups that carry a watermark."""
+    keys = aggregate.groupingExpressions()
+    found = [keys.apply(index) for index in range(keys.size())]
+    columns = [key for key in found if key.getClass().getSimpleName() == "AttributeReference"]
+    return [column for column in columns if column.metadata().contains(WATERMARK)]
+
+
+def _is_session(key: Any) -> bool:
+    return bool(key.metadata().contains("spark.sessionWindow"))
+
+
+def _replaced(frame: DataFrame, node: Any, aggregate: Any, child: Any) -> Any:
+    """The plan `node` with `child` below its `aggregate`."""
+    to_seq = jvm_of(frame.sparkSession).PythonUtils.toSeq
+    if node.fastEquals(aggregate):
+        return node.withNewChildren(to_seq([child]))
+    children = node.children()
+    below = [_replaced(frame, children.apply(index), aggregate, child) for index in range(children.size())]
+    return node.withNewChildren(to_seq(below)) if below else node

@@ -1,0 +1,303 @@
+"""A unit test over a compiled project: its inputs found, its batches in one order, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.known_columns import known_columns
+from sqlstream.compiler.node_ids import SEED, kind_of, model_id, seed_id, source_id, view_of
+from sqlstream.compiler.refusals import is_about
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.fixtures import Rows
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.types import Field, Struct, Unknown
+from sqlstream.project.unit_test_values import Batch, Given, Mark, UnitTest
+from sqlstream.project.values import Located
+from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.testing.values import ValueReader
+
+
+@dataclass(frozen=True)
+class CaseInput:
+    """The rows that stand for one node: `rows` are all of a static one, none for a stream, whose rows are in steps."""
+
+    node_id: str
+    text: str
+    location: Location
+    streaming: bool
+    rows: Rows | None
+
+
+@dataclass(frozen=True)
+class Feed:
+    """What one given batch brings: rows by node, together in one micro-batch; `at` is what the clock says from then."""
+
+    rows: tuple[tuple[str, Rows], ...]
+    at: Located | None
+    location: Location
+
+
+Step = Feed | Mark
+
+
+@dataclass(frozen=True)
+class Case:
+    """A unit test that can be run, or is known to be refused (`refusals`, the findings about its model). `older` is the
+    same test of the model before an upgrade.
+    """
+
+    test: UnitTest
+    compiled: CompiledProject
+    model: CompiledModel
+    inputs: Mapping[str, CaseInput]
+    steps: tuple[Step, ...]
+    refusals: tuple[Finding, ...]
+    older: Case | None = None
+
+    @property
+    def feeds(self) -> tuple[Feed, ...]:
+        """The given batches."""
+        return tuple(step for step in self.steps if isinstance(step, Feed))
+
+
+def build_case(test: UnitTest, compiled: CompiledProject, errors: Sequence[Finding]) -> Case | tuple[Finding, ...]:
+    """Returns the case of `test` over `compiled`, or why there is none; `errors` are those of compiling."""
+    unique_id = model_id(compiled.project.name, test.model)
+    model = compiled.models.get(unique_id)
+    if model is None:
+        return (_unknown_model(test, compiled),)
+    builder = _Builder(test, compiled, model)
+    inputs = builder.inputs()
+    steps = builder.steps(inputs)
+    builder.check_expectation(steps)
+    if builder.findings:
+        return tuple(builder.findings)
+    replaced = _replaced_files(compiled, unique_id, inputs)
+    about = (error for error in errors if is_about(compiled, error, model))
+    refusals = tuple(error for error in about if error.location is None or error.location.path not in replaced)
+    return Case(test, compiled, model, inputs, steps, refusals)
+
+
+def _unknown_model(test: UnitTest, compiled: CompiledProject) -> Finding:
+    names = [model.name for model in compiled.models.values()]
+    is_there = any(model.name == test.model for model in compiled.project.models)
+    what = f"{quoted(test.model)} is disabled" if is_there else f"there is no model {quoted(test.model)}"
+    why = "a unit test is run on a model of the project"
+    fix = f"enable {quoted(test.model)}" if is_there else did_you_mean(test.model, names)
+    return Finding("unit-test-model", what, why, fix, test.places.get("model", test.location))
+
+
+def _replaced_files(compiled: CompiledProject, node_id: str, inputs: Mapping[str, CaseInput]) -> frozenset[str]:
+    """The files of the models that are not run, because rows stand for them or for what reads them."""
+    run = {node_id, *_between(compiled, node_id, inputs)}
+    others = compiled.graph.ancestors(node_id) - run
+    return frozenset(compiled.models[node].file.path for node in others if node in compiled.models)
+
+
+def _between(compiled: CompiledProject, node_id: str, inputs: Mapping[str, CaseInput]) -> Iterator[str]:
+    """The models that are read on the way to the given inputs."""
+    for read in compiled.models[node_id].reads:
+        if read.node_id in compiled.models and read.node_id not in inputs:
+            yield read.node_id
+            yield from _between(compiled, read.node_id, inputs)
+
+
+METADATA = Field("_metadata", Struct((Field("file_path", Unknown("string")),)))
+
+
+def text_of(node_id: str) -> str:
+    """Returns how an input names the node: source('source', 'table') or ref('name')."""
+    parts = node_id.split(".")[2:]
+    if kind_of(node_id) == "source":
+        return f"source('{parts[0]}', '{'.'.join(parts[1:])}')"
+    return f"ref('{parts[0]}')"
+
+
+class _Builder:
+    def __init__(self, test: UnitTest, compiled: CompiledProject, model: CompiledModel) -> None:
+        self.findings: list[Finding] = []
+        self._test, self._compiled, self._model = test, compiled, model
+
+    def inputs(self) -> dict[str, CaseInput]:
+        """The given inputs by node; those that several entries give have the place of the first."""
+        found: dict[str, CaseInput] = {}
+        for item in self._test.given:
+            node_id = self._resolve(item)
+            if node_id is None:
+                continue
+            streaming = self._streams(node_id)
+            if streaming:
+                found.setdefault(node_id, CaseInput(node_id, item.text, item.location, streaming, None))
+            elif self._is_static(item, found.get(node_id)):
+                rows = item.batches[0].rows if item.batches else None
+                found[node_id] = CaseInput(node_id, item.text, item.location, streaming, rows)
+            self._check_rows(item, node_id)
+        if not self.findings:
+            self._check_complete(found)
+        return found
+
+    def _resolve(self, item: Given) -> str | None:
+        project = self._compiled.project
+        if item.kind == "source":
+            tables = {(table.source, table.name): source_id(project.name, table) for table in project.sources}
+            node_id = tables.get((item.parts[0], item.parts[1]))
+            names = [f"source('{source}', '{table}')" for source, table in tables]
+        else:
+            nodes = {view_of(node): node for node in self._compiled.models}
+            nodes |= {seed.name: seed_id(project.name, seed.name) for seed in project.seeds}
+            node_id = nodes.get(item.parts[0])
+            names = [f"ref('{name}')" for name in nodes]
+        read = self._compiled.graph.ancestors(self._model.unique_id)
+        if node_id in read:
+            return node_id
+        model = quoted(self._model.name)
+        if node_id is None:
+            what, fix = f"{quoted(item.text)} does not exist", did_you_mean(item.text, names)
+        else:
+            what, fix = f"{model} does not read {quoted(item.text)}", "delete this input, or correct its name"
+        texts = quoted_list([text_of(node) for node in self._leaves({})])
+        self._add("unit-test-input", what, f"{model} reads {texts}", fix, item.location)
+        return None
+
+    def _streams(self, node_id: str) -> bool:
+        if node_id in self._compiled.models:
+            return self._compiled.models[node_id].streaming
+        project = self._compiled.project
+        return any(source_id(project.name, table) == node_id and table.mode == "stream" for table in project.sources)
+
+    def _is_static(self, item: Given, before: CaseInput | None) -> bool:
+        """Whether rows may be given in the way of a static table: once, and not in batches."""
+        if item.in_batches or before is not None:
+            how = "in batches" if item.in_batches else "twice"
+            what = f"{quoted(item.text)} is no stream, and its rows are given {how}"
+            why = "a static table has all of its rows from the beginning"
+            self._add("unit-test-batches", what, why, "give all of them once, with `rows:`", item.location)
+            return False
+        return True
+
+    def _leaves(self, inputs: Mapping[str, object]) -> tuple[str, ...]:
+        """What is read of sources and seeds, and of models whose rows are given, in the order of the SQL."""
+        found: dict[str, None] = {}
+        waiting = [self._model.unique_id]
+        while waiting:
+            for read in self._compiled.models[waiting.pop(0)].reads:
+                if read.node_id in self._compiled.models and read.node_id not in inputs:
+                    waiting.append(read.node_id)
+                else:
+                    found[read.node_id] = None
+        return tuple(found)
+
+    def _check_complete(self, inputs: Mapping[str, CaseInput]) -> None:
+        leaves = self._leaves(inputs)
+        for node_id in leaves:
+            if node_id not in inputs and kind_of(node_id) != SEED:
+                text = text_of(node_id)
+                what = f"no rows are given for {quoted(text)}"
+                why = f"{quoted(self._model.name)} reads it, and a unit test reads nothing but its own rows"
+                self._add("unit-test-input", what, why, f"add `- input: {text}` with its rows", self._place("given"))
+        for node_id, item in inputs.items():
+            if node_id not in leaves:
+                what = f"the rows of {quoted(item.text)} would not be read"
+                why = f"{quoted(self._model.name)} reads it through a model whose rows are given too"
+                self._add("unit-test-input", what, why, "give the rows of one of the two", item.location)
+            elif item.rows is None and not item.streaming and kind_of(node_id) != SEED:
+                what = f"no rows are given for {quoted(item.text)}"
+                why = "only a seed has rows of its own"
+                self._add("unit-test-input", what, why, "add `rows:`, `rows: []` for none", item.location)
+
+    def steps(self, inputs: Mapping[str, CaseInput]) -> tuple[Step, ...]:
+        """All batches of streams in the order in which the case writes them."""
+        steps: list[Step] = []
+        for item in self._test.given:
+            node_id = self._resolve(item) if not self.findings else None
+            if node_id is None or not inputs[node_id].streaming:
+                continue
+            if item.steps is None:
+                what, why = f"no rows are given for {quoted(item.text)}", "only a seed has rows of its own"
+                self._add("unit-test-input", what, why, "add `rows:` or `batches:`", item.location)
+                continue
+            for step in item.steps:
+                self._append(steps, step, node_id)
+        marks = [step for step in steps if isinstance(step, Mark)]
+        if (self._test.document.upgrade_from is None) != (Mark.UPGRADE not in marks) and not self.findings:
+            self._upgrade_problem(in_batches=Mark.UPGRADE in marks)
+        return tuple(steps)
+
+    def _append(self, steps: list[Step], step: Batch | Mark, node_id: str) -> None:
+        if isinstance(step, Mark):
+            steps.append(step)
+            return
+        last = steps[-1] if steps else None
+        if step.with_previous and isinstance(last, Feed):
+            at = step.at or last.at
+            steps[-1] = Feed((*last.rows, (node_id, step.rows)), at, last.location)
+            return
+        if step.with_previous:
+            what, why = "there is no batch before this one", "`with_previous` puts two batches into one micro-batch"
+            self._add("unit-test-batches", what, why, "delete `with_previous`", step.location)
+        steps.append(Feed(((node_id, step.rows),), step.at, step.location))
+
+    def _upgrade_problem(self, *, in_batches: bool) -> None:
+        if in_batches:
+            what, why = "nothing says what is upgraded", "`upgrade` stands where the older model ends"
+            fix = "say in `upgrade_from:` what the older model is"
+        else:
+            what = "nothing says when the upgrade happens"
+            why = "the batches before the word `upgrade` are run by the older model, those after it by the present one"
+            fix = "write `- upgrade` between two batches"
+        self._add("unit-test-batches", what, why, fix, self._place("upgrade_from"))
+
+    def check_expectation(self, steps: Sequence[Step]) -> None:
+        """Whether what is expected can be told of such a model, in such batches."""
+        expected = self._test.expect
+        count = sum(isinstance(step, Feed) for step in steps)
+        batches, document = expected.batches, expected.document
+        if batches is not None and len(batches) != count and not self.findings:
+            what = f"{len(batches)} expected batches, and {count} given"
+            why = "each entry says what has come out when the given batch of its number is processed"
+            self._add(
+                "unit-test-expect", what, why, "write `- rows: []` where nothing comes out", expected.places["batches"]
+            )
+        self._check_sink()
+        if not self._model.streaming:
+            for key in ("batches", "late_rows_dropped", "watermark", "state_rows"):
+                if key in document.model_fields_set:
+                    what = f"{quoted(self._model.name)} is no stream, so that it has no {key.replace('_', ' ')}"
+                    why = "all of its inputs are static"
+                    self._add("unit-test-expect", what, why, f"delete `{key}`, and expect `rows`", expected.places[key])
+        self._check_columns(expected.rows, *(batches or ()))
+
+    def _check_sink(self) -> None:
+        output = self._model.output
+        if self._test.document.call_sink and (output is None or output.python is None or not self._model.streaming):
+            what = f"{quoted(self._model.name)} writes into no function"
+            why = "`call_sink` calls the function of a sink with `format: python`, batch by batch"
+            self._add("unit-test-expect", what, why, "delete `call_sink`", self._place("call_sink"))
+
+    def _check_columns(self, *expected: Rows | None) -> None:
+        fields = known_columns(self._compiled, self._model.unique_id)
+        if fields is None:
+            return
+        reader = ValueReader(f"the model {quoted(self._model.name)}", self.findings)
+        for rows in expected:
+            for row in rows.rows if rows else ():
+                reader.row(row, fields)
+
+    def _check_rows(self, item: Given, node_id: str) -> None:
+        fields = known_columns(self._compiled, node_id)
+        if fields is None:
+            return
+        reader = ValueReader(f"the input {item.text}", self.findings)
+        for batch in item.batches:
+            for row in batch.rows.rows:
+                has_metadata = row.entry(METADATA.name) is not None and kind_of(node_id) == "source"
+                reader.row(row, (*fields, Field(METADATA.name, Unknown("struct"))) if has_metadata else fields)
+
+    def _place(self, key: str) -> Location:
+        return self._test.places.get(key, self._test.location)
+
+    def _add(self, code: str, what: str, why: str, fix: str, location: Location) -> None:
+        self.findings.append(Finding(code, what, why, fix, location))

@@ -1,0 +1,110 @@
+"""Expected rows beside those that came out: what is the same, what changed, what is missing and what is too much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from sqlstream.project.type_parser import TypeSyntaxError, parse_type
+from sqlstream.project.types import Array, DataType, Map, Primitive, Struct, Unknown
+from sqlstream.state.test_results import ANY, ComparedRow, Row, RowKind, Value
+
+
+@dataclass(frozen=True)
+class RowComparison:
+    """Compares rows of columns of `types`; floats are equal where they differ by at most `tolerance` of the larger."""
+
+    types: tuple[DataType, ...]
+    tolerance: Decimal
+    ordered: bool = False
+
+    def compare(self, expected: Sequence[Row], actual: Sequence[Row]) -> tuple[ComparedRow, ...]:
+        """Returns every row, in the order of what is expected, and then what is too much; `ANY` is equal to anything.
+
+        Rows that are in no order are paired with what is equal, and then with what is most alike.
+        """
+        if self.ordered:
+            return self._by_position(expected, actual)
+        pairs: dict[int, int] = {}
+        free = dict.fromkeys(range(len(actual)))
+        for number, row in enumerate(expected):
+            found = next((at for at in free if not self.changed(row, actual[at])), None)
+            if found is not None:
+                pairs[number] = found
+                del free[found]
+        pairs |= self._most_alike(expected, actual, pairs, free)
+        return self._compared(expected, actual, pairs)
+
+    def changed(self, expected: Row, actual: Row) -> frozenset[int]:
+        """Returns the numbers of the columns in which two rows differ."""
+        found = zip(expected, actual, self.types, strict=True)
+        return frozenset(at for at, (one, other, kind) in enumerate(found) if not self.equal(one, other, kind))
+
+    def equal(self, one: Value, other: Value, kind: DataType) -> bool:
+        """Whether two values of one type are the same; null is equal to null alone."""
+        if one is ANY or other is ANY:
+            return True
+        if one is None or other is None:
+            return one is other
+        if isinstance(kind, Primitive) and kind.name in ("float", "double"):
+            return self._close(one, other)
+        if isinstance(kind, Array) and isinstance(one, list) and isinstance(other, list):
+            return len(one) == len(other) and all(map(self.equal, one, other, [kind.element] * len(one)))
+        if isinstance(kind, Map) and isinstance(one, dict) and isinstance(other, dict):
+            return one.keys() == other.keys() and all(self.equal(one[key], other[key], kind.value) for key in one)
+        if isinstance(kind, Struct) and isinstance(one, dict) and isinstance(other, dict):
+            return all(self.equal(one.get(field.name), other.get(field.name), field.type) for field in kind.fields)
+        return one == other
+
+    def _close(self, one: Value, other: Value) -> bool:
+        if not isinstance(one, Decimal | int) or not isinstance(other, Decimal | int):
+            return one == other  # NaN and the infinities are text
+        first, second = Decimal(one), Decimal(other)
+        return abs(first - second) <= self.tolerance * max(abs(first), abs(second))
+
+    def _most_alike(
+        self, expected: Sequence[Row], actual: Sequence[Row], pairs: dict[int, int], free: dict[int, None]
+    ) -> dict[int, int]:
+        """What is left on both sides, paired where more than a third of the columns are equal, the most alike first."""
+        left = [number for number in range(len(expected)) if number not in pairs]
+        changes = {(number, at): sorted(self.changed(expected[number], actual[at])) for number in left for at in free}
+        # the first columns are most often those that name a row
+        likeness = sorted((len(changed), [-column for column in changed], *pair) for pair, changed in changes.items())
+        found: dict[int, int] = {}
+        for different, _, number, at in likeness:
+            alike = len(self.types) - different
+            if number not in found and at not in found.values() and alike * 3 > len(self.types):
+                found[number] = at
+        return found
+
+    def _compared(
+        self, expected: Sequence[Row], actual: Sequence[Row], pairs: dict[int, int]
+    ) -> tuple[ComparedRow, ...]:
+        rows = [
+            self._pair(row, actual[pairs[number]]) if number in pairs else ComparedRow(RowKind.MISSING, row, None)
+            for number, row in enumerate(expected)
+        ]
+        taken = set(pairs.values())
+        extra = [ComparedRow(RowKind.EXTRA, None, row) for at, row in enumerate(actual) if at not in taken]
+        return (*rows, *extra)
+
+    def _by_position(self, expected: Sequence[Row], actual: Sequence[Row]) -> tuple[ComparedRow, ...]:
+        both = min(len(expected), len(actual))
+        return self._compared(expected, actual, {at: at for at in range(both)})
+
+    def _pair(self, expected: Row, actual: Row) -> ComparedRow:
+        changed = self.changed(expected, actual)
+        return ComparedRow(RowKind.CHANGED if changed else RowKind.SAME, expected, actual, changed)
+
+
+def types_of(columns: Sequence[tuple[str, str]]) -> tuple[DataType, ...]:
+    """Returns the types of columns that Spark's catalog strings name."""
+    return tuple(_parsed(text) for _, text in columns)
+
+
+def _parsed(text: str) -> DataType:
+    try:
+        return parse_type(text)
+    except TypeSyntaxError:
+        return Unknown(text)

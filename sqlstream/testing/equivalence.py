@@ -1,0 +1,258 @@
+"""Whether a stream gives what the batch over the same rows gives, however its rows are split into micro-batches.
+
+Every split ends with the same watermark, so all of them give the same final table, unless the query depends on which
+rows come together. Splits in which a row comes behind the watermark are left out: there the stream rightly drops what
+the batch has. A difference is shrunk to few rows and few batches.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import pairwise
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.spark.memory_streams import RowMaker, picked
+from sqlstream.spark.rows import json_texts, read_row
+from sqlstream.spark.static_stream import closed_groups, is_batch_like, key_columns
+from sqlstream.state.test_results import CaseResult, Observed, Outcome, Row, RowDifference, RowKind
+from sqlstream.testing.compare import RowComparison, types_of
+from sqlstream.testing.frames import StreamInput
+from sqlstream.testing.judge import result_of
+from sqlstream.testing.prepared import PreparedCase
+from sqlstream.testing.stream import Delivery
+
+MOST_BATCHES = 6
+"""Batches of a split: cases have few rows, and each batch takes a tenth of a second."""
+
+MOST_RUNS = 40
+"""Runs in which a difference is shrunk."""
+
+RowId = tuple[str, int]
+"""A given row: its input's node, and its number."""
+
+Batches = tuple[tuple[RowId, ...], ...]
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of running the rows of a case: `batches` None is as a batch."""
+
+    name: str
+    batches: Batches | None
+
+
+@dataclass
+class Equivalence:
+    """Compares the ways of running one case that has passed."""
+
+    prepared: PreparedCase
+    runs: int = 0
+
+    def check(self) -> CaseResult | None:
+        """Returns the failed result of a case whose ways differ, None where they agree or cannot be compared."""
+        rows = self._rows()
+        if not rows:
+            return None
+        self._keys = self._key_numbers()
+        once = Way("one micro-batch", (tuple(rows),))
+        expected = self._final(once)
+        if expected is None:
+            return None
+        for way in self._ways(rows):
+            found = self._final(way, rows)
+            if found is not None and self._differ(expected, found):
+                return self._failed(way, rows)
+        return None
+
+    def _ways(self, rows: Sequence[RowId]) -> Iterator[Way]:
+        """As a batch, row by row, and split by chance; the seed is the name of the case.
+
+        The rows come as they are written, or, where one would be late then, in the order of a column of times.
+        """
+        yield Way("a batch", None)
+        chance = random.Random(self.prepared.case.test.name)  # noqa: S311 - no secret: the same splits each time
+        for order_name, order in self._orders(rows):
+            self._was_late = False
+            yield Way(f"row by row{order_name}", _cut(order, range(1, len(order)), MOST_BATCHES))
+            if self._was_late:
+                continue
+            if len(order) > 2:
+                cuts = sorted(chance.sample(range(1, len(order)), chance.randint(1, min(len(order), MOST_BATCHES) - 1)))
+                yield Way(f"in {len(cuts) + 1} micro-batches{order_name}", _cut(order, cuts, MOST_BATCHES))
+            return
+
+    def _rows(self) -> list[RowId]:
+        """The rows in the order in which the case gives them."""
+        found: list[RowId] = []
+        for step in self.prepared.own_steps():
+            if isinstance(step, Delivery):
+                found += [(node, number) for node, numbers in step.rows.items() for number in numbers]
+        return found
+
+    def _key_numbers(self) -> tuple[int, ...] | None:
+        """In update mode, the numbers of the columns that name a row. Raises: FindingsError where nobody knows them."""
+        case, frame = self.prepared.case, self.prepared.frame
+        if case.model.config.output_mode != "update" or not self.prepared.is_stateful:
+            return None
+        named = case.test.document.key or key_columns(frame)
+        names = [name.casefold() for name in frame.columns]
+        if not named or any(name.casefold() not in names for name in named):
+            what = "nothing says which columns name a row"
+            why = "in update mode the last row of each name counts, and the columns of GROUP BY are not all given"
+            fix = "name them with `key: [column, ...]`"
+            raise FindingsError([Finding("unit-test-expect", what, why, fix, case.test.location)])
+        return tuple(names.index(name.casefold()) for name in named)
+
+    def _orders(self, rows: Sequence[RowId]) -> Iterator[tuple[str, list[RowId]]]:
+        """The rows as they are written, and by each column in which a time may stand, where that is another order."""
+        seen = [list(rows)]
+        yield "", seen[0]
+        for column in self._time_columns():
+            order = sorted(rows, key=lambda row: self._sort_key(row, column))
+            if order not in seen:
+                seen.append(order)
+                yield f" in the order of `{column}`", order
+
+    def _time_columns(self) -> list[str]:
+        """The columns of times, or else those of whole numbers, that the inputs have."""
+        types = [(each.name, each.dataType.simpleString()) for item in self._inputs() for each in item.schema]
+        times = [name for name, kind in types if kind.startswith("timestamp")]
+        return list(dict.fromkeys(times or [name for name, kind in types if kind in ("bigint", "int")]))[:2]
+
+    def _sort_key(self, row: RowId, column: str) -> tuple[bool, str]:
+        node, number = row
+        names = self.prepared.frames.streams[node].schema.names
+        if column not in names:
+            return True, ""
+        value = self._values(node)[number][names.index(column)]
+        return value is None, f"{value:>20}" if isinstance(value, int) else str(value)
+
+    def _inputs(self) -> Iterable[StreamInput]:
+        return self.prepared.frames.streams.values()
+
+    def _values(self, node: str) -> list[Row]:
+        known = self.__dict__.setdefault("_known", {})
+        if node not in known:
+            item = self.prepared.frames.streams[node]
+            maker = RowMaker(self.prepared.frame.sparkSession)
+            known[node] = [read_row(text) for text in maker.texts(json_texts(maker.frame(item.rows, item.schema)))]
+        found: list[Row] = known[node]
+        return found
+
+    def _final(self, way: Way, rows: Sequence[RowId] = ()) -> tuple[Row, ...] | None:
+        """The final table, None where it cannot be compared: rows came late, or Spark refuses such a batch."""
+        self.runs += 1
+        if way.batches is None:
+            return self._batch(rows)
+        observed = self.prepared.anew().stream([_delivery(batch) for batch in way.batches if batch])
+        self._was_late = any(observed.late)
+        if observed.error is not None or self._was_late:
+            return None
+        self._watermark = observed.watermark
+        return self._last_rows(observed)
+
+    def _last_rows(self, observed: Observed) -> tuple[Row, ...]:
+        if self._keys is None:
+            return observed.final
+        last = {repr([row[number] for number in self._keys]): row for row in observed.final}
+        return tuple(last.values())
+
+    def _batch(self, rows: Sequence[RowId]) -> tuple[Row, ...] | None:
+        """What the batch gives of what the stream has given after one micro-batch of these rows."""
+        if not is_batch_like(self.prepared.frame):
+            return None
+        streams = self.prepared.frames.streams
+        numbers = {node: [number for other, number in rows if other == node] for node in streams}
+        given = {node: picked(streams[node].rows, found) for node, found in numbers.items() if found}
+        frame = self.prepared.frames.over(given)
+        if self.prepared.case.model.config.output_mode == "append":
+            closed = closed_groups(frame, (self._watermark or 0) * 1000)
+            if closed is None:
+                return None
+            frame = closed
+        observed = self.prepared.batch(frame)
+        return None if observed.error is not None else observed.final
+
+    def _compared(self, expected: Sequence[Row], found: Sequence[Row]) -> RowDifference:
+        frame, test = self.prepared.frame, self.prepared.case.test
+        comparison = RowComparison(types_of(frame.dtypes), Decimal(repr(test.expect.document.tolerance)))
+        return RowDifference(None, tuple(frame.columns), comparison.compare(expected, found), test.location)
+
+    def _differ(self, expected: Sequence[Row], found: Sequence[Row]) -> bool:
+        return any(row.kind is not RowKind.SAME for row in self._compared(expected, found).rows)
+
+    def _failed(self, way: Way, rows: Sequence[RowId]) -> CaseResult:
+        """The difference with as few rows and batches as are found to show it."""
+        self.runs = 0
+        smallest, rows = self._shrunk(way, list(rows))
+        expected, found = self._both(smallest, rows)
+        difference = replace(self._compared(expected or (), found or ()), way=smallest.name)
+        shown = smallest.batches or (tuple(rows),)
+        split = tuple(tuple(self._text(row) for row in batch) for batch in shown)
+        result = result_of(self.prepared.case, Outcome.FAILED)
+        return replace(result, differences=(difference,), split=split)
+
+    def _both(self, way: Way, rows: Sequence[RowId]) -> tuple[tuple[Row, ...] | None, tuple[Row, ...] | None]:
+        """The final tables of one micro-batch and of `way`."""
+        return self._final(Way("", (tuple(rows),))), self._final(way, rows)
+
+    def _shrunk(self, way: Way, rows: list[RowId]) -> tuple[Way, list[RowId]]:
+        def shows(candidate: Way, left: Sequence[RowId]) -> bool:
+            if self.runs >= MOST_RUNS or not left:
+                return False
+            expected, found = self._both(candidate, left)
+            return expected is not None and found is not None and self._differ(expected, found)
+
+        for row in list(rows):
+            left = [other for other in rows if other != row]
+            candidate = replace(way, batches=_without(way.batches, row))
+            if shows(candidate, left):
+                way, rows = candidate, left
+        return _merged(way, lambda candidate: shows(candidate, rows)), rows
+
+    def _text(self, row: RowId) -> str:
+        node, number = row
+        item = self.prepared.frames.streams[node]
+        values = zip(item.schema.names, self._values(node)[number], strict=True)
+        given = ", ".join(f"{name}: {value}" for name, value in values if value is not None)
+        return f"{self.prepared.case.inputs[node].text} {{{given}}}"
+
+
+def _cut(order: Sequence[RowId], cuts: Sequence[int], most: int) -> Batches:
+    """The rows in the order given, cut before the numbers `cuts`, in at most `most` batches."""
+    chosen = list(cuts)
+    if len(chosen) >= most:
+        step = len(chosen) / (most - 1)
+        chosen = [chosen[int(index * step)] for index in range(most - 1)]
+    ends = [0, *chosen, len(order)]
+    return tuple(tuple(order[begin:end]) for begin, end in pairwise(ends))
+
+
+def _without(batches: Batches | None, row: RowId) -> Batches | None:
+    if batches is None:
+        return None
+    left = (tuple(other for other in batch if other != row) for batch in batches)
+    return tuple(batch for batch in left if batch)
+
+
+def _merged(way: Way, shows: Callable[[Way], bool]) -> Way:
+    """The way with neighbouring batches put together where the difference stays."""
+    at = 0
+    while way.batches is not None and at + 1 < len(way.batches):
+        one, other = way.batches[at], way.batches[at + 1]
+        candidate = replace(way, batches=(*way.batches[:at], one + other, *way.batches[at + 2 :]))
+        if len(candidate.batches or ()) > 1 and shows(candidate):
+            way = candidate
+        else:
+            at += 1
+    return way
+
+
+def _delivery(batch: Sequence[RowId]) -> Delivery:
+    rows: dict[str, tuple[int, ...]] = {}
+    for node, number in batch:
+        rows[node] = (*rows.get(node, ()), number)
+    return Delivery(rows)

@@ -1,0 +1,98 @@
+"""The expected rows of a case in the types of what came out, cast by Spark as the given rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.fixtures import Rows
+from sqlstream.project.values import Located
+from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.spark.jvm import SPARK_ERRORS
+from sqlstream.spark.memory_streams import RowMaker
+from sqlstream.spark.rows import read_row
+from sqlstream.spark.spark_errors import read_error
+from sqlstream.state.test_results import ANY, Observed, Row
+from sqlstream.testing.cases import Case
+from sqlstream.testing.judge import Told
+from sqlstream.testing.rows import TypedRows
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """Reads what `case` expects of `frame`, the rows of its model."""
+
+    case: Case
+    frame: DataFrame
+
+    def tell(self, observed: Observed) -> Told:
+        """Returns what is expected. Raises: FindingsError for what cannot be in such rows, at its place."""
+        expected = self.case.test.expect
+        watermark, shown = self._watermark(observed)
+        if expected.batches is not None:
+            return Told(None, self._read(expected.batches), watermark, shown)
+        final = None if expected.rows is None else self._read([expected.rows])[0]
+        return Told(final, None, watermark, shown)
+
+    def _read(self, batches: Sequence[Rows]) -> tuple[tuple[Row, ...], ...]:
+        self._check_complete(batches)
+        reader = TypedRows(self.frame.sparkSession, f"the model {quoted(self.case.model.name)}")
+        if not any(batch.rows or batch.sql for batch in batches):
+            return tuple(() for _ in batches)
+        texts, counts = reader.texts(batches, self.frame.schema)
+        rows = iter([read_row(text) for text in texts])
+        return tuple(
+            tuple(self._compared(next(rows), batch, number) for number in range(count))
+            for batch, count in zip(batches, counts, strict=True)
+        )
+
+    def _compared(self, row: Row, batch: Rows, number: int) -> Row:
+        """The row, in which `ANY` stands for what is not compared."""
+        if not self.case.test.expect.document.partial or batch.sql is not None:
+            return row
+        given = {entry.key.casefold() for entry in batch.rows[number].entries}
+        names = self.frame.columns
+        return tuple(value if name.casefold() in given else ANY for name, value in zip(names, row, strict=True))
+
+    def _check_complete(self, batches: Sequence[Rows]) -> None:
+        if self.case.test.expect.document.partial:
+            return
+        findings = []
+        for row in (row for rows in batches for row in rows.rows):
+            given = {entry.key.casefold() for entry in row.entries}
+            left_out = [name for name in self.frame.columns if name.casefold() not in given]
+            if left_out:
+                what = f"the expected row leaves out {quoted_list(left_out)}"
+                why = f"all columns of {quoted(self.case.model.name)} are compared"
+                fix = "give them (null is itself), or compare only what is given with `partial: true` below `expect`"
+                findings.append(Finding("unit-test-column", what, why, fix, row.location))
+        if findings:
+            raise FindingsError(findings)
+
+    def _watermark(self, observed: Observed) -> tuple[int | None, str]:
+        expected = self.case.test.expect
+        text = expected.document.watermark
+        if text is None:
+            return None, ""
+        maker = RowMaker(self.frame.sparkSession)
+        wanted = moment(self.frame.sparkSession, Located(text, expected.places["watermark"]))
+        seen = maker.strings([str(observed.watermark or 0)])
+        (shown,) = maker.texts(seen.selectExpr("cast(timestamp_millis(cast(value as bigint)) as string)"))
+        return wanted, shown if observed.watermark else "none"
+
+
+def moment(session: SparkSession, at: Located) -> int:
+    """Returns a time of the session's zone in ms since 1970. Raises: FindingsError where the text is none."""
+    maker = RowMaker(session)
+    try:
+        (found,) = maker.texts(
+            maker.strings([str(at.value)]).selectExpr("cast(unix_millis(cast(value as timestamp)) as string)")
+        )
+    except SPARK_ERRORS as error:
+        what, why = f"{quoted(at.value)} is no time", f"Spark says: {read_error(error).message}"
+        finding = Finding("unit-test-value", what, why, "write it as 2024-01-31 12:00", at.location)
+        raise FindingsError([finding]) from error
+    return int(found)

@@ -1,0 +1,221 @@
+"""What the model of a case reads: streams in memory and static tables for the given inputs, and the models between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType as SparkType
+from pyspark.sql.types import StructField, StructType
+
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.fixtures import Rows
+from sqlstream.project.values import SourceTable
+from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.spark.duplicates import WATERMARK
+from sqlstream.spark.inputs import Inputs
+from sqlstream.spark.memory_streams import JavaRows, MemoryInput, RowMaker
+from sqlstream.spark.python_code import load_name
+from sqlstream.spark.read_columns import read_columns
+from sqlstream.spark.sources import declared_schema
+from sqlstream.testing.cases import Case, CaseInput
+from sqlstream.testing.rows import TypedRows, nullable
+
+METADATA_TYPE = (
+    "struct<file_path: string, file_name: string, file_size: bigint, file_block_start: bigint, "
+    "file_block_length: bigint, file_modification_time: timestamp>"
+)
+"""What Spark's file sources know of each row (Spark's documentation, "Hidden file metadata")."""
+
+METADATA = "_metadata"
+
+
+@dataclass(frozen=True)
+class StreamInput:
+    """A given stream: its rows of all batches, one after the other, and how many each has. `upstream` are the columns
+    of the node that it stands for, `table` its table where it is a source.
+    """
+
+    stream: MemoryInput
+    schema: StructType
+    upstream: StructType
+    table: SourceTable | None
+    rows: JavaRows
+    counts: list[int]
+
+    def renewed(self) -> StreamInput:
+        """Returns the same rows for a stream that has given none of them yet."""
+        return replace(self, stream=MemoryInput(self.stream.frame.sparkSession, self.schema))
+
+
+@dataclass
+class CaseFrames:
+    """Builds the frame of the model of one case, in the session of `inputs`."""
+
+    case: Case
+    inputs: Inputs
+    streams: dict[str, StreamInput] = field(default_factory=dict)
+    _frames: dict[str, DataFrame] = field(default_factory=dict)
+
+    def build(self) -> DataFrame:
+        """Returns the analysed rows of the model. Raises: FindingsError."""
+        return self._analyse(self.case.model, given=True)
+
+    def check_left_out(self, frame: DataFrame) -> None:
+        """Whether `frame`, which `build` gave, reads a column that the rows of an input leave out.
+
+        Raises: FindingsError with a finding for each such input.
+        """
+        given = {node_id: self._left_out(item) for node_id, item in self.case.inputs.items()}
+        suspects = {node_id: self._frames[node_id] for node_id, names in given.items() if names}
+        if not suspects:
+            return
+        findings = []
+        for node_id, read in read_columns(frame, suspects).items():
+            names = [name for name in given[node_id] if name in read]
+            if names:
+                item = self.case.inputs[node_id]
+                what = f"the rows of {quoted(item.text)} leave out {quoted_list(names)}"
+                why = f"{quoted(self.case.model.name)} reads {'it' if len(names) == 1 else 'them'}, and would read null"
+                fix = f"give {'it' if len(names) == 1 else 'them'} in the rows; null is itself"
+                findings.append(Finding("unit-test-column", what, why, fix, item.location))
+        if findings:
+            raise FindingsError(findings)
+
+    def _left_out(self, item: CaseInput) -> list[str]:
+        """The columns of an input that none of its rows gives; none where it has no rows."""
+        rows = [] if item.rows is None and not item.streaming else self._all_rows(item)
+        written = [row for batch in rows for row in batch.rows]
+        if not written or any(batch.sql is not None for batch in rows):
+            return []
+        given = {entry.key.casefold() for row in written for entry in row.entries}
+        return [name for name in self._frames[item.node_id].columns if name.casefold() not in given]
+
+    def anew(self) -> DataFrame:
+        """Returns the model's rows over streams that have given no rows yet."""
+        for node_id, stream in self.streams.items():
+            self.streams[node_id] = fresh = stream.renewed()
+            self._frames[node_id] = _watermarked(fresh.stream.frame, fresh.upstream, fresh.table)
+        return self.build()
+
+    def over(self, rows: Mapping[str, JavaRows]) -> DataFrame:
+        """Returns the rows of the model as a batch over `rows` of the streams, none for those that are not there.
+
+        Raises: FindingsError.
+        """
+        before = dict(self._frames)
+        maker = RowMaker(self.inputs.readers.session)
+        for node_id, stream in self.streams.items():
+            static = maker.frame(rows.get(node_id, []), stream.schema)
+            self._frames[node_id] = _watermarked(static, stream.upstream, stream.table)
+        try:
+            return self.build()
+        finally:
+            self._frames = before
+
+    def _analyse(self, model: CompiledModel, *, given: bool) -> DataFrame:
+        frames = [self._open(read.node_id, given=given) for read in model.reads]
+        return self._without_metadata(model, self.inputs.analyse(model, frames))
+
+    def _without_metadata(self, model: CompiledModel, frame: DataFrame) -> DataFrame:
+        """`select *` has the column of a stream in memory, and would not have that of files."""
+        known = self.case.compiled.columns.get(model.unique_id)
+        if METADATA not in frame.columns or known is None or any(column.name == METADATA for column in known):
+            return frame
+        return frame.drop(METADATA)
+
+    def _open(self, node_id: str, *, given: bool) -> DataFrame:
+        if given and node_id in self.case.inputs:
+            if node_id not in self._frames:
+                self._frames[node_id] = self._given(self.case.inputs[node_id])
+            return self._frames[node_id]
+        if node_id in self.case.compiled.models:
+            return self._analyse(self.case.compiled.models[node_id], given=given)
+        table = self.inputs.table(node_id)
+        if table is None:
+            return self.inputs.open_seed(node_id)
+        return self._empty(table)
+
+    def _given(self, item: CaseInput) -> DataFrame:
+        table = self.inputs.table(item.node_id)
+        if not item.streaming and item.rows is None:
+            return self.inputs.open_seed(item.node_id)
+        upstream = self._schema(item, table)
+        if item.node_id in self.streams:  # a model before an upgrade reads the streams of the one after it
+            return _watermarked(self.streams[item.node_id].stream.frame, upstream, table)
+        rows = self._all_rows(item)
+        schema = self._with_metadata(upstream, table, rows)
+        read = TypedRows(self.inputs.readers.session, f"the input {item.text}")
+        java_rows, counts = read.read(rows, schema)
+        if not item.streaming:
+            return RowMaker(self.inputs.readers.session).frame(java_rows, nullable(schema))
+        stream = MemoryInput(self.inputs.readers.session, nullable(schema))
+        self.streams[item.node_id] = StreamInput(
+            stream, nullable(schema), _with_times(upstream, rows), table, java_rows, counts
+        )
+        return _watermarked(stream.frame, self.streams[item.node_id].upstream, table)
+
+    def _all_rows(self, item: CaseInput) -> list[Rows]:
+        if item.rows is not None:
+            return [item.rows]
+        return [rows for feed in self.case.feeds for node_id, rows in feed.rows if node_id == item.node_id]
+
+    def _schema(self, item: CaseInput, table: SourceTable | None) -> StructType:
+        if table is not None:
+            return self._declared(table)
+        if item.node_id in self.case.compiled.models:
+            return self._analyse(self.case.compiled.models[item.node_id], given=False).schema
+        return self.inputs.open_seed(item.node_id).schema
+
+    def _declared(self, table: SourceTable) -> StructType:
+        if table.python is not None and table.schema is None:
+            made = load_name(table.python, table.places.get("class", table.location))
+            schema = made(dict(table.options)).schema()
+            found = SparkType.fromDDL(schema) if isinstance(schema, str) else schema
+            return found if isinstance(found, StructType) else StructType()
+        schema = declared_schema(table)
+        if schema is None:
+            what = f"the columns of source `{table.full_name}` are not known"
+            why = "a unit test has nothing to read them from: it needs no running source"
+            fix = f"declare `columns:`; sqlstream source schema {table.full_name} prints them"
+            raise FindingsError([Finding("unit-test-input", what, why, fix, table.location)])
+        return schema
+
+    def _with_metadata(self, schema: StructType, table: SourceTable | None, rows: Iterable[Rows]) -> StructType:
+        given = any(row.entry(METADATA) for batch in rows for row in batch.rows)
+        if table is None or not given or METADATA in schema.names:
+            return schema
+        return StructType([*schema.fields, StructField(METADATA, SparkType.fromDDL(METADATA_TYPE))])
+
+    def _empty(self, table: SourceTable) -> DataFrame:
+        """A source above a model whose rows are given: only the types of that model are wanted."""
+        schema = nullable(self._declared(table))
+        if table.mode == "batch":
+            return self.inputs.readers.session.createDataFrame([], schema)
+        return _watermarked(MemoryInput(self.inputs.readers.session, schema).frame, schema, table)
+
+
+def _with_times(upstream: StructType, rows: Sequence[Rows]) -> StructType:
+    """The columns of a node without the watermark of one that no row gives: whoever reads that needs to give it."""
+    written = [row for batch in rows for row in batch.rows]
+    given = {entry.key.casefold() for row in written for entry in row.entries}
+    if not written or any(batch.sql is not None for batch in rows):
+        return upstream
+    return StructType([each if each.name.casefold() in given else _plain(each) for each in upstream])
+
+
+def _plain(field: StructField) -> StructField:
+    metadata = {key: value for key, value in field.metadata.items() if key != WATERMARK}
+    return StructField(field.name, field.dataType, field.nullable, metadata)
+
+
+def _watermarked(frame: DataFrame, upstream: StructType, table: SourceTable | None) -> DataFrame:
+    """The frame with the watermark of the source, or that which the rows of the model `upstream` carry."""
+    if table is not None and table.watermark is not None:
+        return frame.withWatermark(table.watermark.column, table.watermark.delay)
+    for each in upstream:
+        if WATERMARK in each.metadata:
+            frame = frame.withWatermark(each.name, f"{each.metadata[WATERMARK]} milliseconds")
+    return frame

@@ -1,0 +1,96 @@
+"""Runs cases on Spark, and judges what came out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.unit_test_values import Mark
+from sqlstream.spark.inputs import Inputs
+from sqlstream.spark.plans import counts_processing_time, transforms_with_state
+from sqlstream.spark.python_code import register_functions
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.session import PROVIDER, ROCKSDB, SparkRuntime, child_session
+from sqlstream.spark.sources import Readers
+from sqlstream.state.test_results import CaseResult, Observed, Outcome
+from sqlstream.testing.cases import Case
+from sqlstream.testing.equivalence import Equivalence
+from sqlstream.testing.expected import Expectation
+from sqlstream.testing.frames import CaseFrames
+from sqlstream.testing.judge import Told, judge, judge_refusal, result_of
+from sqlstream.testing.prepared import PreparedCase, conditions_of
+
+
+@dataclass(frozen=True)
+class Harness:
+    """Runs cases in one Spark; several threads may run cases at once.
+
+    `settings` are those of every case's session, `provider` is what keeps state in the target that is tested for.
+    With `equivalence` a case that passes is also run in other ways, which have to give the same.
+    """
+
+    runtime: SparkRuntime
+    secrets: Secrets
+    settings: Mapping[str, str]
+    provider: str
+    equivalence: bool = False
+
+    def run(self, case: Case) -> CaseResult:
+        """Returns how the case ended."""
+        if case.refusals:
+            return judge_refusal(case, case.refusals)
+        began = time.monotonic()
+        try:
+            result = self._run(case)
+        except FindingsError as error:
+            is_broken = any(finding.code.startswith("unit-test-") for finding in error.findings)
+            broken = result_of(case, Outcome.BROKEN, error.findings)
+            result = broken if is_broken else judge_refusal(case, error.findings, conditions_of(error))
+        return replace(result, seconds=time.monotonic() - began)
+
+    def _run(self, case: Case) -> CaseResult:
+        prepared = self.prepare(case)
+        observed = prepared.observe()
+        told = Told(None, None, None) if observed.error else Expectation(case, prepared.frame).tell(observed)
+        result = judge(case, observed, told)
+        if not self.equivalence or result.outcome is not Outcome.PASSED or not _is_compared(case, observed):
+            return result
+        return Equivalence(prepared).check() or result
+
+    def prepare(self, case: Case) -> PreparedCase:
+        """Returns the case analysed by Spark, in a session of its own.
+
+        Raises: FindingsError where its model is refused, or the case itself is broken.
+        """
+        session = child_session(self.runtime, self.settings)
+        if any(isinstance(step, Mark) for step in case.steps):
+            session.conf.set(PROVIDER, self.provider)
+        register_functions(session, case.compiled.project.functions)
+        frames = CaseFrames(case, self._inputs(case, session))
+        frame = frames.build()
+        frames.check_left_out(frame)
+        if transforms_with_state(frame):
+            session.conf.set(PROVIDER, ROCKSDB)
+            _check_timers(case, frame)
+        return PreparedCase(case, frames, frame, self.secrets)
+
+    def _inputs(self, case: Case, session: SparkSession) -> Inputs:
+        return Inputs(case.compiled, Readers(session, self.secrets, case.compiled.project.root))
+
+
+def _check_timers(case: Case, frame: DataFrame) -> None:
+    """Raises: FindingsError for a processor whose batches never end."""
+    if counts_processing_time(frame):
+        what = f"`{case.model.name}` has a stateful processor with timers of processing time"
+        why = "Spark runs batches for it for ever, so that no given batch is ever fully processed"
+        fix = "use timers of event time, which a case can move"
+        raise FindingsError([Finding("unit-test-expect", what, why, fix, case.test.location)])
+
+
+def _is_compared(case: Case, observed: Observed) -> bool:
+    """Whether the stream is to be equal to its batch: a case may say that it is not, and why."""
+    return case.model.streaming and observed.error is None and case.older is None and case.test.document.equivalence

@@ -1,0 +1,130 @@
+"""What a case observed beside what it expects: passed or failed, and every difference."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.state.test_results import (
+    CaseResult,
+    Observed,
+    Outcome,
+    Row,
+    RowDifference,
+    RowKind,
+    ValueDifference,
+)
+from sqlstream.testing.cases import Case
+from sqlstream.testing.compare import RowComparison, types_of
+
+NO_ERROR = "no error"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a case expects, in the types of what it observed: `final` or `batches`, and the watermark in ms since 1970;
+    None for what it does not state. `shown_watermark` is the observed one as text in the session's zone.
+    """
+
+    final: tuple[Row, ...] | None
+    batches: tuple[tuple[Row, ...], ...] | None
+    watermark: int | None
+    shown_watermark: str = ""
+
+
+def result_of(case: Case, outcome: Outcome, findings: Sequence[Finding] = ()) -> CaseResult:
+    """Returns the result of a case that has no differences to show."""
+    test = case.test
+    place = case.model.file.location
+    return CaseResult(test.name, test.model, test.location, outcome, findings=tuple(findings), model_place=place)
+
+
+def judge_refusal(case: Case, findings: Sequence[Finding], conditions: Sequence[str] = ()) -> CaseResult:
+    """Returns the result of a case whose model is refused before it runs, with `findings`."""
+    expected = case.test.expect.document.error
+    said = [*(finding.code for finding in findings), *conditions]
+    if expected is None:
+        return result_of(case, Outcome.BROKEN, findings)
+    if any(_is_error(expected, code) for code in said):
+        return result_of(case, Outcome.PASSED)
+    difference = ValueDifference("error", expected, ", ".join(dict.fromkeys(said)), case.test.expect.places["error"])
+    return replace(result_of(case, Outcome.FAILED, findings), differences=(difference,))
+
+
+def judge(case: Case, observed: Observed, told: Told) -> CaseResult:
+    """Returns the result of a case that has been run."""
+    if observed.error is not None:
+        return _judge_error(case, observed, observed.error)
+    differences = tuple(_differences(case, observed, told))
+    result = result_of(case, Outcome.FAILED if differences else Outcome.PASSED)
+    place = _model_place(case, differences)
+    return replace(result, differences=differences, notes=_notes(observed), model_place=place)
+
+
+def _model_place(case: Case, differences: Sequence[RowDifference | ValueDifference]) -> Location:
+    """The model's line that names the first column whose values differ, else its first."""
+    rows = (row for each in differences if isinstance(each, RowDifference) for row in each.rows)
+    names = (each.columns for each in differences if isinstance(each, RowDifference))
+    changed, columns = next((row.changed for row in rows if row.changed), ()), next(names, ())
+    for column in sorted(changed):
+        found = list(re.finditer(rf"(?i)\b{re.escape(columns[column])}\b", case.model.sql))
+        if found:
+            return case.compiled.locate(case.model.unique_id, found[0].start()).location
+    return case.model.file.location
+
+
+def _judge_error(case: Case, observed: Observed, error: Finding) -> CaseResult:
+    expected = case.test.expect.document.error
+    if expected is not None and any(_is_error(expected, said) for said in (error.code, *observed.conditions)):
+        return result_of(case, Outcome.PASSED)
+    result = result_of(case, Outcome.FAILED, (error,))
+    if expected is None:
+        return result
+    actual = ", ".join(observed.conditions) or error.code
+    return replace(result, differences=(ValueDifference("error", expected, actual, case.test.expect.places["error"]),))
+
+
+def _is_error(expected: str, said: str) -> bool:
+    """Whether `said` is the expected code or condition, or a condition below it (`A.B` of `A`)."""
+    return said == expected or said.startswith(f"{expected}.")
+
+
+def _differences(case: Case, observed: Observed, told: Told) -> Iterator[RowDifference | ValueDifference]:
+    document, places = case.test.expect.document, case.test.expect.places
+    if document.error is not None:
+        yield ValueDifference("error", document.error, NO_ERROR, places["error"])
+    comparison = RowComparison(types_of(observed.columns), Decimal(repr(document.tolerance)), document.ordered)
+    yield from _row_differences(case, observed, told, comparison)
+    late = sum(observed.late)
+    if document.late_rows_dropped not in (None, late):
+        yield ValueDifference(
+            "late rows dropped", str(document.late_rows_dropped), str(late), places["late_rows_dropped"]
+        )
+    if told.watermark is not None and told.watermark != observed.watermark:
+        yield ValueDifference("watermark", document.watermark or "", told.shown_watermark, places["watermark"])
+    if document.state_rows not in (None, observed.state_rows):
+        yield ValueDifference("state rows", str(document.state_rows), str(observed.state_rows), places["state_rows"])
+
+
+def _row_differences(case: Case, observed: Observed, told: Told, comparison: RowComparison) -> Iterator[RowDifference]:
+    names = tuple(name for name, _ in observed.columns)
+    expected = case.test.expect
+    if told.final is not None and expected.rows is not None:
+        rows = comparison.compare(told.final, observed.final)
+        if any(row.kind is not RowKind.SAME for row in rows):
+            yield RowDifference(None, names, rows, expected.rows.location)
+    if told.batches is None or expected.batches is None:
+        return
+    for number, (wanted, actual) in enumerate(zip(told.batches, observed.batches, strict=True)):
+        rows = comparison.compare(wanted, actual)
+        if any(row.kind is not RowKind.SAME for row in rows):
+            yield RowDifference(number + 1, names, rows, expected.batches[number].location)
+
+
+def _notes(observed: Observed) -> dict[str, str]:
+    late = sum(observed.late)
+    return {"late rows dropped": str(late)} if late else {}

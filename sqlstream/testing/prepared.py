@@ -1,0 +1,135 @@
+"""A case that Spark has analysed, and what comes out of it: in its own batches, in others, or as a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+
+from sqlstream.errors import FindingsError
+from sqlstream.location import Place
+from sqlstream.project.unit_test_values import Mark
+from sqlstream.project.values import Located
+from sqlstream.spark.inputs import Inputs
+from sqlstream.spark.jvm import SPARK_ERRORS, causes_of
+from sqlstream.spark.memory_streams import Clock, RowMaker, SystemClock
+from sqlstream.spark.plans import is_stateful
+from sqlstream.spark.python_code import is_foreach, load_name
+from sqlstream.spark.rows import json_texts, read_row
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.spark_errors import error_finding, read_error
+from sqlstream.state.test_results import Observed, Row
+from sqlstream.testing.cases import Case, Feed
+from sqlstream.testing.expected import moment
+from sqlstream.testing.frames import CaseFrames
+from sqlstream.testing.stream import CaseStream, Delivery, Part, Sink, SinkError, checkpoint_folder, write_each
+from sqlstream.testing.upgrade import check_upgrade
+
+
+@dataclass(frozen=True)
+class PreparedCase:
+    """A case that Spark has analysed: `frame` are the rows of its model over `frames`, its inputs."""
+
+    case: Case
+    frames: CaseFrames
+    frame: DataFrame
+    secrets: Secrets
+
+    @property
+    def is_stateful(self) -> bool:
+        """Whether the query keeps state."""
+        return is_stateful(self.frame)
+
+    def anew(self) -> PreparedCase:
+        """Returns the same case over streams that have given no rows yet."""
+        return replace(self, frame=self.frames.anew())
+
+    def observe(self) -> Observed:
+        """Returns what comes out of the case's own batches. Raises: FindingsError where an upgrade is refused."""
+        if not self.case.model.streaming:
+            return self.batch(self.frame)
+        parts = [self._part()]
+        older = self.case.older
+        if older is not None:
+            old = CaseFrames(older, Inputs(older.compiled, self.frames.inputs.readers), self.frames.streams)
+            frame = old.build()
+            parts.insert(0, Part(old, frame, older.model.config.output_mode))
+            check_upgrade(older, frame, self.case, self.frame)
+        return self.stream(self.own_steps(), parts)
+
+    def stream(self, steps: Sequence[Delivery | Mark], parts: Sequence[Part] | None = None) -> Observed:
+        """Returns what comes out of other batches of the same rows."""
+        with checkpoint_folder() as folder:
+            run = CaseStream(parts or [self._part()], self._clock(), folder, self._sink())
+            return run.run(steps, lambda error: self._failed(run.batches(), error))
+
+    def batch(self, frame: DataFrame) -> Observed:
+        """Returns the rows of a static `frame`."""
+        try:
+            texts = RowMaker(self.frame.sparkSession).texts(json_texts(frame))
+        except SPARK_ERRORS as error:
+            return self._failed((), error)
+        return Observed(tuple(frame.dtypes), (tuple(map(read_row, texts)),))
+
+    def _sink(self) -> Sink | None:
+        """What takes the batches beside, where the case says so."""
+        output = self.case.model.output
+        if output is None or output.python is None or not self.case.test.document.call_sink:
+            return None
+        made = load_name(output.python, output.location)
+        return write_each(made()) if is_foreach(made) else made
+
+    def _part(self) -> Part:
+        return Part(self.frames, self.frame, self.case.model.config.output_mode)
+
+    def own_steps(self) -> list[Delivery | Mark]:
+        """Returns the case's own batches, and what stands between them."""
+        begun: dict[str, int] = {}
+        batches: dict[str, int] = {}
+        steps: list[Delivery | Mark] = []
+        for step in self.case.steps:
+            if not isinstance(step, Feed):
+                steps.append(step)
+                continue
+            rows: dict[str, tuple[int, ...]] = {}
+            for node_id, _ in step.rows:
+                count = self.frames.streams[node_id].counts[batches.get(node_id, 0)]
+                begin = begun.get(node_id, 0)
+                rows[node_id] = (*rows.get(node_id, ()), *range(begin, begin + count))
+                begun[node_id], batches[node_id] = begin + count, batches.get(node_id, 0) + 1
+            steps.append(Delivery(rows, None if step.at is None else moment(self.frame.sparkSession, step.at)))
+        return steps
+
+    def _clock(self) -> Clock:
+        test, session = self.case.test, self.frame.sparkSession
+        if test.document.at is not None:
+            return Clock(session, moment(session, Located(test.document.at, test.places["at"])))
+        return Clock(session, 0) if any(feed.at for feed in self.case.feeds) else SystemClock(session)
+
+    def _failed(self, batches: tuple[tuple[Row, ...], ...], error: Exception) -> Observed:
+        finding = error_finding(
+            error,
+            code="query-failed",
+            what=f"the query of `{self.case.model.name}` failed",
+            place=self._place(error),
+            secrets=self.secrets,
+            fix="mend the model, or state the failure with `expect: {error: ...}`",
+        )
+        if isinstance(error, SinkError):
+            finding = replace(finding, why=f"its sink says: {error}", location=self.case.model.place_of("sink"))
+        return Observed(tuple(self.frame.dtypes), batches, conditions=conditions_of(error), error=finding)
+
+    def _place(self, error: Exception) -> Place:
+        said, model = read_error(error), self.case.model
+        if said.offset is not None and said.fragment and model.sql.startswith(said.fragment, said.offset):
+            return self.case.compiled.locate(model.unique_id, said.offset)
+        return Place(model.file.location)
+
+
+def conditions_of(error: BaseException) -> tuple[str, ...]:
+    """Returns Spark's conditions of an error and its causes; of an error of a sink's own code, its class."""
+    if isinstance(error, SinkError):
+        return (type(error.__cause__).__name__,)
+    said = (read_error(cause).condition for cause in causes_of(error) if not isinstance(cause, FindingsError))
+    return tuple(filter(None, said))

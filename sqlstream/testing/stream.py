@@ -1,0 +1,195 @@
+"""The query of one case in memory: rows given batch by batch, what comes out of each, restarts and upgrades between."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from sqlstream.project.unit_test_values import Mark
+from sqlstream.spark.jvm import SPARK_ERRORS
+from sqlstream.spark.memory_streams import (
+    Clock,
+    JavaRows,
+    MemoryOutput,
+    RowMaker,
+    no_batch,
+    picked,
+    progresses,
+    start_in_memory,
+    watermark_of,
+)
+from sqlstream.spark.plans import grouped_by_time
+from sqlstream.spark.rows import json_texts, read_row
+from sqlstream.state.test_results import Observed, Row
+from sqlstream.testing.frames import CaseFrames
+
+MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - a file system in memory, in which tempfile makes a folder of its own
+"""Where checkpoints of cases lie where there is such a place."""
+
+AGGREGATIONS = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
+"""The names of the operators that drop late rows after they have grouped them (StateStoreSaveExec.shortName)."""
+
+
+Sink = Callable[[DataFrame, int], object]
+"""What takes the rows of a micro-batch, and its number."""
+
+
+class SinkError(Exception):
+    """The project's own code has raised an error while it took a batch; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Rows that come in one micro-batch: by node the numbers of its rows, from 0; `at` is what the clock says from then
+    on, in ms since 1970.
+    """
+
+    rows: Mapping[str, tuple[int, ...]]
+    at: int | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A model that runs for a while: its frames, its analysed rows, and its output mode."""
+
+    frames: CaseFrames
+    frame: DataFrame
+    mode: str
+
+
+@dataclass
+class CaseStream:
+    """Runs `parts` one after the other on one checkpoint in `folder`: the second from an upgrade on. `sink` is called
+    with the rows and the number of each micro-batch.
+    """
+
+    parts: Sequence[Part]
+    clock: Clock
+    folder: str
+    sink: Sink | None = None
+    counts: list[int] = field(default_factory=list)
+    late: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._part = self.parts[0]
+        self._output = MemoryOutput(self._part.frame.sparkSession)
+
+    def run(self, steps: Sequence[Delivery | Mark], failed: Callable[[Exception], Observed]) -> Observed:
+        """Returns what came out; `failed` makes it of an error of Spark's."""
+        query = None
+        try:
+            query = self._start()
+            for step in steps:
+                if isinstance(step, Delivery):
+                    self._deliver(query, step)
+                    continue
+                query.stop()
+                self._part = self.parts[-1] if step is Mark.UPGRADE else self._part
+                query = self._start()
+            return self._observed(query)
+        except (*SPARK_ERRORS, SinkError) as error:
+            return failed(_cause(query, error))
+        finally:
+            if query is not None:
+                with suppress(*SPARK_ERRORS):
+                    query.stop()
+
+    def _start(self) -> StreamingQuery:
+        part = self._part
+        query = start_in_memory(part.frame, part.mode, f"{self.folder}/checkpoint", self._output.sink, self.clock)
+        query.processAllAvailable()  # it has read its checkpoint, and waits for rows
+        return query
+
+    def _deliver(self, query: StreamingQuery, delivery: Delivery) -> None:
+        if delivery.at is not None:
+            self.clock.set(delivery.at)
+        watermark, batches = watermark_of(query), len(progresses(query))
+        streams = self._part.frames.streams
+        given = {node: picked(streams[node].rows, numbers) for node, numbers in delivery.rows.items() if numbers}
+        with no_batch(query):
+            for node_id, rows in given.items():
+                streams[node_id].stream.add(rows)
+        query.processAllAvailable()
+        if self.sink is not None:
+            for number, rows in self._output.micro_batches():
+                self._call_sink(self.sink, rows, number)
+        self.counts.append(self._output.take())
+        self.late.append(self._late(progresses(query)[batches:], given, watermark))
+
+    def _call_sink(self, sink: Sink, rows: JavaRows, number: int) -> None:
+        frame = RowMaker(self._part.frame.sparkSession).frame(rows, self._part.frame.schema)
+        try:
+            sink(frame, number)
+        except Exception as error:
+            raise SinkError(f"{type(error).__name__} in batch {number}: {error}") from error
+
+    def _late(self, told: Sequence[Mapping[str, Any]], given: Mapping[str, JavaRows], watermark: int) -> int:
+        """How many of the rows that were `given` came behind the watermark.
+
+        Spark itself counts the groups that it makes of such rows before it looks at their time: 10 late rows of one
+        window are 1 there.
+        """
+        dropped = {True: 0, False: 0}
+        for operator in (operator for batch in told for operator in batch["stateOperators"]):
+            dropped[operator["operatorName"] in AGGREGATIONS] += operator["numRowsDroppedByWatermark"]
+        if not dropped[True]:
+            return dropped[False]
+        grouped = grouped_by_time(self._part.frames.over(given))
+        return dropped[False] + (dropped[True] if grouped is None else grouped.count_until(watermark * 1000))
+
+    def _observed(self, query: StreamingQuery) -> Observed:
+        told = progresses(query)
+        operators = told[-1]["stateOperators"] if told else []
+        return Observed(
+            columns=tuple(self._part.frame.dtypes),
+            batches=self.batches(),
+            late=tuple(self.late),
+            replaces=self._part.mode == "complete",
+            watermark=watermark_of(query) or None,
+            state_rows=sum(operator["numRowsTotal"] for operator in operators),
+        )
+
+    def batches(self) -> tuple[tuple[Row, ...], ...]:
+        """Returns what has come out by each delivery so far."""
+        frame = self._part.frame
+        maker = RowMaker(frame.sparkSession)
+        rows = iter([read_row(text) for text in maker.texts(json_texts(maker.frame(self._output.rows, frame.schema)))])
+        return tuple(tuple(next(rows) for _ in range(count)) for count in self.counts)
+
+
+def _cause(query: StreamingQuery | None, error: Exception) -> Exception:
+    """What ended the query, where it has ended: the call that waits for it says only that."""
+    if query is None or isinstance(error, SinkError):
+        return error
+    with suppress(*SPARK_ERRORS):
+        return query.exception() or error
+    return error
+
+
+@contextmanager
+def checkpoint_folder() -> Iterator[str]:
+    """Gives a folder for one checkpoint, in memory where there is such a place, and clears it away."""
+    place = str(MEMORY_DISK) if MEMORY_DISK.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="sqlstream-test-", dir=place, ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+def write_each(writer: Any) -> Sink:
+    """Returns what gives each row of a batch to a `foreach` writer, opened and closed as Spark does it."""
+
+    def sink(rows: DataFrame, number: int) -> None:
+        if hasattr(writer, "open") and not writer.open(0, number):
+            return
+        for row in rows.collect():
+            writer.process(row)
+        if hasattr(writer, "close"):
+            writer.close(None)
+
+    return sink

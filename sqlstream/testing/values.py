@@ -1,0 +1,223 @@
+"""Values of fixtures as JSON that Spark casts to the declared types, and what does not fit its type, each at its place.
+
+Scalars stay the text that stands in the file, and Spark casts that: `01234` is no number and `no` no boolean before the
+type says so. What is refused here, without Java, Spark would refuse too or change in silence; what is left is Spark's
+to judge (Spark's documentation, "ANSI Compliance", Cast).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal as Number
+from decimal import InvalidOperation
+
+from sqlstream.errors import Finding
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.types import Array, DataType, Decimal, Field, Map, Primitive, Struct, Unknown
+from sqlstream.project.wording import given, quoted, quoted_list
+from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, from_plain, plain
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+_WHOLE = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+"""Bits of the whole numbers."""
+
+_INTEGER = re.compile(r"[+-]?\d+")
+_FLOAT = re.compile(r"(?i)[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[df]?|[+-]?inf(inity)?|nan")
+_BOOLEAN = re.compile(r"(?i)t|true|y|yes|1|f|false|n|no|0")
+_DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?P<rest>[ T].*)?)?)?")
+_CLOCK = re.compile(r"[ T]?(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.\d*)?)?)?(?P<zone>\s*(?:Z|[+-].+|[A-Za-z].*))?")
+_HEXADECIMAL = re.compile(r"[xX]'((?:[0-9A-Fa-f]{2})*)'")
+
+_FIXES = {
+    "boolean": "write true or false",
+    "date": "write it as 2024-01-31",
+    "timestamp": "write it as 2024-01-31 12:00, with seconds and a zone where they matter",
+    "timestamp_ntz": "write it as 2024-01-31 12:00:00, without a zone",
+}
+
+
+class ValueReader:
+    """Turns nodes into JSON; what does not fit is added to `findings`. `where` says what the rows are: `the input
+    source('iot', 'signals')`.
+    """
+
+    def __init__(self, where: str, findings: list[Finding]) -> None:
+        self._where = where
+        self.findings = findings
+
+    def row(self, row: YamlMapping, columns: Sequence[Field]) -> list[Json]:
+        """Returns the values of a row in the order of `columns`, null for those that it leaves out."""
+        by_name = {entry.key.casefold(): entry for entry in row.entries}
+        names = [field.name for field in columns]
+        known = {name.casefold() for name in names}
+        for entry in row.entries:
+            if entry.key.casefold() not in known:
+                self._unknown(entry, names)
+        return [self._field(by_name.get(field.name.casefold()), field) for field in columns]
+
+    def _field(self, entry: YamlEntry | None, field: Field) -> Json:
+        return None if entry is None else self.value(entry.value, field.type, field.name)
+
+    def value(self, node: YamlNode, wanted: DataType, name: str) -> Json:
+        """Returns the JSON of one value of type `wanted`; `name` is the column or field that it is for.
+
+        Nothing is judged where the type is not known.
+        """
+        if isinstance(wanted, Unknown):
+            return None
+        if isinstance(node, YamlScalar):
+            return self._scalar(node, wanted, name)
+        if isinstance(wanted, Primitive) and wanted.name == "variant":
+            return _natural(node)
+        if isinstance(node, YamlSequence) and isinstance(wanted, Array):
+            return [self.value(item, wanted.element, name) for item in node.items]
+        if isinstance(node, YamlMapping) and isinstance(wanted, Map):
+            return {
+                str(self._key(entry, wanted, name)): self.value(entry.value, wanted.value, name)
+                for entry in node.entries
+            }
+        if isinstance(node, YamlMapping) and isinstance(wanted, Struct):
+            values = self.row(node, wanted.fields)
+            return {field.name: value for field, value in zip(wanted.fields, values, strict=True)}
+        is_json = isinstance(wanted, Primitive) and wanted.name == "string"
+        fix = "write it as text: JSON in single quotes, for example" if is_json else _shape(wanted)
+        self._misfit(node, wanted, name, f"it is {given(plain(node))}", fix)
+        return None
+
+    def _key(self, entry: YamlEntry, wanted: Map, name: str) -> Json:
+        return self._scalar(YamlScalar(entry.key, entry.key, entry.key_location), wanted.key, name)
+
+    def _scalar(self, node: YamlScalar, wanted: DataType, name: str) -> Json:
+        if node.value is None:
+            return None
+        if isinstance(wanted, Array | Map | Struct):
+            return self._nested_text(node, wanted, name)
+        if isinstance(wanted, Primitive) and wanted.name == "variant":
+            return _natural(node)
+        problem = value_problem(node.text, wanted)
+        if problem is not None:
+            self._misfit(
+                node, wanted, name, problem, _FIXES.get(str(wanted), "correct the value, or the column's type")
+            )
+            return None
+        if isinstance(wanted, Primitive) and wanted.name == "binary":
+            return base64.b64encode(_bytes(node.text)).decode()
+        return node.text
+
+    def _nested_text(self, node: YamlScalar, wanted: DataType, name: str) -> Json:
+        """A list or mapping that stands in the cell of a CSV file as JSON."""
+        try:
+            value = json.loads(node.text, parse_float=Number) if node.text.lstrip()[:1] in ("[", "{") else None
+        except ValueError:
+            value = None
+        if not isinstance(value, list | dict):
+            self._misfit(node, wanted, name, f"it is {given(node.value)}", _shape(wanted))
+            return None
+        return self.value(from_plain(value, node.location), wanted, name)
+
+    def _unknown(self, entry: YamlEntry, names: Sequence[str]) -> None:
+        self.findings.append(
+            Finding(
+                "unit-test-column",
+                f"{quoted(entry.key)} is not a column of {self._where}",
+                f"it has {quoted_list(names)}" if names else "it has no columns",
+                did_you_mean(entry.key, names),
+                entry.key_location,
+            )
+        )
+
+    def _misfit(self, node: YamlNode, wanted: DataType, name: str, why: str, fix: str) -> None:
+        shown = quoted(node.text) if isinstance(node, YamlScalar) else given(plain(node))
+        what = f"{shown} does not fit {quoted(name)}, which is {wanted}"
+        self.findings.append(Finding("unit-test-value", what, why, fix, node.location))
+
+
+def value_problem(text: str, wanted: DataType) -> str | None:
+    """Returns why `text` cannot be a value of a type without parts, None where it can or only Spark can tell."""
+    if isinstance(wanted, Decimal):
+        return _decimal_problem(text.strip(), wanted)
+    if not isinstance(wanted, Primitive):
+        return None
+    if wanted.name in _WHOLE:
+        return _whole_problem(text.strip(), _WHOLE[wanted.name])
+    if wanted.name in ("float", "double"):
+        return None if _FLOAT.fullmatch(text.strip()) else "it is no number"
+    if wanted.name == "boolean":
+        return None if _BOOLEAN.fullmatch(text.strip()) else "it is neither true nor false"
+    if wanted.name in ("date", "timestamp", "timestamp_ntz"):
+        return _time_problem(text.strip(), with_clock=wanted.name != "date")
+    return "it has no values but null" if wanted.name == "void" else None
+
+
+def _whole_problem(text: str, bits: int) -> str | None:
+    if not _INTEGER.fullmatch(text):
+        return "it is no whole number"
+    half = 2 ** (bits - 1)
+    return None if -half <= int(text) < half else f"it has to be from {-half} to {half - 1}"
+
+
+def _decimal_problem(text: str, wanted: Decimal) -> str | None:
+    try:
+        number = Number(text)
+    except InvalidOperation:
+        return "it is no number"
+    if not number.is_finite():
+        return "it is no number"
+    exponent = number.normalize().as_tuple().exponent
+    if isinstance(exponent, int) and -exponent > wanted.scale:
+        return f"it has more than {wanted.scale} digits behind the point, and Spark would round it"
+    if abs(number) >= Number(10) ** (wanted.precision - wanted.scale):
+        return f"it has more than {wanted.precision - wanted.scale} digits before the point"
+    return None
+
+
+def _time_problem(text: str, *, with_clock: bool) -> str | None:
+    day = _DATE.fullmatch(text)
+    if day is None:
+        return "it is no date" if not with_clock else "it is no date and time"
+    year, month, number = int(day[1]), int(day[2] or 1), int(day[3] or 1)
+    try:
+        date(min(max(year, 1), 9996) if not 1 <= year <= 9999 else year, month, number)
+    except ValueError:
+        return "there is no such day"
+    rest = day["rest"]
+    if rest is None or not with_clock:
+        return None
+    clock = _CLOCK.fullmatch(rest)
+    if clock is None:
+        return "what follows the day is no time"
+    hours, minutes, seconds = (int(clock[part] or 0) for part in (1, 2, 3))
+    return None if hours < 24 and minutes < 60 and seconds < 60 else "there is no such time of day"
+
+
+def _bytes(text: str) -> bytes:
+    """Text as UTF-8, or bytes as Spark SQL writes them: X'1C7D'."""
+    match = _HEXADECIMAL.fullmatch(text)
+    return bytes.fromhex(match[1]) if match else text.encode()
+
+
+def _natural(node: YamlNode) -> Json:
+    """A value as YAML reads it, for a variant."""
+    if isinstance(node, YamlSequence):
+        return [_natural(item) for item in node.items]
+    if isinstance(node, YamlMapping):
+        return {entry.key: _natural(entry.value) for entry in node.entries}
+    value = node.value
+    if isinstance(value, Number):
+        return float(value)
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _shape(wanted: DataType) -> str:
+    if isinstance(wanted, Array):
+        return "write a list: [value, value]"
+    if isinstance(wanted, Map):
+        return "write a mapping: {key: value}"
+    if isinstance(wanted, Struct):
+        return "write a mapping: {" + ", ".join(f"{field.name}: value" for field in wanted.fields[:3]) + "}"
+    return "write one value"

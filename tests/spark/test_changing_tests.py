@@ -1,0 +1,157 @@
+"""Tests that are written by the program: `--update`, `--record`, and those that `--watch` runs again."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sqlstream.app.request import ProjectRequest, Selection
+from sqlstream.app.test import UnitTestRequest, open_tests, ordered_tests, run_tests
+from sqlstream.app.test_coverage import find_coverage
+from sqlstream.app.test_record import record_case
+from sqlstream.app.test_update import update_expectations
+from sqlstream.app.test_watch import is_affected
+from sqlstream.state.test_results import Outcome
+
+PROJECT = Path(__file__).parent / "fixtures" / "tested"
+
+CASES = """version: 2
+unit_tests:
+  - name: rows_in_lines
+    model: counts
+    given: &given
+      - input: source('s', 'signals')
+        rows:
+          - {at: 2024-01-01 12:00, device: "01234"}
+          - {at: 2024-01-01 12:40, device: b} # closes the window
+    expect:
+      rows:
+        # what comes out
+        - {since: 2024-01-01 12:00, device: a, signals: 1}
+        - {since: 2024-01-01 12:00, device: x, signals: 1}
+      watermark: 2024-01-01 12:00 # ten minutes before
+  - name: rows_in_brackets
+    model: counts
+    given: *given
+    expect: {rows: [], state_rows: 7}
+"""
+
+UPDATED = """version: 2
+unit_tests:
+  - name: rows_in_lines
+    model: counts
+    given: &given
+      - input: source('s', 'signals')
+        rows:
+          - {at: 2024-01-01 12:00, device: "01234"}
+          - {at: 2024-01-01 12:40, device: b} # closes the window
+    expect:
+      rows:
+        # what comes out
+        - {since: '2024-01-01 12:00:00', device: '01234', signals: 1}
+      watermark: 2024-01-01 12:30:00 # ten minutes before
+  - name: rows_in_brackets
+    model: counts
+    given: *given
+    expect: {rows: [{since: '2024-01-01 12:00:00', device: '01234', signals: 1}], state_rows: 1}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The project of the fixtures, with two cases that expect something else than comes out."""
+    folder = tmp_path / "tested"
+    shutil.copytree(PROJECT, folder)
+    shutil.rmtree(folder / "tests/models")
+    (folder / "tests/models").mkdir()
+    (folder / "tests/models/counts.yml").write_text(CASES)
+    return folder
+
+
+def run(folder: Path) -> list[Outcome]:
+    """How the cases of the project end."""
+    outcome = run_tests(UnitTestRequest(ProjectRequest(folder)), lambda _result, _total: None)
+    return [result.outcome for result in outcome.results]
+
+
+def test_update_writes_what_came_out_and_nothing_else(project: Path) -> None:
+    """Comments, other rows and the way of writing stay as they are, and the cases pass then."""
+    outcome = run_tests(UnitTestRequest(ProjectRequest(project)), lambda _result, _total: None)
+
+    lines = list(update_expectations(project, outcome.results))
+
+    assert lines == ["updated tests/models/counts.yml"]
+    assert (project / "tests/models/counts.yml").read_text() == UPDATED
+    assert run(project) == [Outcome.PASSED, Outcome.PASSED]
+
+
+def test_update_leaves_what_is_no_row_alone(project: Path) -> None:
+    """An error that is expected is not for the program to change."""
+    path = project / "tests/models/counts.yml"
+    path.write_text(CASES.replace("{rows: [], state_rows: 7}", "{error: DIVIDE_BY_ZERO}"))
+    chosen = Selection(("unit_test:rows_in_brackets",))
+    outcome = run_tests(UnitTestRequest(ProjectRequest(project), chosen), lambda _result, _total: None)
+
+    (line,) = update_expectations(project, outcome.results)
+
+    assert "counts.rows_in_brackets is not updated" in line
+    assert "DIVIDE_BY_ZERO" in path.read_text()
+
+
+def test_a_case_is_recorded_from_real_rows(project: Path) -> None:
+    """It passes as it is written; masked columns have other values, equal where they were equal."""
+    data = project / "data"
+    data.mkdir()
+    rows = [("12:00", "ada"), ("12:01", "ada"), ("12:40", "bob"), ("12:41", "eve")]
+    (data / "1.json").write_text("\n".join(f'{{"at":"2024-01-01 {at}:00","device":"{name}"}}' for at, name in rows))
+    sources = project / "sources.yml"
+    sources.write_text(sources.read_text().replace("path: data\n", "path: data\n        mask: [device]\n", 1))
+    said: list[str] = []
+
+    result = record_case(UnitTestRequest(ProjectRequest(project)), "counts", 3, said.append)
+
+    text = (project / "tests/models/counts_recorded.yml").read_text()
+    assert result.outcome is Outcome.PASSED
+    assert "ada" not in text
+    assert "eve" not in text
+    assert text.count("masked-1") == 3
+    assert "- {since: '2024-01-01 12:00:00', device: masked-1, signals: 2}" in text
+    assert "Wrote tests/models/counts_recorded.yml: counts.recorded" in said
+
+
+def test_coverage_tells_what_no_case_states(project: Path) -> None:
+    """A case that compares some columns alone states those."""
+    path = project / "tests/models/counts.yml"
+    path.write_text(
+        CASES.replace("      watermark", "      partial: true\n      watermark").split("  - name: rows_in_br")[0]
+    )
+    path.write_text(path.read_text().replace(", signals: 1}", "}"))
+
+    coverage = find_coverage(UnitTestRequest(ProjectRequest(project), Selection(("counts", "totals"))))
+
+    assert [(model.model, model.tests, model.left) for model in coverage.models] == [
+        ("counts", 1, ("signals",)),
+        ("totals", 0, ("device", "total")),
+    ]
+    assert round(coverage.percent) == 40
+
+
+@pytest.mark.parametrize(
+    ("changed", "again"),
+    [
+        ("models/counts.sql", True),
+        ("models/totals.sql", False),
+        ("tests/models/counts.yml", True),
+        ("tests/models/other.yml", False),
+        ("sources.yml", True),
+        ("macros/city_of.sql", True),
+        ("tests/fixtures/signals.csv", True),
+    ],
+)
+def test_what_a_change_may_have_changed_is_run_again(project: Path, changed: str, again: bool) -> None:
+    """Files that are neither models nor tests may change any case."""
+    tests = open_tests(ProjectRequest(project))
+
+    assert [is_affected(tests, test, [changed]) for test in ordered_tests(tests)] == [again, again]

@@ -1,0 +1,159 @@
+"""`sqlstream test` on Spark: every feature of a case, once, in one project and one session."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from sqlstream.app.request import ProjectRequest, Selection
+from sqlstream.app.test import UnitTestOutcome, UnitTestRequest, run_tests
+from sqlstream.cli.main import main
+from sqlstream.report.test_text import failure_text
+from sqlstream.state.test_results import CaseResult, Outcome
+
+PROJECT = Path(__file__).parent / "fixtures" / "tested"
+ROOT = Path(__file__).parents[2]
+
+PASSED, FAILED, BROKEN, SKIPPED = Outcome.PASSED, Outcome.FAILED, Outcome.BROKEN, Outcome.SKIPPED
+
+
+@pytest.fixture(scope="module")
+def outcome() -> UnitTestOutcome:
+    """All cases of the project, each also in other ways."""
+    return run_tests(UnitTestRequest(ProjectRequest(PROJECT), equivalence=True), lambda _result, _total: None)
+
+
+@pytest.fixture(scope="module")
+def results(outcome: UnitTestOutcome) -> dict[str, CaseResult]:
+    """The results by the names of the cases."""
+    return {result.name: result for result in outcome.results}
+
+
+@pytest.mark.smoke
+def test_every_case_ends_as_its_name_says(outcome: UnitTestOutcome) -> None:
+    """Those that begin with `fails_` or `broken_` do not pass, and all others do."""
+    wanted = {"fails": FAILED, "broken": BROKEN, "skipped": SKIPPED}
+
+    ended = {result.name: result for result in outcome.results}
+
+    assert len(ended) == len(outcome.results) > 25
+    wrong = [name for name, result in ended.items() if result.outcome is not wanted.get(name.split("_")[0], PASSED)]
+    assert wrong == [], "\n".join(failure_text(ended[name], None) or str(ended[name]) for name in wrong)
+    assert not outcome.succeeded
+
+
+def heads(result: CaseResult) -> list[str]:
+    """The findings of a case: where, and which."""
+    return [f"{finding.location}: {finding.code}" for finding in result.findings]
+
+
+def test_a_column_that_is_read_and_left_out_is_named(results: dict[str, CaseResult]) -> None:
+    """At the input; one that is not read may be left out."""
+    (finding,) = results["broken_because_a_column_is_left_out"].findings
+
+    assert finding.code == "unit-test-column"
+    assert finding.message.endswith("leave out `device`")
+
+
+def test_a_failure_shows_the_rows_that_differ(results: dict[str, CaseResult]) -> None:
+    """The batch, the changed cells, the model's line, and how to run the case alone."""
+    said = failure_text(results["fails_in_its_second_batch"], None)
+
+    assert "why: batch 2: 1 changed, 1 missing, 1 too many, 1 as expected" in said
+    assert "~   2024-01-01 12:00:00   a        1 → 2" in said
+    assert "-   2024-01-01 12:00:00   x        7" in said
+    assert "+   2024-01-01 12:00:00   b        1" in said
+    assert "fix: correct models/counts.sql:2:" in said
+    assert said.endswith("run it alone: sqlstream test --select unit_test:counts.fails_in_its_second_batch")
+
+
+def test_a_failure_of_a_figure_says_both(results: dict[str, CaseResult]) -> None:
+    """Late rows, watermark and state."""
+    (late, watermark, state) = results["fails_by_its_figures"].differences
+
+    assert [late.expected, late.actual] == ["9", "0"]  # type: ignore[union-attr]
+    assert [watermark.expected, watermark.actual] == ["2024-01-01", "2024-01-01 12:30:00"]  # type: ignore[union-attr]
+    assert [state.expected, state.actual] == ["7", "1"]  # type: ignore[union-attr]
+
+
+def test_a_batch_that_fails_says_why(results: dict[str, CaseResult]) -> None:
+    """As a query that fails does, where the case does not expect it."""
+    (finding,) = results["fails_with_an_error"].findings
+
+    assert finding.code == "query-failed"
+    assert "DIVIDE_BY_ZERO" in finding.why
+
+
+def test_a_stream_that_is_not_its_batch_is_shrunk(results: dict[str, CaseResult]) -> None:
+    """To two rows in two micro-batches, of the five that the case gives."""
+    result = results["fails_because_the_stream_is_not_its_batch"]
+
+    assert len(result.split) == 2
+    assert [len(batch) for batch in result.split] == [1, 1]
+
+
+def test_the_sql_of_an_older_model_is_refused_or_goes_on(results: dict[str, CaseResult]) -> None:
+    """As `run` decides it; without an expected error the refusal is told."""
+    assert heads(results["broken_because_an_upgrade_is_refused"]) == ["models/counts.sql:1:1: state-change"]
+
+
+def test_selection_takes_cases_by_name_model_and_tag() -> None:
+    """A selected model brings its cases; nothing is run here, as the case is not enabled."""
+    chosen = Selection(("unit_test:skipped_*", "test_name:skipped_*"), ("unit_test:totals.*",))
+    told: list[CaseResult] = []
+
+    outcome = run_tests(UnitTestRequest(ProjectRequest(PROJECT), chosen), lambda result, _total: told.append(result))
+
+    assert [result.name for result in told] == ["skipped_as_it_is_not_enabled"]
+    assert outcome.succeeded
+
+
+def run_cli(*arguments: str) -> int:
+    """The exit code of the command."""
+    with pytest.raises(SystemExit) as ended:
+        main(["test", "--project-dir", str(PROJECT), *arguments])
+    return int(str(ended.value.code))
+
+
+def test_the_command_ends_with_1_and_tells_machines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """One JSON object, and JUnit's XML beside it."""
+    report = tmp_path / "junit.xml"
+
+    code = run_cli("-s", "unit_test:fails_in_its_second_batch", "--output", "json", "--junit-xml", str(report))
+
+    told = json.loads(capsys.readouterr().out)
+    (entry,) = told["results"]
+    suite = ET.fromstring(report.read_text()).find("testsuite")
+    assert code == 1
+    assert (told["succeeded"], entry["status"], entry["differences"][0]["batch"]) == (False, "failed", 2)
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
+
+
+def test_a_selection_without_tests_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """As everywhere."""
+    assert run_cli("-s", "unit_test:none") == 1
+    assert "empty-selection" in capsys.readouterr().err
+
+
+def test_pytest_collects_the_same_cases(tmp_path: Path) -> None:
+    """An item each, with -k and the rows that differ, in a process of its own as a user has it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "fails_in_its_second or lateness"],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    del tmp_path
+    assert "1 failed, 1 passed" in done.stdout, done.stdout
+    assert "~   2024-01-01 12:00:00   a        1 → 2" in done.stdout
+    assert "FAILED tests/models/counts.yml::counts.fails_in_its_second_batch" in done.stdout

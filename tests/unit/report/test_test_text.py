@@ -1,0 +1,99 @@
+"""Results of unit tests as a person and a machine read them."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from xml.etree import ElementTree as ET
+
+from sqlstream.location import Location
+from sqlstream.report.test_json import results_json, results_xml
+from sqlstream.report.test_text import done_line, failure_text, result_line
+from sqlstream.state.test_results import (
+    CaseResult,
+    ComparedRow,
+    Outcome,
+    RowDifference,
+    RowKind,
+    ValueDifference,
+)
+
+HERE = Location("tests/models/t.yml", 4, 11)
+ROWS = (
+    ComparedRow(RowKind.CHANGED, ("a", Decimal("1.5"), None), ("a", Decimal("2.5"), None), frozenset({1})),
+    ComparedRow(RowKind.MISSING, ("b", Decimal("1.5"), None), None),
+    ComparedRow(RowKind.EXTRA, None, ("c", None, [1])),
+    ComparedRow(RowKind.SAME, ("d", None, None), ("d", None, None)),
+)
+DIFFERENCES = (
+    RowDifference(2, ("device", "average", "tags"), ROWS, Location("tests/models/t.yml", 22, 11)),
+    ValueDifference("watermark", "2024-01-01 12:00", "none", HERE),
+)
+FAILED = CaseResult(
+    "late",
+    "windows",
+    HERE,
+    Outcome.FAILED,
+    0.5,
+    DIFFERENCES,
+    model_place=Location("models/windows.sql", 7, 3),
+    notes={"late rows dropped": "2"},
+)
+PASSED = CaseResult("early", "windows", HERE, Outcome.PASSED, 1.25)
+
+TEXT = """tests/models/t.yml:4:11: [unit-test-failed] `windows` does not give what `late` expects
+  why: batch 2: 1 changed, 1 missing, 1 too many, 1 as expected; watermark: expected 2024-01-01 12:00, is none
+  fix: correct models/windows.sql:7:3, or the test
+  batch 2, expected at tests/models/t.yml:22:
+        device   average     tags
+    ─────────────────────────────
+    ~   a        1.5 → 2.5   null
+    -   b        1.5         null
+    +   c        null        [1]
+        d        null        null
+    ~ has other values: expected → actual
+    - is expected and did not come out
+    + came out and is not expected
+  late rows dropped: 2
+  run it alone: sqlstream test --select unit_test:windows.late"""
+
+
+def test_a_failure_is_three_lines_and_the_rows() -> None:
+    """With the changed cells, and the command that runs the test alone."""
+    assert failure_text(FAILED, None) == TEXT
+    assert failure_text(PASSED, None) == ""
+
+
+def test_each_test_has_a_line_and_all_have_one_together() -> None:
+    """In dbt's words."""
+    assert result_line(PASSED, 1, 2).startswith("1 of 2 PASS unit test windows.early ...")
+    assert result_line(PASSED, 1, 2).endswith("... [PASS in 1.25 s]")
+    assert done_line([PASSED, FAILED]) == "Done. PASS=1 WARN=0 ERROR=1 SKIP=0 TOTAL=2"
+
+
+def test_machines_get_the_differences() -> None:
+    """As plain JSON: rows by the names of the columns."""
+    told = json.loads(results_json([FAILED], (), succeeded=False))
+
+    rows, watermark = told["results"][0]["differences"]
+    assert (told["succeeded"], told["results"][0]["status"], rows["batch"]) == (False, "failed", 2)
+    assert [row["status"] for row in rows["rows"]] == ["changed", "missing", "extra"]
+    assert rows["rows"][0]["changed"] == ["average"]
+    assert rows["rows"][2]["actual"] == {"device": "c", "average": None, "tags": [1]}
+    assert (watermark["expected"], watermark["actual"]) == ("2024-01-01 12:00", "none")
+
+
+def test_continuous_integration_gets_xml() -> None:
+    """A suite with a case for each test, and the whole text of a failure."""
+    suite = ET.fromstring(results_xml([PASSED, FAILED], "shop"))[0]
+
+    assert dict(suite.attrib) | {"time": ""} == {
+        "name": "shop",
+        "tests": "2",
+        "failures": "1",
+        "errors": "0",
+        "skipped": "0",
+        "time": "",
+    }
+    assert suite[1].get("line") == "4"
+    assert suite[1][0].text == TEXT

@@ -1,0 +1,128 @@
+"""What is wrong with a unit test is found without Spark, at its own line, and leaves the other tests alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream.app.request import ProjectRequest
+from sqlstream.app.test import open_tests, ordered_tests, prepare_case
+from sqlstream.state.test_results import CaseResult, Outcome
+from sqlstream.testing.cases import Case
+
+SOURCES = """version: 2
+sources:
+  - name: s
+    tables:
+      - {name: signals, format: json, path: d, schema: "at timestamp, device string, value int, price decimal(4,2)"}
+      - {name: places, format: json, mode: batch, path: p, schema: "device string, city string"}
+"""
+
+MODELS = {
+    "plain.sql": "{{ config(sink='out') }} select device, value from {{ source('s', 'signals') }}",
+    "upper.sql": "{{ config(sink='out') }} select upper(device) as device from {{ ref('plain') }}",
+    "static.sql": "{{ config(sink='out') }} select city from {{ source('s', 'places') }}",
+}
+
+GOOD = """  - name: good
+    model: plain
+    given: [{input: "source('s', 'signals')", rows: [{device: a, value: 1}]}]
+    expect: {rows: [{device: a, value: 1}]}
+"""
+
+
+def broken(tmp_path: Path, case: str) -> list[str]:
+    """Writes a project with a good case and `case`; returns the heads of the findings of the latter."""
+    (tmp_path / "project.yml").write_text("name: p\ntargets: {local: {}}\n")
+    (tmp_path / "sources.yml").write_text(SOURCES)
+    (tmp_path / "sinks.yml").write_text("version: 2\nsinks: [{name: out, format: console}]\n")
+    for name, text in MODELS.items():
+        (tmp_path / "models").mkdir(exist_ok=True)
+        (tmp_path / "models" / name).write_text(text)
+    (tmp_path / "tests/models").mkdir(parents=True)
+    (tmp_path / "tests/models/t.yml").write_text(f"version: 2\nunit_tests:\n{GOOD}{case}")
+    project = open_tests(ProjectRequest(tmp_path))
+    good, *others = [prepare_case(project, test) for test in ordered_tests(project)]
+    assert isinstance(good, Case)
+    (other,) = others
+    if isinstance(other, Case):
+        return []
+    assert isinstance(other, CaseResult)
+    assert other.outcome is Outcome.BROKEN
+    return [f"{finding.location}: [{finding.code}]" for finding in other.findings]
+
+
+def case(given: str, expect: str = "{rows: []}", model: str = "plain", more: str = "") -> str:
+    """The second case of the file: its `given` stands in line 9, and what it expects in line 10."""
+    return f"  - name: other\n    model: {model}\n    given: [{given}]\n    expect: {expect}\n{more}"
+
+
+SIGNALS = "{input: \"source('s', 'signals')\", rows: [{device: a, value: 1}]}"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (case(SIGNALS, model="plane"), ["tests/models/t.yml:8:12: [unit-test-model]"]),
+        (case(""), ["tests/models/t.yml:9:5: [unit-test-input]"]),
+        (case("{input: signals, rows: []}"), ["tests/models/t.yml:9:21: [unit-test-input]"]),
+        (case("{input: \"ref('plane')\", rows: []}"), ["tests/models/t.yml:9:21: [unit-test-input]"]),
+        (case(SIGNALS.replace("value", "valu")), ["tests/models/t.yml:9:66: [unit-test-column]"]),
+        (case(SIGNALS.replace("1", "x")), ["tests/models/t.yml:9:73: [unit-test-value]"]),
+        (case(SIGNALS.replace("1", "1, price: 1.234")), ["tests/models/t.yml:9:83: [unit-test-value]"]),
+        (case(SIGNALS.replace("1", "1, at: 2024-02-30")), ["tests/models/t.yml:9:80: [unit-test-value]"]),
+        (case(SIGNALS, "{rows: [{devise: a}]}"), ["tests/models/t.yml:10:22: [unit-test-column]"]),
+        (
+            case("{input: \"source('s', 'signals')\", fixture: none}"),
+            ["tests/models/t.yml:9:56: [unit-test-fixture]"],
+        ),
+        (case("{input: \"source('s', 'signals')\", rows: x}"), ["tests/models/t.yml:9:47: [unit-test-fixture]"]),
+        (
+            case("{input: \"source('s', 'signals')\", batches: [{rows: []}, restrat]}"),
+            ["tests/models/t.yml:9:69: [unit-test-batches]"],
+        ),
+        (
+            case("{input: \"source('s', 'places')\", batches: [{rows: []}]}", model="static"),
+            ["tests/models/t.yml:9:21: [unit-test-batches]"],
+        ),
+        (
+            case("{input: \"source('s', 'signals')\", batches: [{rows: []}, upgrade]}"),
+            ["tests/models/t.yml:7:11: [unit-test-batches]"],
+        ),
+        (case(SIGNALS, "{batches: [{rows: []}, {rows: []}]}"), ["tests/models/t.yml:10:14: [unit-test-expect]"]),
+        (case(SIGNALS, "{partial: true}"), ["tests/models/t.yml:10:13: [unit-test-expect]"]),
+        (
+            case("{input: \"source('s', 'places')\", rows: []}", "{rows: [], state_rows: 1}", "static"),
+            ["tests/models/t.yml:10:36: [unit-test-expect]"],
+        ),
+        (case(SIGNALS, more="    equivalence: false\n"), ["tests/models/t.yml:11:18: [missing-key]"]),
+        (case(SIGNALS, more="    upgrade_from: {}\n"), ["tests/models/t.yml:11:5: [missing-key]"]),
+        (case(SIGNALS, more="    kee: [a]\n"), ["tests/models/t.yml:11:5: [unknown-key]"]),
+        (case(SIGNALS).replace("other", "good"), ["tests/models/t.yml:7:11: [duplicate-name]"]),
+    ],
+)
+def test_a_broken_case_is_found_at_its_own_place(tmp_path: Path, text: str, found: list[str]) -> None:
+    """And the good case before it is as it was."""
+    assert broken(tmp_path, text) == found
+
+
+def test_a_project_that_git_does_not_have_is_found(tmp_path: Path) -> None:
+    """An upgrade from a commit needs a repository with that commit."""
+    given = "{input: \"source('s', 'signals')\", batches: [{rows: []}, upgrade, {rows: []}]}"
+
+    found = broken(tmp_path, case(given, more="    upgrade_from: {git: no-such-branch}\n"))
+
+    assert found == ["tests/models/t.yml:11:5: [unit-test-upgrade]"]
+
+
+def test_rows_of_both_a_view_and_what_it_reads_are_refused(tmp_path: Path) -> None:
+    """Those of the source would not be read."""
+    both = f"{SIGNALS}, {{input: \"ref('plain')\", rows: []}}"
+
+    assert broken(tmp_path, case(both, model="upper")) == ["tests/models/t.yml:9:21: [unit-test-input]"]
+
+
+def test_a_seed_or_a_view_between_needs_no_rows(tmp_path: Path) -> None:
+    """The rows of the source are enough for a model that reads it through another one."""
+    assert broken(tmp_path, case(SIGNALS, "{rows: [{device: A}]}", model="upper")) == []

@@ -1,0 +1,74 @@
+"""Expected rows beside those that came out."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from sqlstream.state.test_results import ANY, Row
+from sqlstream.testing.compare import RowComparison, types_of
+
+TYPES = types_of((("device", "string"), ("average", "double"), ("tags", "array<struct<a:double>>"), ("n", "bigint")))
+
+
+def kinds(expected: list[Row], actual: list[Row], *, ordered: bool = False) -> list[tuple[str, list[int]]]:
+    """How each row of the comparison is there, and the columns that differ."""
+    compared = RowComparison(TYPES, Decimal("1e-9"), ordered).compare(expected, actual)
+    return [(str(row.kind), sorted(row.changed)) for row in compared]
+
+
+def row(device: str | None = "a", average: object = Decimal(1), tags: object = None, n: object = 1) -> Row:
+    """A row with everything but what is given as usual."""
+    return (device, average, tags, n)
+
+
+def test_rows_have_no_order() -> None:
+    """Unless one is asked for, and then they are compared one by one."""
+    one, other = row("a", n=7), row("b", Decimal(2))
+
+    assert kinds([one, other], [other, one]) == [("same", []), ("same", [])]
+    assert kinds([one, other], [other, one], ordered=True) == [("changed", [0, 1, 3]), ("changed", [0, 1, 3])]
+
+
+def test_a_row_with_other_values_is_paired_with_what_it_is_most_like() -> None:
+    """What is left is missing, or too much."""
+    expected = [row("a", n=1), row("b", n=5)]
+    actual = [row("a", n=2), row("z", Decimal(9), [], 9)]
+
+    assert kinds(expected, actual) == [("changed", [3]), ("missing", []), ("extra", [])]
+
+
+def test_equal_rows_are_counted() -> None:
+    """Two of a kind are not one."""
+    assert kinds([row(), row()], [row()]) == [("same", []), ("missing", [])]
+    assert kinds([row()], [row(), row()]) == [("same", []), ("extra", [])]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (Decimal(1), Decimal("1.0000000001"), True),
+        (Decimal(1), Decimal("1.00001"), False),
+        (Decimal("1e300"), Decimal("1.0000000001e300"), True),
+        (Decimal(0), Decimal("1e-300"), False),
+        ("NaN", "NaN", True),
+        ("NaN", Decimal(1), False),
+        (None, None, True),
+        (None, Decimal(0), False),
+        (ANY, Decimal(5), True),
+        (ANY, None, True),
+    ],
+)
+def test_floats_differ_by_a_part_of_the_larger_one(one: object, other: object, same: bool) -> None:
+    """Null is equal to null alone, and what is not given to anything."""
+    assert kinds([row(average=one)], [row(average=other)]) == [("same", []) if same else ("changed", [1])]
+
+
+def test_floats_within_lists_and_structs_have_the_same_tolerance() -> None:
+    """And whole numbers have none."""
+    near = [{"a": Decimal("2.0000000001")}, {"a": None}]
+
+    assert kinds([row(tags=[{"a": Decimal(2)}, {"a": None}])], [row(tags=near)]) == [("same", [])]
+    assert kinds([row(tags=[{"a": Decimal(2)}])], [row(tags=near)]) == [("changed", [2])]
+    assert kinds([row(n=10**18)], [row(n=10**18 + 1)]) == [("changed", [3])]
