@@ -12,7 +12,8 @@ run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
 
 test: .venv/ready
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/models
+	$(BIN)/sqlstream test --equivalence --coverage-min 90
 
 check: lint types layers test smoke41
 
