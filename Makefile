@@ -6,7 +6,7 @@ BIN41 := .venv41/bin
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test check corpus fuzz kills bench-check bench-compile bench-run lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test check corpus fuzz kills bench-check bench-compile bench-run bench-test lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -32,6 +32,10 @@ bench-compile: .venv/ready .venv-dbt/ready
 # What runs cost beside scripts written by hand and Spark's own pipelines; takes an hour. BENCH="--part b c" measures less.
 bench-run: .venv/ready .venv-pipelines/ready
 	$(BIN)/python benchmarks/bench_run.py $(BENCH)
+
+# What `sqlstream test` takes beside the same cases by hand and beside dbt; takes an hour, nearly all of it by hand.
+bench-test: .venv/ready .venv-dbt/ready
+	$(BIN)/python benchmarks/bench_test.py $(BENCH)
 
 # Compiles COUNT mutated projects from the seed FIRST on; a project that breaks the compiler is saved below target/fuzz/.
 fuzz: .venv/ready

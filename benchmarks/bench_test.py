@@ -1,0 +1,123 @@
+"""`make bench-test`: what `sqlstream test` takes, beside the same cases by hand and beside dbt.
+
+    stateful   40 cases of four batches, in pytest and PySpark with Spark's stock settings and with those of sqlstream
+    stateless  40 cases, in `dbt test` on DuckDB
+    first      from the start of the process to the first passed test
+
+All are run as commands of their own, in turns; a median counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from cases import stateful, stateless
+
+from sqlstream.location import Location
+from sqlstream.project.values import Target
+from sqlstream.spark.class_archive import use_options
+from sqlstream.spark.session import BRIEF_JVM, JVM_OPTIONS, spark_settings
+from sqlstream.testing.settings import target_of_tests
+
+ROOT = Path(__file__).resolve().parents[1]
+PARTS = ("stateful", "stateless", "first")
+
+
+def main() -> None:
+    """Measures and prints what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--repeat", type=int, default=5, help="how often each is measured")
+    parser.add_argument("--dbt", type=Path, default=ROOT / ".venv-dbt/bin/dbt")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bench-test-") as folder:
+        project, stock, tuned = (_folder(folder, name) for name in ("sqlstream", "stock", "tuned"))
+        stateful.write_project(project)
+        stateful.write_plain(stock, {})
+        stateful.write_plain(tuned, _settings())
+        if "stateful" in given.part:
+            found = _alternate(
+                given.repeat, {"sqlstream": _ours(project), "tuned": _plain(tuned), "stock": _plain(stock)}
+            )
+            _tell("40 stateful cases", found, {"tuned": 1.2, "stock": 0.2})
+        if "first" in given.part:
+            one = _ours(project, "unit_test:tumbling.case_0")
+            found = _alternate(given.repeat, {"sqlstream": one, "stock": _plain(stock, "tumbling_0")})
+            _tell("from start to the first passed test", found, {"stock": 0.5})
+        if "stateless" in given.part:
+            _stateless(folder, given.repeat, given.dbt)
+
+
+def _stateless(folder: str, repeat: int, dbt: Path) -> None:
+    ours, theirs = _folder(folder, "flat"), _folder(folder, "dbt")
+    stateless.write_sqlstream(ours)
+    stateless.write_dbt(theirs)
+    _run([str(dbt), "run", "--profiles-dir", "."], theirs)
+    cases = {
+        "sqlstream": _ours(ours),
+        "dbt test": lambda: _run([str(dbt), "test", "--profiles-dir", "."], theirs),
+    }
+    _tell("40 stateless cases", _alternate(repeat, cases), {"dbt test": 2.5})
+
+
+def _folder(parent: str, name: str) -> Path:
+    folder = Path(parent, name)
+    folder.mkdir()
+    return folder
+
+
+def _settings() -> dict[str, str]:
+    """What a session by hand must set to be set up as that of `sqlstream test`."""
+    target = target_of_tests(Target("local", "local[*]", "store", {}, (), Location("project.yml")))
+    options = f"{use_options(os.environ)} {BRIEF_JVM}"
+    return {**spark_settings(target, "plain", "warehouse"), JVM_OPTIONS: options}
+
+
+def _ours(project: Path, select: str | None = None) -> Callable[[], None]:
+    chosen = ["--select", select] if select else []
+    return lambda: _run([sys.executable, "-m", "sqlstream", "test", *chosen], project)
+
+
+def _plain(folder: Path, name: str | None = None) -> Callable[[], None]:
+    chosen = [f"test_plain.py::test_case[{name}]" if name else "test_plain.py"]
+    arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), *chosen]
+    return lambda: _run(arguments, folder)
+
+
+def _run(arguments: Sequence[str], folder: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(arguments, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(arguments)} failed:\n{done.stdout[-3000:]}\n{done.stderr[-2000:]}")
+
+
+def _alternate(repeat: int, cases: Mapping[str, Callable[[], None]]) -> dict[str, float]:
+    """Returns the median of the seconds of each case; the cases take turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    for _ in range(repeat):
+        for name, run in cases.items():
+            begun = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - begun)
+    return {name: statistics.median(found) for name, found in seconds.items()}
+
+
+def _tell(what: str, found: Mapping[str, float], goals: Mapping[str, float]) -> None:
+    print(f"\n{what}, seconds")
+    for name, seconds in found.items():
+        goal = goals.get(name)
+        ratio = found["sqlstream"] / seconds
+        verdict = "" if goal is None else f"  {ratio:.2f}, at most {goal:g}: {'reached' if ratio <= goal else 'MISSED'}"
+        print(f"   {name:12} {seconds:7.2f}{verdict}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
