@@ -40,8 +40,9 @@ class UnitTestRequest:
 
 @dataclass(frozen=True)
 class UnitTestOutcome:
-    """How the tests ended, in the order of their files: `findings` are errors of whole files, and warnings."""
+    """How the tests of `project` ended, in their order: `findings` are errors of whole files, and warnings."""
 
+    project: str
     results: tuple[CaseResult, ...]
     findings: tuple[Finding, ...]
     seconds: float
@@ -143,6 +144,31 @@ def run_tests(request: UnitTestRequest, tell: Callable[[CaseResult, int], None])
     began = time.monotonic()
     project = open_tests(request.project)
     chosen, warnings = select_tests(project, request.selection)
+
+    def run(cases: Sequence[Case], note: Callable[[CaseResult], None]) -> None:
+        from sqlstream.app.session_test import run_cases  # pyspark is loaded here and not before
+
+        run_cases(project.loaded, request, cases, note)
+
+    results = run_chosen(project, chosen, run, tell)
+    name = project.loaded.compiled.project.name
+    return UnitTestOutcome(name, results, (*project.tests.findings, *warnings), time.monotonic() - began)
+
+
+RunCases = Callable[[Sequence[Case], Callable[[CaseResult], None]], None]
+"""Runs cases, and tells each result."""
+
+
+def run_chosen(
+    project: TestedProject,
+    chosen: Sequence[UnitTest | BrokenTest],
+    run: RunCases,
+    tell: Callable[[CaseResult, int], None],
+) -> tuple[CaseResult, ...]:
+    """Returns the results of the chosen tests in their order, after `tell`ing each; those that are not run come first.
+
+    `run` is called with the others, unless there are none.
+    """
     results: dict[str, CaseResult] = {}
     cases: list[Case] = []
 
@@ -157,11 +183,8 @@ def run_tests(request: UnitTestRequest, tell: Callable[[CaseResult, int], None])
         else:
             note(known)
     if cases:
-        from sqlstream.app.session_test import run_cases  # pyspark is loaded here and not before
-
-        run_cases(project.loaded, request, cases, note)
-    order = [results[name] for name in (_full_name(test) for test in chosen) if name in results]
-    return UnitTestOutcome(tuple(order), (*project.tests.findings, *warnings), time.monotonic() - began)
+        run(cases, note)
+    return tuple(results[name] for name in map(_full_name, chosen) if name in results)
 
 
 def select_tests(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from sqlstream.app.garbage import collect_as_ever
 from sqlstream.app.session_test import open_harness, run_all
 from sqlstream.app.show import interrupt
 from sqlstream.app.signals import StopAskedError, StopSignals, stop_signals
-from sqlstream.app.test import TestedProject, UnitTestRequest, open_tests, prepare_case, select_tests
+from sqlstream.app.test import TestedProject, UnitTestRequest, open_tests, run_chosen, select_tests
 from sqlstream.app.watching import changed_paths, take_snapshot, wait_for_change
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files import find_project_root
@@ -83,23 +83,11 @@ class _Watcher:
         except FindingsError as error:
             return (), error.findings
 
-    def _run(self, project: TestedProject, chosen: Collection[UnitTest | BrokenTest]) -> tuple[CaseResult, ...]:
-        results: list[CaseResult] = []
-        cases: list[Case] = []
-
-        def note(result: CaseResult) -> None:
-            results.append(result)
-            self.tell(result, len(chosen))
-
-        for test in chosen:
-            known = prepare_case(project, test)
-            if isinstance(known, Case):
-                cases.append(known)
-            else:
-                note(known)
-        if cases:
+    def _run(self, project: TestedProject, chosen: Sequence[UnitTest | BrokenTest]) -> tuple[CaseResult, ...]:
+        def run(cases: Sequence[Case], note: Callable[[CaseResult], None]) -> None:
             run_all(self._harness_for(project), self.request, cases, note)
-        return tuple(results)
+
+        return run_chosen(project, chosen, run, self.tell)
 
     def _harness_for(self, project: TestedProject) -> Harness:
         compiled = project.loaded.compiled.project

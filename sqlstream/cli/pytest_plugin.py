@@ -7,6 +7,7 @@ run; with xdist each worker has its own.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -42,6 +43,7 @@ class Projects:
         from sqlstream.app.test import open_tests
 
         if root not in self._opened:
+            logging.getLogger("sqlstream").propagate = False  # what the JVM logs is no part of a failure
             target = os.environ.get("SQLSTREAM_TARGET") or None
             self._opened[root] = open_tests(ProjectRequest(root, target, target_named_by="SQLSTREAM_TARGET"))
         return self._opened[root]

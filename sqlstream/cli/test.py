@@ -113,7 +113,7 @@ def test(
     with refusals_printed(output, debug):
         outcome = run_tests(request, lines if output == "text" else _silent)
     if junit_xml is not None:
-        junit_xml.write_text(results_xml(outcome.results, "sqlstream"), encoding="utf-8")
+        junit_xml.write_text(results_xml(outcome.results, outcome.project), encoding="utf-8")
     _print(outcome, output)
     if update:
         for line in update_expectations(request.project.folder, outcome.results):

@@ -73,7 +73,10 @@ def _object(columns: Sequence[str], row: Row | None) -> dict[str, object] | None
 
 
 def results_xml(results: Sequence[CaseResult], project: str) -> str:
-    """Returns the results as JUnit's XML, which continuous integration shows: one suite, a class for each model."""
+    """Returns the results as JUnit's XML, which continuous integration shows: one suite, a class for each model.
+
+    `project` is its name.
+    """
     bad = [result.outcome for result in results]
     suite = ET.Element(
         "testsuite",

@@ -272,7 +272,8 @@ class _Builder:
 
     def _check_sink(self) -> None:
         output = self._model.output
-        if self._test.document.call_sink and (output is None or output.python is None or not self._model.streaming):
+        writes = output is not None and output.python is not None and self._model.streaming
+        if self._test.document.call_sink and not writes:
             what = f"{quoted(self._model.name)} writes into no function"
             why = "`call_sink` calls the function of a sink with `format: python`, batch by batch"
             self._add("unit-test-expect", what, why, "delete `call_sink`", self._place("call_sink"))

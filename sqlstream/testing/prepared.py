@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
-from sqlstream.errors import FindingsError
+from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.unit_test_values import Mark
 from sqlstream.project.values import Located
@@ -15,7 +15,7 @@ from sqlstream.spark.inputs import Inputs
 from sqlstream.spark.jvm import SPARK_ERRORS, causes_of
 from sqlstream.spark.memory_streams import Clock, RowMaker, SystemClock
 from sqlstream.spark.plans import is_stateful
-from sqlstream.spark.python_code import is_foreach, load_name
+from sqlstream.spark.python_code import is_data_source, is_foreach, load_name
 from sqlstream.spark.rows import json_texts, read_row
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding, read_error
@@ -78,6 +78,10 @@ class PreparedCase:
         if output is None or output.python is None or not self.case.test.document.call_sink:
             return None
         made = load_name(output.python, output.location)
+        if is_data_source(made):
+            what, why = f"`{output.python}` is a data source", "Spark alone writes with it, into what it stands for"
+            fix = "delete `call_sink`, and test its writer in Python"
+            raise FindingsError([Finding("unit-test-expect", what, why, fix, self.case.test.location)])
         return write_each(made()) if is_foreach(made) else made
 
     def _part(self) -> Part:

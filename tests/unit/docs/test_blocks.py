@@ -99,7 +99,7 @@ def files_of(text: str) -> dict[str, str]:
     parts = re.split(r"(?m)^# (\w+\.yml)\n", text)
     if len(parts) == 1:
         keys = set(re.findall(r"(?m)^(\w+):", text))
-        is_list = re.search(r"(?m)^(sources|sinks|models|seeds):\n  - ", text)
+        is_list = re.search(r"(?m)^(sources|sinks|models|seeds|unit_tests):\n  - ", text)
         parts = ["", "selectors.yml" if keys == {"selectors"} else "more.yml" if is_list else "project.yml", text]
     files = {"project.yml": "name: documented\n"}
     for name, part in zip(parts[1::2], parts[2::2], strict=True):
