@@ -56,7 +56,7 @@ def failure_text(result: CaseResult, width: int | None) -> str:
     lines = [
         f"{result.location}: [unit-test-failed] `{result.model}` does not give what `{result.name}` expects",
         f"  why: {'; '.join(map(_summary, result.differences))}",
-        f"  fix: correct {result.model_place}, or the test",
+        f"  fix: correct {result.model_place}, or {_other_fix(result)}",
     ]
     for difference in result.differences:
         lines += _table_lines(difference, width) if isinstance(difference, RowDifference) else ()
@@ -67,8 +67,18 @@ def failure_text(result: CaseResult, width: int | None) -> str:
     return "\n".join([*lines, _alone(result)])
 
 
+def _other_fix(result: CaseResult) -> str:
+    return "say `equivalence: false` with the `reason` why they rightly differ" if _is_split(result) else "the test"
+
+
+def _is_split(result: CaseResult) -> bool:
+    """Whether the stream differs from its batch, and not from what is expected."""
+    return any(isinstance(each, RowDifference) and each.way is not None for each in result.differences)
+
+
 def _alone(result: CaseResult) -> str:
-    return f"  run it alone: sqlstream test --select {result.selector}"
+    flag = " --equivalence" if _is_split(result) else ""
+    return f"  run it alone: sqlstream test{flag} --select {result.selector}"
 
 
 def _summary(difference: RowDifference | ValueDifference) -> str:
