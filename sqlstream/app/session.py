@@ -58,13 +58,20 @@ def start_session(loaded: Loaded, secrets: Secrets, *, purpose: str, console_to_
     return _start(loaded, secrets, launch)
 
 
-def start_brief_session(loaded: Loaded, secrets: Secrets, warehouse: str) -> SparkRuntime:
-    """Returns a started Spark for questions that are soon answered, whose folder of managed tables is `warehouse`.
-
-    Raises: FindingsError.
+def start_brief_session(
+    loaded: Loaded, secrets: Secrets, warehouse: str, classes: tuple[str, ...] = ()
+) -> SparkRuntime:
+    """Returns a started Spark for questions that are soon answered, whose folder of managed tables is `warehouse`;
+    `classes` are initialised meanwhile. Raises: FindingsError.
     """
-    # stdout is for the answer: what resolves packages prints there
-    launch = SparkLaunch(_app_name(loaded), warehouse, spark_logger.info, console_to_stderr=True, purpose=BRIEF_JVM)
+    launch = SparkLaunch(
+        _app_name(loaded),
+        warehouse,
+        spark_logger.info,
+        console_to_stderr=True,  # stdout is for the answer: what resolves packages prints there
+        purpose=BRIEF_JVM,
+        classes=classes,
+    )
     return _start(loaded, secrets, launch)
 
 

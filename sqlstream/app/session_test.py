@@ -15,6 +15,7 @@ from sqlstream.app.signals import stop_signals
 from sqlstream.app.test import UnitTestRequest
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import stop_spark
+from sqlstream.spark.slow_classes import slow_classes
 from sqlstream.state.test_results import CaseResult, Outcome
 from sqlstream.testing.cases import Case
 from sqlstream.testing.harness import Harness
@@ -62,7 +63,8 @@ def open_harness(loaded: Loaded, env: Mapping[str, str], *, equivalence: bool = 
     compiled = replace(loaded.compiled, project=replace(project, target=target))
     secrets = Secrets(env)
     with tempfile.TemporaryDirectory(prefix="sqlstream-test-", ignore_cleanup_errors=True) as warehouse:
-        runtime = start_brief_session(replace(loaded, compiled=compiled), secrets, warehouse)
+        slow = slow_classes(model.sql for model in compiled.models.values())
+        runtime = start_brief_session(replace(loaded, compiled=compiled), secrets, warehouse, slow)
         try:
             yield Harness(runtime, secrets, session_settings(target), state_provider(project.target), equivalence)
         finally:

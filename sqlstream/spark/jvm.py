@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
@@ -69,9 +70,9 @@ def command_in(session: SparkSession, sql: str) -> str | None:
     """
     java_session: Any = session._jsparkSession  # noqa: SLF001
     plan = java_session.sessionState().sqlParser().parsePlan(sql)
-    jvm = jvm_of(session)
     package = "org.apache.spark.sql.catalyst.plans.logical."
-    kinds = [jvm.java.lang.Class.forName(package + name) for name in COMMANDS]
+    classes = java_class(session, "java.lang.Class")
+    kinds = [classes.forName(package + name) for name in COMMANDS]
     waiting = [plan]
     while waiting:
         node = waiting.pop()
@@ -210,8 +211,9 @@ def _execution(query: StreamingQuery) -> Any:
 
 
 def _state(name: str) -> Any:
-    jvm = jvm_of(SparkSession.getActiveSession())
-    state = jvm.java.lang.Class.forName(f"org.apache.spark.sql.execution.streaming.runtime.{name}$")
+    # a thread that has no active session may ask, too
+    classes = getattr(SparkContext._jvm, "java.lang.Class")  # noqa: SLF001
+    state = classes.forName(f"org.apache.spark.sql.execution.streaming.runtime.{name}$")
     return state.getField("MODULE$").get(None)
 
 
@@ -274,6 +276,11 @@ def jvm_of(session: SparkSession | None) -> Any:
     if session is None:
         raise RuntimeError("there is no active Spark session")
     return session._jvm  # noqa: SLF001
+
+
+def java_class(session: SparkSession, name: str) -> Any:
+    """Returns the class `name` of the JVM in one call: a name with dots in Python asks for each of its packages."""
+    return getattr(jvm_of(session), name)
 
 
 def _java_frame(frame: DataFrame) -> Any:

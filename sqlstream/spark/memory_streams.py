@@ -16,9 +16,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from sqlstream.spark.jvm import jvm_of
+from sqlstream.spark.jvm import java_class, jvm_of, mark_stopped
+from sqlstream.spark.session import names_sources
 
-_RUNTIME = "org.apache.spark.sql.execution.streaming"
+_SQL = "org.apache.spark.sql"
+
+CONVERTERS = "scala.jdk.javaapi.CollectionConverters"
+
+MOST_MS_TO_STOP = 5000
+"""After this a query is interrupted."""
 
 JavaRows = Any
 """A java.util.List of Spark's rows, as the JVM holds them."""
@@ -28,12 +34,11 @@ class MemoryInput:
     """A stream in `session` whose rows are added here; `frame` reads it, as often as it is wanted."""
 
     def __init__(self, session: SparkSession, schema: StructType) -> None:
-        jvm = jvm_of(session)
         java_schema = session._jsparkSession.parseDataType(schema.json())  # noqa: SLF001
-        encoder = jvm.org.apache.spark.sql.catalyst.encoders.ExpressionEncoder.apply(java_schema)
-        streams = jvm.org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+        encoder = java_class(session, f"{_SQL}.catalyst.encoders.ExpressionEncoder").apply(java_schema)
+        streams = java_class(session, f"{_SQL}.execution.streaming.runtime.MemoryStream")
         self._stream = streams.apply(encoder, session._jsparkSession)  # noqa: SLF001
-        self._converters = jvm.scala.jdk.javaapi.CollectionConverters
+        self._converters = java_class(session, CONVERTERS)
         self.frame = DataFrame(self._stream.toDF(), session)
 
     def add(self, rows: JavaRows) -> None:
@@ -45,7 +50,7 @@ class Clock:
     """What current_timestamp() and processing time are in queries that were started with it, in ms since 1970."""
 
     def __init__(self, session: SparkSession, milliseconds: int) -> None:
-        self._java = jvm_of(session).org.apache.spark.util.ManualClock(milliseconds)
+        self._java = java_class(session, "org.apache.spark.util.ManualClock")(milliseconds)
 
     def set(self, milliseconds: int) -> None:
         """Sets it; batches that are begun later have that time."""
@@ -56,18 +61,17 @@ class SystemClock(Clock):
     """The time of day."""
 
     def __init__(self, session: SparkSession) -> None:
-        self._java = jvm_of(session).org.apache.spark.util.SystemClock()
+        self._java = java_class(session, "org.apache.spark.util.SystemClock")()
 
 
 class MemoryOutput:
     """Keeps the rows of a query, also of one that is started again on its checkpoint."""
 
     def __init__(self, session: SparkSession) -> None:
-        jvm = jvm_of(session)
-        self._converters = jvm.scala.jdk.javaapi.CollectionConverters
-        self._rows = jvm.java.util.ArrayList()
+        self._converters = java_class(session, CONVERTERS)
+        self._rows = java_class(session, "java.util.ArrayList")()
         self._seen = -1
-        self.sink = jvm.org.apache.spark.sql.execution.streaming.sources.MemorySink()
+        self.sink = java_class(session, f"{_SQL}.execution.streaming.sources.MemorySink")()
 
     def take(self) -> int:
         """Returns how many rows have come out since it was last asked; they are kept behind those of before."""
@@ -107,13 +111,14 @@ def start_in_memory(frame: DataFrame, mode: str, checkpoint: str, sink: Any, clo
     session = frame.sparkSession
     jvm = jvm_of(session)
     manager = session._jsparkSession.streams()  # noqa: SLF001
-    none = jvm.scala.Option.empty()
-    names = [none] * (_parameters(manager) - 11)  # 4.3 has one more name than 4.1
-    output_mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
-    trigger = jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(0)
+    option = java_class(session, "scala.Option")
+    none = option.empty()
+    names = [none] * (2 if names_sources(session) else 1)
+    output_mode = getattr(java_class(session, f"{_SQL}.streaming.OutputMode"), mode.capitalize())()
+    trigger = java_class(session, f"{_SQL}.streaming.Trigger").ProcessingTime(0)
     started = manager.startQuery(
         *names,
-        jvm.scala.Option.apply(checkpoint),
+        option.apply(checkpoint),
         frame._jdf,  # noqa: SLF001
         jvm.PythonUtils.toScalaMap({}),
         sink,
@@ -128,10 +133,13 @@ def start_in_memory(frame: DataFrame, mode: str, checkpoint: str, sink: Any, clo
     return StreamingQuery(started)
 
 
-def _parameters(manager: Any) -> int:
-    """How many parameters this Spark's startQuery has."""
-    methods = manager.getClass().getMethods()
-    return next(int(method.getParameterCount()) for method in methods if method.getName() == "startQuery")
+def stop_idle(query: StreamingQuery) -> None:
+    """Stops `query`, which waits for rows: it sees the mark at once, where an interrupted one sleeps 100 ms
+    (UninterruptibleThread.runUninterruptibly).
+    """
+    mark_stopped(query)
+    query._jsq.streamingQuery().queryExecutionThread().join(MOST_MS_TO_STOP)  # noqa: SLF001
+    query.stop()
 
 
 @contextmanager
@@ -163,8 +171,7 @@ class RowMaker:
 
     def strings(self, texts: Sequence[str]) -> DataFrame:
         """Returns `texts` as the one column `value`."""
-        jvm = jvm_of(self.session)
-        encoder = jvm.org.apache.spark.sql.Encoders.STRING()
+        encoder = java_class(self.session, f"{_SQL}.Encoders").STRING()
         return DataFrame(self.session._jsparkSession.createDataset(list(texts), encoder).toDF(), self.session)  # noqa: SLF001
 
     def rows_of(self, frame: DataFrame) -> JavaRows:
@@ -179,8 +186,8 @@ class RowMaker:
     def texts(self, frame: DataFrame) -> list[str]:
         """Returns the one column of `frame`, texts without line ends. Raises: Spark's errors."""
         rows = frame._jdf.collectAsList()  # noqa: SLF001
-        count = rows.size()
-        return [rows.get(index).getString(0) for index in range(count)]
+        lines = str(java_class(self.session, CONVERTERS).asScala(rows).mkString("\n"))
+        return [line[1:-1] for line in lines.split("\n")] if lines else []  # a row is written in brackets
 
 
 def picked(rows: JavaRows, numbers: Sequence[int]) -> JavaRows:

@@ -10,8 +10,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from sqlstream.spark.jvm import analyzed, jvm_of
+from sqlstream.spark.jvm import analyzed, java_class
 from sqlstream.spark.plans import plan_nodes
+
+_CATALYST = "org.apache.spark.sql.catalyst"
 
 _RULES = ("EliminateSubqueryAliases", "EliminateView")
 """What takes away the names of views, in org.apache.spark.sql.catalyst.analysis."""
@@ -46,14 +48,14 @@ def _read(item: DataFrame, columns: Mapping[int, str], again: Sequence[Any], use
 
 
 def _pruned(frame: DataFrame) -> Any:
-    catalyst = jvm_of(frame.sparkSession).org.apache.spark.sql.catalyst
     plan = analyzed(frame)
-    for rule in _RULES:
-        plan = getattr(catalyst.analysis, rule).apply(plan)
+    for name in _RULES:
+        plan = java_class(frame.sparkSession, f"{_CATALYST}.analysis.{name}").apply(plan)
+    pruning = [java_class(frame.sparkSession, f"{_CATALYST}.optimizer.{name}") for name in _PRUNING]
     for _ in range(MOST_PASSES):
         before = plan
-        for rule in _PRUNING:
-            plan = getattr(catalyst.optimizer, rule).apply(plan)
+        for rule in pruning:
+            plan = rule.apply(plan)
         if plan.fastEquals(before):
             break
     return plan

@@ -39,10 +39,9 @@ def first_rows(frame: DataFrame, limit: int) -> tuple[tuple[object, ...], ...]:
 
 def json_texts(frame: DataFrame) -> DataFrame:
     """Returns the rows of `frame`, which has columns, as one column of JSON, for `read_row`."""
-    # columns may have one name, which the fields of an object may not
-    numbered = frame.toDF(*map(str, range(len(frame.columns))))
-    readable = [numbered[field.name].cast(_readable(field.dataType)).alias(field.name) for field in numbered.schema]
-    return numbered.select(to_json(struct(*readable), {"ignoreNullFields": "false"}))
+    # columns may have one name, which the fields of an object may not; a struct is cast field by field
+    readable = [StructField(str(at), _readable(each.dataType)) for at, each in enumerate(frame.schema)]
+    return frame.select(to_json(struct("*").cast(StructType(readable)), {"ignoreNullFields": "false"}))
 
 
 def read_row(text: str) -> tuple[object, ...]:

@@ -20,6 +20,7 @@ from sqlstream.project.values import Target
 from sqlstream.spark.jvm import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
 from sqlstream.spark.launch import forget_jvm, launch_jvm
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.slow_classes import initialise
 from sqlstream.spark.spark_errors import read_error
 
 TIME_ZONE = "spark.sql.session.timeZone"
@@ -117,7 +118,8 @@ def _local_cores(master: str) -> int:
 class SparkLaunch:
     """What a start of Spark needs besides the target: the application's name, the folder of managed tables, who takes
     each line of the JVM's log, whether what console sinks print goes to stderr, what the JVM is for (`BRIEF_JVM`,
-    `ENDING_JVM`, `LASTING_JVM`), and further options of it. Those of the target go over all of these.
+    `ENDING_JVM`, `LASTING_JVM`), and further options of it. Those of the target go over all of these. `classes` are
+    initialised meanwhile (`slow_classes`).
     """
 
     app_name: str
@@ -126,6 +128,7 @@ class SparkLaunch:
     console_to_stderr: bool = False
     purpose: str = LASTING_JVM
     java_options: str = ""
+    classes: tuple[str, ...] = ()
 
 
 def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
@@ -142,14 +145,18 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
         launch.on_log(line)
 
     try:
-        context = _start_context(conf, keep, launch.console_to_stderr)
+        context = _start_context(conf, keep, launch)
     except SPARK_ERRORS as error:
         raise FindingsError([_start_finding(target, error, said, secrets)]) from error
     hidden = {name: value for name, value in target.spark.items() if not isinstance(value, str)}
     _set_secret_settings(context, secrets.resolve_all(hidden))
     session = SparkSession(context)
-    names_sources = hasattr(session.readStream, "name") and _version_of(session.version) >= NAMED_SOURCES_SINCE
-    return SparkRuntime(session, session.version, names_sources)
+    return SparkRuntime(session, session.version, names_sources(session))
+
+
+def names_sources(session: SparkSession) -> bool:
+    """Returns whether this Spark can name its sources."""
+    return hasattr(session.readStream, "name") and _version_of(session.version) >= NAMED_SOURCES_SINCE
 
 
 def _jvm_options(launch: SparkLaunch, settings: Mapping[str, str]) -> str:
@@ -171,9 +178,11 @@ def stop_spark(runtime: SparkRuntime) -> None:
         forget_jvm()
 
 
-def _start_context(conf: SparkConf, on_log: Callable[[str], None], console_to_stderr: bool) -> SparkContext:
+def _start_context(conf: SparkConf, on_log: Callable[[str], None], launch: SparkLaunch) -> SparkContext:
     # a second run in one process finds the JVM of the first still there, and Spark keeps to it
-    gateway = None if SparkContext._gateway else launch_jvm(conf, on_log, console_to_stderr)  # noqa: SLF001
+    gateway = None if SparkContext._gateway else launch_jvm(conf, on_log, launch.console_to_stderr)  # noqa: SLF001
+    if gateway is not None:
+        initialise(gateway, launch.classes)
     return SparkContext(conf=conf, gateway=gateway)
 
 

@@ -14,7 +14,7 @@ from sqlstream.spark.inputs import Inputs
 from sqlstream.spark.plans import counts_processing_time, transforms_with_state
 from sqlstream.spark.python_code import register_functions
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import PROVIDER, ROCKSDB, SparkRuntime, child_session
+from sqlstream.spark.session import ROCKSDB, SparkRuntime, child_session
 from sqlstream.spark.sources import Readers
 from sqlstream.state.test_results import CaseResult, Observed, Outcome
 from sqlstream.testing.cases import Case
@@ -23,6 +23,7 @@ from sqlstream.testing.expected import Expectation
 from sqlstream.testing.frames import CaseFrames
 from sqlstream.testing.judge import Told, judge, judge_refusal, result_of
 from sqlstream.testing.prepared import PreparedCase, conditions_of
+from sqlstream.testing.settings import IN_MEMORY, state_settings
 
 
 @dataclass(frozen=True)
@@ -67,15 +68,16 @@ class Harness:
         Raises: FindingsError where its model is refused, or the case itself is broken.
         """
         session = child_session(self.runtime, self.settings)
-        if any(isinstance(step, Mark) for step in case.steps):
-            session.conf.set(PROVIDER, self.provider)
+        provider = self.provider if any(isinstance(step, Mark) for step in case.steps) else IN_MEMORY
         register_functions(session, case.compiled.project.functions)
         frames = CaseFrames(case, self._inputs(case, session))
         frame = frames.build()
         frames.check_left_out(frame)
         if transforms_with_state(frame):
-            session.conf.set(PROVIDER, ROCKSDB)
+            provider = ROCKSDB
             _check_timers(case, frame)
+        for name, value in state_settings(provider).items():
+            session.conf.set(name, value)
         return PreparedCase(case, frames, frame, self.secrets)
 
     def _inputs(self, case: Case, session: SparkSession) -> Inputs:

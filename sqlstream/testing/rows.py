@@ -72,9 +72,8 @@ class TypedRows:
 
     def _typed(self, maker: RowMaker, texts: Sequence[str], schema: StructType) -> DataFrame:
         numbered = StructType([StructField(str(at), _as_text(each.dataType)) for at, each in enumerate(schema)])
-        read = maker.strings(texts).select(from_json("value", numbered).alias("row"))
-        columns = [col(f"row.`{at}`").cast(each.dataType).alias(each.name) for at, each in enumerate(nullable(schema))]
-        return read.select(*columns)
+        typed = from_json("value", numbered).cast(nullable(schema))
+        return maker.strings(texts).select(typed.alias("row")).select("row.*")
 
     def _queried(self, batches: Sequence[Rows], schema: StructType, maker: RowMaker) -> tuple[JavaRows, list[int]]:
         """The rows of queries: columns by their names, cast to the declared types."""

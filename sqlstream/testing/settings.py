@@ -15,6 +15,7 @@ _MEANING = ("spark.sql.", "spark.default.parallelism")
 QUICK = {
     "spark.default.parallelism": "1",
     "spark.log.level": "ERROR",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -51,3 +52,12 @@ def state_provider(target: Target) -> str:
     """Returns what keeps the state of queries in `target`."""
     said = target.spark.get(PROVIDER)
     return said if isinstance(said, str) else (IN_MEMORY if target.is_local else ROCKSDB)
+
+
+_BARE_FILES = {"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem", "fs.file.impl.disable.cache": "true"}
+"""Files without checksums beside them. RocksDB's are copied by Hadoop's usual file system and by no other."""
+
+
+def state_settings(provider: str) -> Mapping[str, str]:
+    """Returns what is set in the session of a case whose state `provider` keeps."""
+    return {PROVIDER: provider, **(_BARE_FILES if provider == IN_MEMORY else {})}

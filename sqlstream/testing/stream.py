@@ -23,6 +23,7 @@ from sqlstream.spark.memory_streams import (
     picked,
     progresses,
     start_in_memory,
+    stop_idle,
     watermark_of,
 )
 from sqlstream.spark.plans import grouped_by_time
@@ -32,6 +33,8 @@ from sqlstream.testing.frames import CaseFrames
 
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - a file system in memory, in which tempfile makes a folder of its own
 """Where checkpoints of cases lie where there is such a place."""
+
+CHECKPOINT = "checkpoint"
 
 AGGREGATIONS = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
 """The names of the operators that drop late rows after they have grouped them (StateStoreSaveExec.shortName)."""
@@ -90,12 +93,15 @@ class CaseStream:
                 if isinstance(step, Delivery):
                     self._deliver(query, step)
                     continue
-                query.stop()
+                stop_idle(query)
                 self._part = self.parts[-1] if step is Mark.UPGRADE else self._part
                 query = self._start()
-            return self._observed(query)
+            observed = self._observed(query)
+            stop_idle(query)
         except (*SPARK_ERRORS, SinkError) as error:
             return failed(_cause(query, error))
+        else:
+            return observed
         finally:
             if query is not None:
                 with suppress(*SPARK_ERRORS):
@@ -103,7 +109,7 @@ class CaseStream:
 
     def _start(self) -> StreamingQuery:
         part = self._part
-        query = start_in_memory(part.frame, part.mode, f"{self.folder}/checkpoint", self._output.sink, self.clock)
+        query = start_in_memory(part.frame, part.mode, f"{self.folder}/{CHECKPOINT}", self._output.sink, self.clock)
         query.processAllAvailable()  # it has read its checkpoint, and waits for rows
         return query
 
@@ -178,6 +184,8 @@ def checkpoint_folder() -> Iterator[str]:
     """Gives a folder for one checkpoint, in memory where there is such a place, and clears it away."""
     place = str(MEMORY_DISK) if MEMORY_DISK.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="sqlstream-test-", dir=place, ignore_cleanup_errors=True) as folder:
+        for name in ("offsets", "commits"):  # Spark starts a `chmod` for each folder that it makes
+            Path(folder, CHECKPOINT, name).mkdir(parents=True)
         yield folder
 
 
