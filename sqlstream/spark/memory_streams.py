@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from sqlstream.spark.jvm import java_class, jvm_of, mark_stopped
+from sqlstream.spark.rows import JSON_OPTIONS, read_row, readable_schema
 from sqlstream.spark.session import names_sources
 
 _SQL = "org.apache.spark.sql"
@@ -165,7 +166,7 @@ def progresses(query: StreamingQuery) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class RowMaker:
-    """Makes Spark's rows from JSON, and JSON from Spark's rows, in one session; neither takes a job."""
+    """Makes Spark's rows from JSON, and JSON from Spark's rows, in one session."""
 
     session: SparkSession
 
@@ -175,19 +176,44 @@ class RowMaker:
         return DataFrame(self.session._jsparkSession.createDataset(list(texts), encoder).toDF(), self.session)  # noqa: SLF001
 
     def rows_of(self, frame: DataFrame) -> JavaRows:
-        """Returns the rows of `frame`. Raises: Spark's errors."""
-        return frame._jdf.collectAsList()  # noqa: SLF001
+        """Returns the rows of static `frame`. Raises: Spark's errors."""
+        rows = java_class(self.session, CONVERTERS).asJava(self._local(frame))
+        return java_class(self.session, "java.util.ArrayList")(rows)
 
     def frame(self, rows: JavaRows, schema: StructType) -> DataFrame:
         """Returns `rows` as a static table."""
         java = self.session._jsparkSession  # noqa: SLF001
-        return DataFrame(java.createDataFrame(rows, java.parseDataType(schema.json())), self.session)
+        return DataFrame(java.createDataFrame(rows, self._type(schema)), self.session)
+
+    def parse(self, texts: Sequence[str], written: StructType, wanted: StructType) -> DataFrame:
+        """Returns objects of JSON as a static table: read as `written`, and cast to `wanted` column by column."""
+        functions = java_class(self.session, f"{_SQL}.functions")
+        read = functions.from_json(functions.col("value"), self._type(written)).cast(self._type(wanted))
+        rows = self.strings(texts)._jdf.withColumn("value", read).select("value.*", self._seq())  # noqa: SLF001
+        return DataFrame(rows, self.session)
+
+    def rows(self, frame: DataFrame) -> list[tuple[object, ...]]:
+        """Returns the rows of static `frame` as values of JSON (`read_row`). Raises: Spark's errors."""
+        functions = java_class(self.session, f"{_SQL}.functions")
+        readable = functions.struct("*", self._seq()).cast(self._type(readable_schema(frame.schema)))
+        texts = frame._jdf.select(self._seq(functions.to_json(readable, JSON_OPTIONS)))  # noqa: SLF001
+        return [read_row(text) for text in self.texts(DataFrame(texts, self.session))]
 
     def texts(self, frame: DataFrame) -> list[str]:
-        """Returns the one column of `frame`, texts without line ends. Raises: Spark's errors."""
-        rows = frame._jdf.collectAsList()  # noqa: SLF001
-        lines = str(java_class(self.session, CONVERTERS).asScala(rows).mkString("\n"))
+        """Returns the one column of static `frame`, texts without line ends. Raises: Spark's errors."""
+        lines = str(self._local(frame).mkString("\n"))
         return [line[1:-1] for line in lines.split("\n")] if lines else []  # a row is written in brackets
+
+    def _seq(self, *items: Any) -> Any:
+        return java_class(self.session, CONVERTERS).asScala(list(items)).toSeq()
+
+    def _type(self, schema: StructType) -> Any:
+        return self.session._jsparkSession.parseDataType(schema.json())  # noqa: SLF001
+
+    def _local(self, frame: DataFrame) -> Any:
+        """The rows of static `frame`, read without the events, and the text of the plan, of a query of its own."""
+        rows = frame._jdf.queryExecution().executedPlan().executeCollectPublic()  # noqa: SLF001
+        return java_class(self.session, "scala.collection.immutable.ArraySeq").unsafeWrapArray(rows)
 
 
 def picked(rows: JavaRows, numbers: Sequence[int]) -> JavaRows:

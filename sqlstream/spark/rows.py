@@ -20,6 +20,9 @@ from pyspark.sql.types import (
 
 from sqlstream.state.rows import ShownColumn
 
+JSON_OPTIONS = {"ignoreNullFields": "false"}
+"""How rows are written as JSON."""
+
 
 def columns_of(frame: DataFrame) -> tuple[ShownColumn, ...]:
     """Returns the columns of `frame` with their types."""
@@ -32,16 +35,26 @@ def first_rows(frame: DataFrame, limit: int) -> tuple[tuple[object, ...], ...]:
     Spark itself writes them: Python has no year 10000, no interval of months, and its own time zone. A time is cast to
     text, since JSON's own form has milliseconds only.
     """
+    return all_rows(frame.limit(limit))
+
+
+def all_rows(frame: DataFrame) -> tuple[tuple[object, ...], ...]:
+    """Returns the rows of `frame` as `first_rows` does. Raises: Spark's errors."""
     if not frame.columns:
-        return tuple(() for _ in frame.take(limit))
-    return tuple(read_row(text[0]) for text in json_texts(frame.limit(limit)).collect())
+        return tuple(() for _ in frame.collect())
+    return tuple(read_row(text[0]) for text in json_texts(frame).collect())
 
 
 def json_texts(frame: DataFrame) -> DataFrame:
     """Returns the rows of `frame`, which has columns, as one column of JSON, for `read_row`."""
-    # columns may have one name, which the fields of an object may not; a struct is cast field by field
-    readable = [StructField(str(at), _readable(each.dataType)) for at, each in enumerate(frame.schema)]
-    return frame.select(to_json(struct("*").cast(StructType(readable)), {"ignoreNullFields": "false"}))
+    return frame.select(to_json(struct("*").cast(readable_schema(frame.schema)), JSON_OPTIONS))
+
+
+def readable_schema(schema: StructType) -> StructType:
+    """Returns what rows of `schema` are cast to before they are written as JSON: a field for each column, under its
+    number, since columns may have one name, which the fields of an object may not.
+    """
+    return StructType([StructField(str(at), _readable(each.dataType)) for at, each in enumerate(schema)])
 
 
 def read_row(text: str) -> tuple[object, ...]:

@@ -7,9 +7,11 @@ import math
 import os
 import re
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -170,12 +172,30 @@ def _jvm_options(launch: SparkLaunch, settings: Mapping[str, str]) -> str:
 
 def stop_spark(runtime: SparkRuntime) -> None:
     """Stops Spark, also where its JVM has died; a later start in this process then launches a new one."""
+    _leave_accumulators(runtime.session.sparkContext)
     try:
         runtime.session.stop()
     except JVM_ERRORS as error:
         if not is_jvm_gone(error):
             raise
         forget_jvm()
+
+
+def _leave_accumulators(context: Any) -> None:
+    """Lets PySpark's server of accumulators end in a thread: it looks twice a second whether it shall."""
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        context._accumulatorServer = _InThread(server.shutdown)  # noqa: SLF001
+
+
+@dataclass(frozen=True)
+class _InThread:
+    """What can be shut down, and is not waited for."""
+
+    end: Callable[[], None]
+
+    def shutdown(self) -> None:
+        threading.Thread(target=self.end, name="accumulators", daemon=True).start()
 
 
 def _start_context(conf: SparkConf, on_log: Callable[[str], None], launch: SparkLaunch) -> SparkContext:

@@ -15,7 +15,6 @@ from itertools import pairwise
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.memory_streams import RowMaker, picked
-from sqlstream.spark.rows import json_texts, read_row
 from sqlstream.spark.static_stream import closed_groups, is_batch_like, key_columns
 from sqlstream.state.test_results import CaseResult, Observed, Outcome, Row, RowDifference, RowKind
 from sqlstream.testing.compare import RowComparison, types_of
@@ -138,7 +137,7 @@ class Equivalence:
         if node not in known:
             item = self.prepared.frames.streams[node]
             maker = RowMaker(self.prepared.frame.sparkSession)
-            known[node] = [read_row(text) for text in maker.texts(json_texts(maker.frame(item.rows, item.schema)))]
+            known[node] = maker.rows(maker.frame(item.rows, item.schema))
         found: list[Row] = known[node]
         return found
 

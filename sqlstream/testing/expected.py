@@ -13,7 +13,6 @@ from sqlstream.project.values import Located
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm import SPARK_ERRORS
 from sqlstream.spark.memory_streams import RowMaker
-from sqlstream.spark.rows import read_row
 from sqlstream.spark.spark_errors import read_error
 from sqlstream.state.test_results import ANY, Observed, Row
 from sqlstream.testing.cases import Case
@@ -42,8 +41,8 @@ class Expectation:
         reader = TypedRows(self.frame.sparkSession, f"the model {quoted(self.case.model.name)}")
         if not any(batch.rows or batch.sql for batch in batches):
             return tuple(() for _ in batches)
-        texts, counts = reader.texts(batches, self.frame.schema)
-        rows = iter([read_row(text) for text in texts])
+        values, counts = reader.values(batches, self.frame.schema)
+        rows = iter(values)
         return tuple(
             tuple(self._compared(next(rows), batch, number) for number in range(count))
             for batch, count in zip(batches, counts, strict=True)

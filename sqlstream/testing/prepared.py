@@ -13,10 +13,10 @@ from sqlstream.project.unit_test_values import Mark
 from sqlstream.project.values import Located
 from sqlstream.spark.inputs import Inputs
 from sqlstream.spark.jvm import SPARK_ERRORS, causes_of
-from sqlstream.spark.memory_streams import Clock, RowMaker, SystemClock
+from sqlstream.spark.memory_streams import Clock, SystemClock
 from sqlstream.spark.plans import is_stateful
 from sqlstream.spark.python_code import is_data_source, is_foreach, load_name
-from sqlstream.spark.rows import json_texts, read_row
+from sqlstream.spark.rows import all_rows
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding, read_error
 from sqlstream.state.test_results import Observed, Row
@@ -67,10 +67,10 @@ class PreparedCase:
     def batch(self, frame: DataFrame) -> Observed:
         """Returns the rows of a static `frame`."""
         try:
-            texts = RowMaker(self.frame.sparkSession).texts(json_texts(frame))
+            rows = all_rows(frame)
         except SPARK_ERRORS as error:
             return self._failed((), error)
-        return Observed(tuple(frame.dtypes), (tuple(map(read_row, texts)),))
+        return Observed(tuple(frame.dtypes), (rows,))
 
     def _sink(self) -> Sink | None:
         """What takes the batches beside, where the case says so."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col, from_json, lit
+from pyspark.sql.functions import col, lit
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -28,8 +28,8 @@ from sqlstream.project.fixtures import Rows
 from sqlstream.project.types import Field, Struct, read_json_schema
 from sqlstream.spark.jvm import SPARK_ERRORS
 from sqlstream.spark.memory_streams import JavaRows, RowMaker
-from sqlstream.spark.rows import json_texts
 from sqlstream.spark.spark_errors import read_error
+from sqlstream.state.test_results import Row
 from sqlstream.testing.values import Json, ValueReader
 
 T = TypeVar("T")
@@ -65,15 +65,14 @@ class TypedRows:
         flat = [text for batch in texts for text in batch]
         return self._typed(maker, flat, schema), [len(batch) for batch in texts]
 
-    def texts(self, batches: Sequence[Rows], schema: StructType) -> tuple[list[str], list[int]]:
-        """Returns the rows of all `batches` as JSON (`json_texts`), and how many each has. Raises: FindingsError."""
+    def values(self, batches: Sequence[Rows], schema: StructType) -> tuple[list[Row], list[int]]:
+        """Returns the rows of all `batches` as values, and how many each has. Raises: FindingsError."""
         frame, counts = self.frame(batches, schema)
-        return self._collected(batches, lambda: RowMaker(self.session).texts(json_texts(frame))), counts
+        return self._collected(batches, lambda: RowMaker(self.session).rows(frame)), counts
 
     def _typed(self, maker: RowMaker, texts: Sequence[str], schema: StructType) -> DataFrame:
         numbered = StructType([StructField(str(at), _as_text(each.dataType)) for at, each in enumerate(schema)])
-        typed = from_json("value", numbered).cast(nullable(schema))
-        return maker.strings(texts).select(typed.alias("row")).select("row.*")
+        return maker.parse(texts, numbered, nullable(schema))
 
     def _queried(self, batches: Sequence[Rows], schema: StructType, maker: RowMaker) -> tuple[JavaRows, list[int]]:
         """The rows of queries: columns by their names, cast to the declared types."""

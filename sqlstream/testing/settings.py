@@ -21,6 +21,7 @@ QUICK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.streaming.numRecentProgressUpdates": "10000",
     "spark.sql.streaming.pollingDelay": "1ms",
+    "spark.sql.ui.explainMode": "simple",
     PARTITIONS: "1",
     CHECKPOINT_FILES: PLAIN_FILES,
 }

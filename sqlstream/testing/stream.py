@@ -27,7 +27,6 @@ from sqlstream.spark.memory_streams import (
     watermark_of,
 )
 from sqlstream.spark.plans import grouped_by_time
-from sqlstream.spark.rows import json_texts, read_row
 from sqlstream.state.test_results import Observed, Row
 from sqlstream.testing.frames import CaseFrames
 
@@ -166,7 +165,7 @@ class CaseStream:
         """Returns what has come out by each delivery so far."""
         frame = self._part.frame
         maker = RowMaker(frame.sparkSession)
-        rows = iter([read_row(text) for text in maker.texts(json_texts(maker.frame(self._output.rows, frame.schema)))])
+        rows = iter(maker.rows(maker.frame(self._output.rows, frame.schema)))
         return tuple(tuple(next(rows) for _ in range(count)) for count in self.counts)
 
 
