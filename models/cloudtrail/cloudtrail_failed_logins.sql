@@ -5,7 +5,7 @@ select /*+ WATERMARK(event_time, '10 minutes') */
     window.end as until,
     source_ip,
     count_if(failed_login) as failures,
-    collect_set(user_name) filter (where failed_login) as user_names
+    sort_array(collect_set(user_name) filter (where failed_login)) as user_names
 from (
     select
         *,

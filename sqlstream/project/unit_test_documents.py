@@ -64,7 +64,9 @@ class ExpectDocument(Document):
     batches: tuple[ExpectedBatchDocument, ...] | None = Field(
         None, description="What has come out by each given batch, the no-data batch after it included."
     )
-    late_rows_dropped: int | None = Field(None, ge=0, description="Rows dropped because the watermark had passed them.")
+    late_rows_dropped: int | None = Field(
+        None, ge=0, description="Rows that counted nowhere, since the watermark had passed them."
+    )
     watermark: Text | None = Field(None, description="The watermark at the end.")
     state_rows: int | None = Field(None, ge=0, description="Rows that are kept as state at the end.")
     error: Text | None = Field(

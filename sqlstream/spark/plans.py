@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from sqlstream.spark.duplicates import WATERMARK
-from sqlstream.spark.jvm import analyzed, rows_of
+from sqlstream.spark.jvm import analyzed, jvm_of, rows_of
 
 STATEFUL_NODES = frozenset(
     {
@@ -41,8 +41,8 @@ class GroupedRows:
     is_window: bool
 
     def count_until(self, microseconds: int) -> int:
-        """Returns how many of them are late where the watermark is at `microseconds` since 1970: Spark drops a group
-        whose time, or whose window's end, the watermark has reached. Raises: Spark's errors.
+        """Returns how many of them count nowhere when the watermark is at `microseconds` since 1970: Spark drops a
+        group whose time, or whose window's end, the watermark has reached. Raises: Spark's errors.
         """
         named = self.rows.toDF(*(f"c{index}" for index in range(len(self.rows.columns))))
         time = f"c{self.time}.end" if self.is_window else f"c{self.time}"
@@ -92,8 +92,24 @@ def grouped_by_time(frame: DataFrame) -> GroupedRows | None:
         attribute = output.apply(index)
         if attribute.exprId().id() in ids and attribute.metadata().contains(WATERMARK):
             is_window = attribute.dataType().typeName() == "struct"
-            return GroupedRows(rows_of(frame, child), index, is_window)
+            return GroupedRows(rows_of(frame, _once(frame, child)), index, is_window)
     return None
+
+
+def _once(frame: DataFrame, node: Any) -> Any:
+    """The plan `node` in which each row comes once: of its sliding windows in the one that stays open longest, which is
+    the first projection of the Expand that org.apache.spark.sql.catalyst.analysis.TimeWindowing makes.
+    """
+    if node.getClass().getSimpleName() == "Expand":
+        node = node.copy(node.projections().take(1), node.output(), node.child())
+    children = node.children()
+    below = [_once(frame, children.apply(index)) for index in range(children.size())]
+    return with_children(frame, node, below) if below else node
+
+
+def with_children(frame: DataFrame, node: Any, children: Sequence[Any]) -> Any:
+    """Returns the plan `node`, of `frame`, over other children."""
+    return node.withNewChildren(jvm_of(frame.sparkSession).PythonUtils.toSeq(list(children)))
 
 
 def _attribute_id(expression: Any) -> int | None:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from sqlstream.spark.duplicates import WATERMARK
 from sqlstream.spark.jvm import analyzed, jvm_of, rows_of
-from sqlstream.spark.plans import plan_nodes
+from sqlstream.spark.plans import plan_nodes, with_children
 
 ONLY_IN_STREAMS = frozenset(
     {
@@ -108,9 +108,8 @@ def _is_session(key: Any) -> bool:
 
 def _replaced(frame: DataFrame, node: Any, aggregate: Any, child: Any) -> Any:
     """The plan `node` with `child` below its `aggregate`."""
-    to_seq = jvm_of(frame.sparkSession).PythonUtils.toSeq
     if node.fastEquals(aggregate):
-        return node.withNewChildren(to_seq([child]))
+        return with_children(frame, node, [child])
     children = node.children()
     below = [_replaced(frame, children.apply(index), aggregate, child) for index in range(children.size())]
-    return node.withNewChildren(to_seq(below)) if below else node
+    return with_children(frame, node, below) if below else node
