@@ -11,11 +11,11 @@ from sqlstream.app.loading import Loaded
 from sqlstream.app.request import RunRequest
 from sqlstream.app.session import storage_base
 from sqlstream.app.signals import StopSignals
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.location import Location, Place
+from sqlstream.location import Location
 from sqlstream.spark.batch_logs import checkpoint_damage
 from sqlstream.spark.prepare import PreparedQuery, prepare_query, unrestartable
 from sqlstream.spark.secrets import Secrets
@@ -54,18 +54,8 @@ class Ready:
             checkpoint_path(self.root, self.plan.version) if self.query.model.streaming else None,
             self.output(checks),
             lambda: self.check_whole(checks),
-            lambda offset, words: self._place(checks.loaded.compiled, offset, words),
+            lambda offset, words: checks.loaded.compiled.place_of_words(self.query.model, offset, words),
         )
-
-    def _place(self, compiled: CompiledProject, offset: int | None, words: str) -> Place:
-        """The place of `words` in the one text of the query that has them at `offset`, else its model's file."""
-        node = self.query.model.unique_id
-        upstream = [*compiled.graph.ancestors(node), node]
-        texts = {node: compiled.models[node].sql for node in upstream if node in compiled.models}
-        found = [node for node, sql in texts.items() if offset is not None and sql.startswith(words, offset)]
-        if offset is None or not words or len(found) != 1:
-            return Place(self.query.model.file.location)
-        return compiled.locate(found[0], offset)
 
     def output(self, checks: Checks) -> str | None:
         """Returns the path, URI or table that the query writes to, None for sinks that have no place."""

@@ -102,6 +102,17 @@ class CompiledProject:
     locate: Callable[[str, int], Place] = field(repr=False)
     columns: Mapping[str, tuple[Column, ...] | None] = field(default_factory=dict, repr=False)
 
+    def place_of_words(self, model: CompiledModel, offset: int | None, words: str) -> Place:
+        """Returns the place of `words` in the one text, of `model` and of those upstream of it, that has them at
+        `offset`, else the file of `model`.
+        """
+        upstream = [*self.graph.ancestors(model.unique_id), model.unique_id]
+        texts = {node: self.models[node].sql for node in upstream if node in self.models}
+        found = [node for node, sql in texts.items() if offset is not None and sql.startswith(words, offset)]
+        if offset is None or not words or len(found) != 1:
+            return Place(model.file.location)
+        return self.locate(found[0], offset)
+
 
 @dataclass(frozen=True)
 class CompileResult:

@@ -68,7 +68,9 @@ def failure_text(result: CaseResult, width: int | None) -> str:
 
 
 def _other_fix(result: CaseResult) -> str:
-    return "say `equivalence: false` with the `reason` why they rightly differ" if _is_split(result) else "the test"
+    if _is_split(result):
+        return "say `equivalence: false` with the `reason` why they rightly differ"
+    return f"what the test expects at {result.differences[0].location}"
 
 
 def _is_split(result: CaseResult) -> bool:

@@ -23,6 +23,13 @@ from sqlstream.testing.compare import RowComparison, types_of
 
 NO_ERROR = "no error"
 
+_MAKES = {
+    "late rows dropped": r"\bwatermark\b",
+    "watermark": r"\bwatermark\b",
+    "state rows": r"\bgroup\s+by\b",
+}
+"""What in a model makes a figure, as a pattern."""
+
 
 @dataclass(frozen=True)
 class Told:
@@ -66,15 +73,20 @@ def judge(case: Case, observed: Observed, told: Told) -> CaseResult:
 
 
 def _model_place(case: Case, differences: Sequence[RowDifference | ValueDifference]) -> Location:
-    """The model's line that names the first column whose values differ, else its first."""
-    rows = (row for each in differences if isinstance(each, RowDifference) for row in each.rows)
-    names = (each.columns for each in differences if isinstance(each, RowDifference))
-    changed, columns = next((row.changed for row in rows if row.changed), ()), next(names, ())
-    for column in sorted(changed):
-        found = list(re.finditer(rf"(?i)\b{re.escape(columns[column])}\b", case.model.sql))
-        if found:
-            return case.compiled.locate(case.model.unique_id, found[0].start()).location
+    """The model's line that names the first column whose values differ, or makes a figure that does, else its first."""
+    for pattern in (pattern for each in differences for pattern in _patterns(each)):
+        found = re.search(pattern, case.model.sql, re.IGNORECASE)
+        if found and not case.model.file.is_python:
+            return case.compiled.locate(case.model.unique_id, found.start()).location
     return case.model.file.location
+
+
+def _patterns(difference: RowDifference | ValueDifference) -> Iterator[str]:
+    if isinstance(difference, ValueDifference):
+        yield from filter(None, [_MAKES.get(difference.what)])
+        return
+    changed = next((row.changed for row in difference.rows if row.changed), ())
+    yield from (rf"\b{re.escape(difference.columns[column])}\b" for column in sorted(changed))
 
 
 def _judge_error(case: Case, observed: Observed, error: Finding) -> CaseResult:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.location import Place
 from sqlstream.project.unit_test_values import Mark
 from sqlstream.project.values import Located
 from sqlstream.spark.inputs import Inputs
@@ -18,7 +17,7 @@ from sqlstream.spark.plans import is_stateful
 from sqlstream.spark.python_code import is_data_source, is_foreach, load_name
 from sqlstream.spark.rows import all_rows
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding, read_error
+from sqlstream.spark.spark_errors import error_finding, fragment_of, read_error
 from sqlstream.state.test_results import Observed, Row
 from sqlstream.testing.cases import Case, Feed
 from sqlstream.testing.expected import moment
@@ -112,23 +111,19 @@ class PreparedCase:
         return Clock(session, 0) if any(feed.at for feed in self.case.feeds) else SystemClock(session)
 
     def _failed(self, batches: tuple[tuple[Row, ...], ...], error: Exception) -> Observed:
+        conditions = conditions_of(error)
+        stated = f"`expect: {{error: {conditions[0] if conditions else '...'}}}`"
         finding = error_finding(
             error,
             code="query-failed",
             what=f"the query of `{self.case.model.name}` failed",
-            place=self._place(error),
+            place=self.case.compiled.place_of_words(self.case.model, *fragment_of(error)),
             secrets=self.secrets,
-            fix="mend the model, or state the failure with `expect: {error: ...}`",
+            fix=f"mend the model, or state the failure with {stated}",
         )
         if isinstance(error, SinkError):
             finding = replace(finding, why=f"its sink says: {error}", location=self.case.model.place_of("sink"))
-        return Observed(tuple(self.frame.dtypes), batches, conditions=conditions_of(error), error=finding)
-
-    def _place(self, error: Exception) -> Place:
-        said, model = read_error(error), self.case.model
-        if said.offset is not None and said.fragment and model.sql.startswith(said.fragment, said.offset):
-            return self.case.compiled.locate(model.unique_id, said.offset)
-        return Place(model.file.location)
+        return Observed(tuple(self.frame.dtypes), batches, conditions=conditions, error=finding)
 
 
 def conditions_of(error: BaseException) -> tuple[str, ...]:

@@ -52,13 +52,17 @@ class ValueReader:
 
     def row(self, row: YamlMapping, columns: Sequence[Field]) -> list[Json]:
         """Returns the values of a row in the order of `columns`, null for those that it leaves out."""
+        return self._fields(row, columns, f"column of {self._where}")
+
+    def _fields(self, row: YamlMapping, fields: Sequence[Field], what: str) -> list[Json]:
+        """The values of a row or a struct; `what` are its fields."""
         by_name = {entry.key.casefold(): entry for entry in row.entries}
-        names = [field.name for field in columns]
+        names = [field.name for field in fields]
         known = {name.casefold() for name in names}
         for entry in row.entries:
             if entry.key.casefold() not in known:
-                self._unknown(entry, names)
-        return [self._field(by_name.get(field.name.casefold()), field) for field in columns]
+                self._unknown(entry, names, what)
+        return [self._field(by_name.get(field.name.casefold()), field) for field in fields]
 
     def _field(self, entry: YamlEntry | None, field: Field) -> Json:
         return None if entry is None else self.value(entry.value, field.type, field.name)
@@ -82,7 +86,7 @@ class ValueReader:
                 for entry in node.entries
             }
         if isinstance(node, YamlMapping) and isinstance(wanted, Struct):
-            values = self.row(node, wanted.fields)
+            values = self._fields(node, wanted.fields, f"field of {quoted(name)}")
             return {field.name: value for field, value in zip(wanted.fields, values, strict=True)}
         is_json = isinstance(wanted, Primitive) and wanted.name == "string"
         fix = "write it as text: JSON in single quotes, for example" if is_json else _shape(wanted)
@@ -120,12 +124,12 @@ class ValueReader:
             return None
         return self.value(from_plain(value, node.location), wanted, name)
 
-    def _unknown(self, entry: YamlEntry, names: Sequence[str]) -> None:
+    def _unknown(self, entry: YamlEntry, names: Sequence[str], what: str) -> None:
         self.findings.append(
             Finding(
                 "unit-test-column",
-                f"{quoted(entry.key)} is not a column of {self._where}",
-                f"it has {quoted_list(names)}" if names else "it has no columns",
+                f"{quoted(entry.key)} is no {what}",
+                f"it has {quoted_list(names)}" if names else "it has none",
                 did_you_mean(entry.key, names),
                 entry.key_location,
             )

@@ -43,7 +43,7 @@ PASSED = CaseResult("early", "windows", HERE, Outcome.PASSED, 1.25)
 
 TEXT = """tests/models/t.yml:4:11: [unit-test-failed] `windows` does not give what `late` expects
   why: batch 2: 1 changed, 1 missing, 1 too many, 1 as expected; watermark: expected 2024-01-01 12:00, is none
-  fix: correct models/windows.sql:7:3, or the test
+  fix: correct models/windows.sql:7:3, or what the test expects at tests/models/t.yml:22:11
   batch 2, expected at tests/models/t.yml:22:
         device   average     tags
     ─────────────────────────────
