@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlstream.app.loading import look_at
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.selecting import select
+from sqlstream.app.selecting import SelectableTest, select
+from sqlstream.app.test import UNIT_TEST, open_tests
 from sqlstream.compiler.manifest import build_manifest
 from sqlstream.compiler.node_ids import SEED, SOURCE
 from sqlstream.errors import Finding
@@ -26,14 +27,34 @@ class Listing:
 
 
 def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> Listing:
-    """Returns the selected nodes, also of a project whose SQL rules refuse. Raises: FindingsError."""
-    loaded = look_at(request)
-    chosen, unmatched = select(loaded.compiled, selection)
+    """Returns the selected nodes, also of a project whose SQL rules refuse; unit tests where the selection asks for
+    their type. Raises: FindingsError.
+    """
+    tested = open_tests(request) if UNIT_TEST in selection.resource_types else None
+    loaded = look_at(request) if tested is None else tested.loaded
+    tests = tested.nodes if tested is not None else ()
+    chosen, unmatched = select(loaded.compiled, selection, tests)
     manifest = build_manifest(loaded.compiled, generated_at="", invocation_id="")
-    every = {**manifest["nodes"], **manifest["sources"]}
+    every = {**manifest["nodes"], **manifest["sources"], **{test.node.unique_id: _entry(test) for test in tests}}
     names = [_shown(node, every[node]) for node in chosen]
     entries = [{"unique_id": node, **every[node]} for node in chosen]
     return Listing(tuple(names), tuple(entries), (*loaded.warnings, *unmatched))
+
+
+def _entry(test: SelectableTest) -> Mapping[str, Any]:
+    """What dbt's manifest says of a unit test, without its rows."""
+    node = test.node
+    return {
+        "resource_type": UNIT_TEST,
+        "package_name": node.fqn[0],
+        "original_file_path": node.path,
+        "name": node.name,
+        "model": node.fqn[-2],
+        "fqn": list(node.fqn),
+        "tags": sorted(node.tags),
+        "config": node.config,
+        "depends_on": {"nodes": [test.model]},
+    }
 
 
 def _shown(unique_id: str, entry: Mapping[str, Any]) -> str:
@@ -42,4 +63,6 @@ def _shown(unique_id: str, entry: Mapping[str, Any]) -> str:
         return f"source:{named}"
     if kind == SEED:
         return named
+    if kind == UNIT_TEST:
+        return f"{UNIT_TEST}:{'.'.join(entry['fqn'][-2:])}"
     return ".".join(entry["fqn"])

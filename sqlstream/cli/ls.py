@@ -13,7 +13,7 @@ from sqlstream.cli.options import project_options, project_request, selection_of
 from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 
 
-@click.command("ls", short_help="List models, seeds and sources.")
+@click.command("ls", short_help="List models, seeds, sources and unit tests.")
 @project_options
 @selection_options
 @type_options
@@ -31,7 +31,9 @@ def ls(
     excluded_types: tuple[str, ...],
     output: str,
 ) -> None:
-    """List the models, seeds and sources that a selection takes, one a line. Needs no Java."""
+    """List the models, seeds and sources that a selection takes, one a line; with --resource-type unit_test its unit
+    tests. Needs no Java.
+    """
     selection = selection_of(select, exclude, selector, state)
     selection = replace(selection, resource_types=types, excluded_types=excluded_types)
     with refusals_printed(output, debug):

@@ -120,7 +120,7 @@ limit_option = click.option(
     help="How many rows to show of each.",
 )
 
-RESOURCE_TYPES = click.Choice(["model", "seed", "source"])
+RESOURCE_TYPES = click.Choice(["model", "seed", "source", "unit_test"])
 
 TYPE_OPTIONS = (
     click.option(

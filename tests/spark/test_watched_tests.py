@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from tests.spark.conftest import ProjectFolder, descendants, wait_for
+from conftest import ProjectFolder, descendants, wait_for
 
 MODEL = "{{ config(sink='nowhere') }}\nselect id, amount * 2 as twice from {{ source('shop', 'orders') }}\n"
 
@@ -18,7 +18,9 @@ CASE = """  - name: {name}
 
 CASES = "unit_tests:\n" + "".join(
     (
-        CASE.format(name="twice", model="doubled", given="source('shop', 'orders')", column="amount", result="twice: 6"),
+        CASE.format(
+            name="twice", model="doubled", given="source('shop', 'orders')", column="amount", result="twice: 6"
+        ),
         CASE.format(name="four", model="fourfold", given="ref('doubled')", column="twice", result="fourfold: 6"),
     )
 )

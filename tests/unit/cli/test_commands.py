@@ -333,6 +333,20 @@ def test_types_are_chosen_and_left_out(
     assert seeds.count("\n") == 1
 
 
+def test_unit_tests_are_listed_where_they_are_asked_for(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As selectors that take them, and with the place of each."""
+    shutil.copytree(ROOT / "tests" / "models", project / "tests/models")
+
+    assert exit_code("ls", "--resource-type", "unit_test", "--select", "device_sessions") == 0
+    name = capsys.readouterr().out.split()[0]
+    assert exit_code("ls", "--resource-type", "unit_test", "--select", name, "--output", "json") == 0
+    entry = json.loads(capsys.readouterr().out)
+
+    assert name.startswith("unit_test:device_sessions.")
+    assert entry["original_file_path"] == "tests/models/devices.yml"
+    assert entry["depends_on"] == {"nodes": ["model.examples.device_sessions"]}
+
+
 def test_a_selector_is_taken_by_its_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By every command that selects."""
     (project / "selectors.yml").write_text("selectors: [{name: small, definition: device_windows}]\n")
