@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def printable(text: str) -> str:
@@ -23,6 +27,10 @@ class Location:
 
     def __str__(self) -> str:
         return f"{printable(self.path)}:{self.line}:{self.column}"
+
+    def below(self, lines: int) -> Location:
+        """Returns the place so many lines further down."""
+        return Location(self.path, self.line + lines, self.column)
 
 
 @dataclass(frozen=True)
@@ -81,3 +89,14 @@ def location_at(path: str, text: str, offset: int) -> Location:
         before = before[:-1] if text[offset - 1 : offset + 1] == "\r\n" else before
         before = before.replace("\r\n", "\n").replace("\r", "\n")
     return Location(path, before.count("\n") + 1, len(before) - before.rfind("\n"))
+
+
+def locator(path: str, text: str) -> Callable[[int], Location]:
+    """Returns `location_at` for many characters of one text, whose lines are looked for once."""
+    starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
+
+    def locate(offset: int) -> Location:
+        line = bisect_right(starts, offset)
+        return location_at(path, text[starts[line - 1] : offset + 1], offset - starts[line - 1]).below(line - 1)
+
+    return locate

@@ -6,12 +6,13 @@ Whatever form they have, they become mappings of YAML nodes, so that each value 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.location import Location, location_at
+from sqlstream.location import Location, locator
 from sqlstream.project.csv_text import CsvText, Row
 from sqlstream.project.files import ProjectFiles
 from sqlstream.project.nearest import did_you_mean
@@ -108,7 +109,7 @@ class FixtureReader:
         except FindingsError as error:
             self.findings.extend(error.findings)
             return None
-        rows = RowText(text, Location(path), lambda at: location_at(path, text, at))
+        rows = RowText(text, Location(path), locator(path, text))
         return self._from_text(rows, path.rsplit(".", 1)[-1])
 
     def _find(self, name: str, named: str | None, named_at: Location) -> str | None:
@@ -156,9 +157,21 @@ class FixtureReader:
         header = [value.text.strip() for value in csv.values(lines[0])] if lines and not faults else []
         for line in faults or [line for line in lines if line.width != len(header)]:
             self._odd(line, len(header), rows)
-        if faults or any(line.width != len(header) for line in lines):
+        if faults or any(line.width != len(header) for line in lines) or self._repeats(csv, lines, rows):
             return None
         return Rows(rows.location, tuple(_csv_row(csv, line, header, rows) for line in lines[1:]))
+
+    def _repeats(self, csv: CsvText, lines: list[Row], rows: RowText) -> bool:
+        """Whether two columns of the header have one name."""
+        seen: set[str] = set()
+        for value in csv.values(lines[0]) if lines else ():
+            name = value.text.strip().casefold()
+            if name in seen:
+                what, why = f"the header names {quoted(value.text.strip())} twice", "one of the two would not be read"
+                self._add("unit-test-fixture", what, why, "delete or rename one", rows.place(value.offset))
+                return True
+            seen.add(name)
+        return False
 
     def _odd(self, line: Row, count: int, rows: RowText) -> None:
         if line.fault is not None:
@@ -183,6 +196,9 @@ class _NotARowError(ValueError):
 
 _DECODER = json.JSONDecoder(parse_float=Decimal)
 """Decimals keep all of their digits."""
+
+_BETWEEN = re.compile(r"[ \t\r\n,]*")
+"""What stands between the items of a JSON array."""
 
 
 def _json_lines(rows: RowText) -> list[YamlMapping]:
@@ -212,7 +228,7 @@ def _item_places(rows: RowText) -> list[Location]:
     places: list[Location] = []
     at = text.index("[") + 1
     while True:
-        at += len(text[at:]) - len(text[at:].lstrip(" \t\r\n,"))
+        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
         if text[at] == "]":
             return places
         places.append(rows.place(at))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.location import Location, Place, Segment, SourceMap, location_at
+from sqlstream.location import Location, Place, Segment, SourceMap, location_at, locator
 
 MODEL = "models/orders.sql"
 CALL = Location(MODEL, 2, 5)
@@ -77,3 +77,13 @@ def test_a_location_is_one_printable_line() -> None:
 def test_an_offset_in_a_file_has_a_line_and_a_column(offset: int, line: int, column: int) -> None:
     """A line break belongs to the line it ends; the end of the text is a place too."""
     assert location_at("a.yml", "ab\n\ncd", offset) == Location("a.yml", line, column)
+
+
+def test_many_places_of_one_text_are_found_alike() -> None:
+    """Whatever its lines end with."""
+    text = "ab\r\n\rc\n\nd\r\ne"
+    locate = locator("a.csv", text)
+
+    assert [locate(at) for at in range(len(text) + 1)] == [
+        location_at("a.csv", text, at) for at in range(len(text) + 1)
+    ]

@@ -1,0 +1,127 @@
+"""Rows of unit tests in all of their forms: the same rows, each value with its text and its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream.errors import Finding
+from sqlstream.project.files import ProjectFiles
+from sqlstream.project.fixtures import FixtureReader, Rows
+from sqlstream.project.yaml import YamlMapping, parse_yaml, plain
+
+
+def read(root: Path, yaml: str) -> tuple[Rows | None, list[Finding]]:
+    """Returns the rows that a mapping in t.yml gives, and what is wrong with them."""
+    (root / "t.yml").write_text(yaml)
+    findings: list[Finding] = []
+    holder = parse_yaml(yaml, "t.yml")
+    assert isinstance(holder, YamlMapping)
+    return FixtureReader(ProjectFiles(root), findings).read(holder), findings
+
+
+def write(root: Path, name: str, text: str) -> None:
+    """Writes a fixture file."""
+    (root / "tests/fixtures").mkdir(parents=True, exist_ok=True)
+    (root / "tests/fixtures" / name).write_text(text)
+
+
+def texts(rows: Rows | None) -> list[dict[str, object]]:
+    """The rows as plain values."""
+    assert rows is not None
+    return [plain(row) for row in rows.rows]  # type: ignore[misc]
+
+
+FORMS = {
+    "yaml": "rows:\n  - {id: 01, name: a}\n  - {id: 02, name: null}\n",
+    "csv": "format: csv\nrows: |\n  id,name\n  01,a\n  02,\n",
+    "json": 'format: json\nrows: \'[{"id": "01", "name": "a"}, {"id": "02", "name": null}]\'\n',
+    "jsonl": 'format: jsonl\nrows: |\n  {"id": "01", "name": "a"}\n\n  {"id": "02", "name": null}\n',
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_are_the_same_in_all_forms(tmp_path: Path, form: str) -> None:
+    """Columns by name, and null where nothing stands."""
+    rows, findings = read(tmp_path, FORMS[form])
+
+    assert findings == []
+    assert rows is not None
+    shown = [{entry.key: entry.value.text for entry in row.entries} for row in rows.rows]  # type: ignore[union-attr]
+    assert [row["id"] for row in shown] == ["01", "02"]
+    assert [row["name"] for row in texts(rows)] == ["a", None]
+
+
+def test_quotes_tell_empty_text_from_null(tmp_path: Path) -> None:
+    """In CSV nothing between commas is null; a comma, a quote and a line end stand in quotes."""
+    write(tmp_path, "names.csv", 'id,name\n1,""\n2,\n3,"a, ""b""\nc"\n')
+
+    rows, findings = read(tmp_path, "fixture: names\n")
+
+    assert findings == []
+    assert [row["name"] for row in texts(rows)] == ["", None, 'a, "b"\nc']
+
+
+def test_a_value_of_a_file_has_its_place_in_the_file(tmp_path: Path) -> None:
+    """So that what does not fit its type is found there."""
+    write(tmp_path, "names.csv", "id,name\n1,a\n2,b\n")
+    write(tmp_path, "more.json", '[\n  {"id": 1},\n  {"id": 2}\n]\n')
+
+    rows, _ = read(tmp_path, "fixture: names.csv\n")
+    more, _ = read(tmp_path, "fixture: more\n")
+
+    assert rows is not None
+    assert more is not None
+    assert str(rows.rows[1].entries[1].value.location) == "tests/fixtures/names.csv:3:3"
+    assert str(more.rows[1].location) == "tests/fixtures/more.json:3:3"
+
+
+def test_a_query_may_give_rows(tmp_path: Path) -> None:
+    """It is run by Spark."""
+    write(tmp_path, "ids.sql", "select id from range(3)\n")
+
+    rows, findings = read(tmp_path, "fixture: ids\n")
+
+    assert findings == []
+    assert rows == Rows(rows.location, sql="select id from range(3)\n")  # type: ignore[union-attr]
+
+
+def test_a_long_array_is_read_at_once(tmp_path: Path) -> None:
+    """Each of its rows has its place."""
+    count = 50_000
+    write(tmp_path, "long.json", "[\n" + ",\n".join(f'{{"id": {number}}}' for number in range(count)) + "\n]\n")
+
+    rows, findings = read(tmp_path, "fixture: long\n")
+
+    assert findings == []
+    assert rows is not None
+    assert rows.rows[-1].location.line == count + 1
+
+
+BAD = [
+    ("rows: []\nfixture: a\n", "t.yml:2:1", "given twice"),
+    ("fixture: nobody\n", "t.yml:1:10", "there is no fixture `nobody`"),
+    ("fixture: two\n", "t.yml:1:10", "`two` is 2 fixtures"),
+    ("format: csv\nrows: [{a: 1}]\n", "t.yml:2:1", "must be text in the format csv"),
+    ("rows: [1]\n", "t.yml:1:8", "a row must be a mapping"),
+    ("format: csv\nrows: |\n  a,b\n  1\n", "t.yml:4:3", "this row has 1 value"),
+    ("format: csv\nrows: |\n  a,A\n  1,2\n", "t.yml:3:5", "the header names `A` twice"),
+    ('format: csv\nrows: |\n  a,b\n  1,"x\n', "t.yml:4:5", "quotes"),
+    ("format: json\nrows: '{\"a\": 1}'\n", "t.yml:2:8", "a row must be a JSON object"),
+    ("format: json\nrows: '[{a: 1}]'\n", "t.yml:2:10", "this is no JSON"),
+    ('format: jsonl\nrows: |\n  {"a": 1}\n  {"a": }\n', "t.yml:4:9", "this is no JSON"),
+]
+
+
+@pytest.mark.parametrize(("yaml", "place", "said"), BAD)
+def test_what_is_wrong_with_rows_is_found_at_its_place(tmp_path: Path, yaml: str, place: str, said: str) -> None:
+    """In the file where it stands."""
+    write(tmp_path, "two.csv", "a\n")
+    write(tmp_path, "two.json", "[]\n")
+
+    rows, findings = read(tmp_path, yaml)
+
+    assert rows is None
+    assert [str(finding.location) for finding in findings] == [place]
+    assert said in findings[0].message
