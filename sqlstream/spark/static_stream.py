@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from sqlstream.spark.duplicates import WATERMARK
-from sqlstream.spark.jvm import analyzed, jvm_of, rows_of
+from sqlstream.spark.jvm import analyzed, java_class, jvm_of, rows_of
 from sqlstream.spark.plans import plan_nodes, with_children
 
 ONLY_IN_STREAMS = frozenset(
@@ -23,6 +23,13 @@ ONLY_IN_STREAMS = frozenset(
     }
 )
 """Operators whose rows depend on when others come, or which Spark has for streams alone."""
+
+_SESSION = "spark.sessionWindow"
+
+_TIMES = (WATERMARK, _SESSION, "spark.timeWindow")
+"""What the metadata say of a column that is an event time, or made of one (org.apache.spark.sql.catalyst.expressions,
+SessionWindow and TimeWindow); those of a watermark that a source has are not in a static plan.
+"""
 
 HOLDING_JOINS = ("LeftOuter", "RightOuter", "FullOuter", "LeftSemi")
 """Joins of two streams that give some rows only when the watermark has passed them."""
@@ -41,8 +48,6 @@ def _is_other(node: Any) -> bool:
         children = node.children()
         both = all(children.apply(index).isStreaming() for index in range(children.size()))
         return both and str(node.joinType().toString()) in HOLDING_JOINS
-    if name == "Aggregate":
-        return any(_is_session(keys) for keys in _time_keys(node))
     return name in ONLY_IN_STREAMS
 
 
@@ -60,14 +65,37 @@ def closed_groups(frame: DataFrame, microseconds: int) -> DataFrame | None:
     keys = _time_keys(aggregates[0])
     if len(keys) != 1:
         return None
-    (key,) = keys
-    child = aggregates[0].child()
-    names = [child.output().apply(index).name() for index in range(child.output().size())]
+    make = _closed_sessions if _is_session(keys[0]) else _closed_windows
+    closed = make(frame, aggregates[0], keys[0], microseconds)
+    return None if closed is None else rows_of(frame, _replaced(frame, plan, aggregates[0], closed))
+
+
+def _closed_windows(frame: DataFrame, aggregate: Any, key: Any, microseconds: int) -> Any | None:
+    """The aggregation over those rows alone whose windows are closed."""
+    rows = _until(frame, aggregate.child(), key, microseconds)
+    return None if rows is None else with_children(frame, aggregate, [rows])
+
+
+def _closed_sessions(frame: DataFrame, aggregate: Any, key: Any, microseconds: int) -> Any | None:
+    """The rows of the aggregation whose sessions are closed; before it nobody knows where a session ends."""
+    columns = aggregate.aggregateExpressions()
+    widened = aggregate.copy(
+        aggregate.groupingExpressions(), columns.appended(key), aggregate.child(), aggregate.hint()
+    )
+    rows = _until(frame, widened, key, microseconds)
+    project = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.plans.logical.Project")
+    return None if rows is None else project(aggregate.output(), rows)
+
+
+def _until(frame: DataFrame, plan: Any, key: Any, microseconds: int) -> Any | None:
+    """The rows of `plan` whose time, or whose window's end, is not after `microseconds`; None where the name of the
+    column is not the only one of its kind.
+    """
+    names = [plan.output().apply(index).name() for index in range(plan.output().size())]
     if names.count(key.name()) != 1:
         return None
     name = f"`{key.name()}`" + (".end" if key.dataType().typeName() == "struct" else "")
-    closed = analyzed(rows_of(frame, child).where(f"unix_micros({name}) <= {microseconds}"))
-    return rows_of(frame, _replaced(frame, plan, aggregates[0], closed))
+    return analyzed(rows_of(frame, plan).where(f"unix_micros({name}) <= {microseconds}"))
 
 
 def key_columns(frame: DataFrame) -> tuple[str, ...]:
@@ -95,21 +123,21 @@ def _id(attribute: Any) -> int:
 
 
 def _time_keys(aggregate: Any) -> list[Any]:
-    """The columns by which an aggregation groups that carry a watermark."""
+    """The columns by which an aggregation groups that carry a watermark, or are windows."""
     keys = aggregate.groupingExpressions()
     found = [keys.apply(index) for index in range(keys.size())]
     columns = [key for key in found if key.getClass().getSimpleName() == "AttributeReference"]
-    return [column for column in columns if column.metadata().contains(WATERMARK)]
+    return [column for column in columns if any(column.metadata().contains(mark) for mark in _TIMES)]
 
 
 def _is_session(key: Any) -> bool:
-    return bool(key.metadata().contains("spark.sessionWindow"))
+    return bool(key.metadata().contains(_SESSION))
 
 
-def _replaced(frame: DataFrame, node: Any, aggregate: Any, child: Any) -> Any:
-    """The plan `node` with `child` below its `aggregate`."""
-    if node.fastEquals(aggregate):
-        return with_children(frame, node, [child])
+def _replaced(frame: DataFrame, node: Any, part: Any, other: Any) -> Any:
+    """The plan `node` with `other` in the place of its `part`."""
+    if node.fastEquals(part):
+        return other
     children = node.children()
-    below = [_replaced(frame, children.apply(index), aggregate, child) for index in range(children.size())]
+    below = [_replaced(frame, children.apply(index), part, other) for index in range(children.size())]
     return with_children(frame, node, below) if below else node

@@ -29,7 +29,8 @@ Row = tuple[Value, ...]
 @dataclass(frozen=True)
 class Observed:
     """What a case gave. `columns` are names and Spark's types; `batches` has the rows that came out by each given batch
-    (one entry for a batch model); `late` are the rows dropped behind the watermark by each given batch.
+    (one entry for a batch model); `late` are the rows of each given batch that count nowhere, since they came behind
+    the watermark. `is_late` says whether one came too late for any of its windows.
 
     `watermark` is in ms since 1970, None where there is none. `error` is what a batch failed with: Spark's
     conditions, the outermost first, and a finding.
@@ -39,6 +40,7 @@ class Observed:
     batches: tuple[tuple[Row, ...], ...]
     replaces: bool = False
     late: tuple[int, ...] = ()
+    is_late: bool = False
     watermark: int | None = None
     state_rows: int | None = None
     conditions: tuple[str, ...] = ()

@@ -147,7 +147,7 @@ class Equivalence:
         if way.batches is None:
             return self._batch(rows)
         observed = self.prepared.anew().stream([_delivery(batch) for batch in way.batches if batch])
-        self._was_late = any(observed.late)
+        self._was_late = observed.is_late
         if observed.error is not None or self._was_late:
             return None
         self._watermark = observed.watermark

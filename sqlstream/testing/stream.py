@@ -78,6 +78,7 @@ class CaseStream:
     sink: Sink | None = None
     counts: list[int] = field(default_factory=list)
     late: list[int] = field(default_factory=list)
+    is_late: bool = False
 
     def __post_init__(self) -> None:
         self._part = self.parts[0]
@@ -136,7 +137,7 @@ class CaseStream:
             raise SinkError(f"{type(error).__name__} in batch {number}: {error}") from error
 
     def _late(self, told: Sequence[Mapping[str, Any]], given: Mapping[str, JavaRows], watermark: int) -> int:
-        """How many of the rows that were `given` came behind the watermark.
+        """How many of the rows that were `given` count nowhere, since they came behind the watermark.
 
         Spark itself counts the groups that it makes of such rows before it looks at their time: 10 late rows of one
         window are 1 there.
@@ -144,6 +145,7 @@ class CaseStream:
         dropped = {True: 0, False: 0}
         for operator in (operator for batch in told for operator in batch["stateOperators"]):
             dropped[operator["operatorName"] in AGGREGATIONS] += operator["numRowsDroppedByWatermark"]
+        self.is_late = self.is_late or any(dropped.values())
         if not dropped[True]:
             return dropped[False]
         grouped = grouped_by_time(self._part.frames.over(given))
@@ -156,6 +158,7 @@ class CaseStream:
             columns=tuple(self._part.frame.dtypes),
             batches=self.batches(),
             late=tuple(self.late),
+            is_late=self.is_late,
             replaces=self._part.mode == "complete",
             watermark=watermark_of(query) or None,
             state_rows=sum(operator["numRowsTotal"] for operator in operators),
