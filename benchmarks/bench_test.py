@@ -1,6 +1,7 @@
 """`make bench-test`: what `sqlstream test` takes, beside the same cases by hand and beside dbt.
 
-    stateful   40 cases of four batches, in pytest and PySpark with Spark's stock settings and with those of sqlstream
+    stateful   40 cases of four batches, in pytest and PySpark with the settings of sqlstream
+    stock      the first cases of each shape, in pytest and PySpark with Spark's own settings, a minute for each case
     stateless  40 cases, in `dbt test` on DuckDB
     first      from the start of the process to the first passed test
 
@@ -28,7 +29,7 @@ from sqlstream.spark.session import BRIEF_JVM, JVM_OPTIONS, spark_settings
 from sqlstream.testing.settings import target_of_tests
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("stateful", "stateless", "first")
+PARTS = ("stateful", "stateless", "first", "stock")
 
 
 def main() -> None:
@@ -36,7 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--repeat", type=int, default=5, help="how often each is measured")
-    parser.add_argument("--stock", type=int, default=1, help="how often Spark's stock settings are, half an hour each")
+    parser.add_argument("--stock", type=int, default=2, help="how many of the ten cases of each shape `stock` takes")
     parser.add_argument("--dbt", type=Path, default=ROOT / ".venv-dbt/bin/dbt")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-test-") as folder:
@@ -45,14 +46,18 @@ def main() -> None:
         stateful.write_plain(stock, {})
         stateful.write_plain(tuned, _settings())
         if "stateful" in given.part:
-            found = _alternate(
-                given.repeat, {"sqlstream": _ours(project), "tuned": _plain(tuned), "stock": _plain(stock)}, given.stock
-            )
-            _tell("40 stateful cases", found, {"tuned": 1.2, "stock": 0.2})
+            found = _alternate(given.repeat, {"sqlstream": _ours(project), "tuned": _plain(tuned)})
+            _tell("40 stateful cases", found, {"tuned": 1.2})
         if "first" in given.part:
             one = _ours(project, "unit_test:tumbling.case_0")
-            found = _alternate(given.repeat, {"sqlstream": one, "stock": _plain(stock, "tumbling_0")}, given.repeat)
+            found = _alternate(given.repeat, {"sqlstream": one, "stock": _plain(stock, "tumbling_0")})
             _tell("from start to the first passed test", found, {"stock": 0.5})
+        if "stock" in given.part:
+            numbers = range(given.stock)
+            ours = _ours(project, *(f"unit_test:case_{number}" for number in numbers))
+            theirs = _plain(stock, *(f"{shape}_{number}" for shape in stateful.SHAPES for number in numbers))
+            found = _alternate(1, {"sqlstream": ours, "stock": theirs})
+            _tell(f"{len(stateful.SHAPES) * given.stock} stateful cases", found, {"stock": 0.2})
         if "stateless" in given.part:
             _stateless(folder, given.repeat, given.dbt)
 
@@ -82,13 +87,13 @@ def _settings() -> dict[str, str]:
     return {**spark_settings(target, "plain", "warehouse"), JVM_OPTIONS: options}
 
 
-def _ours(project: Path, select: str | None = None) -> Callable[[], None]:
-    chosen = ["--select", select] if select else []
+def _ours(project: Path, *selectors: str) -> Callable[[], None]:
+    chosen = ["--select", *selectors] if selectors else []
     return lambda: _run([sys.executable, "-m", "sqlstream", "test", *chosen], project)
 
 
-def _plain(folder: Path, name: str | None = None) -> Callable[[], None]:
-    chosen = [f"test_plain.py::test_case[{name}]" if name else "test_plain.py"]
+def _plain(folder: Path, *names: str) -> Callable[[], None]:
+    chosen = [f"test_plain.py::test_case[{name}]" for name in names] or ["test_plain.py"]
     arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), *chosen]
     return lambda: _run(arguments, folder)
 
@@ -100,17 +105,15 @@ def _run(arguments: Sequence[str], folder: Path) -> None:
         sys.exit(f"{' '.join(arguments)} failed:\n{done.stdout[-3000:]}\n{done.stderr[-2000:]}")
 
 
-def _alternate(repeat: int, cases: Mapping[str, Callable[[], None]], stock: int = 0) -> dict[str, float]:
-    """Returns the median of the seconds of each case; the cases take turns, and `stock` only as many of them."""
+def _alternate(repeat: int, cases: Mapping[str, Callable[[], None]]) -> dict[str, float]:
+    """Returns the median of the seconds of each case; the cases take turns."""
     seconds: dict[str, list[float]] = {name: [] for name in cases}
-    for number in range(repeat):
+    for _ in range(repeat):
         for name, run in cases.items():
-            if name == "stock" and number >= stock:
-                continue
             begun = time.perf_counter()
             run()
             seconds[name].append(time.perf_counter() - begun)
-    return {name: statistics.median(found) for name, found in seconds.items() if found}
+    return {name: statistics.median(found) for name, found in seconds.items()}
 
 
 def _tell(what: str, found: Mapping[str, float], goals: Mapping[str, float]) -> None:

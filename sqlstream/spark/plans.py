@@ -52,6 +52,9 @@ class GroupedRows:
 TRANSFORMS = ("TransformWithState", "TransformWithStateInPySpark")
 """Logical operators whose state RocksDB alone keeps."""
 
+GROUP_STATES = ("FlatMapGroupsInPandasWithState", "FlatMapGroupsWithState")
+"""Logical operators whose function has a state for each group, and perhaps a timeout."""
+
 
 def is_stateful(frame: DataFrame) -> bool:
     """Returns whether a streaming query over `frame` keeps state. Over Connect: only the checkpoint tells."""
@@ -67,11 +70,6 @@ def _keeps_state(node: Any) -> bool:
     if name == "Join" and all(child.isStreaming() for child in below):
         return True
     return any(_keeps_state(child) for child in below if child.isStreaming())
-
-
-def transforms_with_state(frame: DataFrame) -> bool:
-    """Returns whether a streaming query over `frame` has a stateful processor (`transformWithState` and its like)."""
-    return frame.isStreaming and _has(analyzed(frame), TRANSFORMS)
 
 
 def grouped_by_time(frame: DataFrame) -> GroupedRows | None:
@@ -125,15 +123,26 @@ def plan_nodes(node: Any) -> Iterator[Any]:
         yield from plan_nodes(children.apply(index))
 
 
-def counts_processing_time(frame: DataFrame) -> bool:
-    """Returns whether a stateful processor of `frame` has timers of processing time: Spark then runs batches for ever,
-    whether there are rows or not.
+@dataclass(frozen=True)
+class Processor:
+    """A stateful processor of a query: `in_rocksdb` says whether RocksDB alone keeps its state, `time` is what Spark
+    calls the time of its timers or timeouts.
     """
-    processors = (node for node in plan_nodes(analyzed(frame)) if node.getClass().getSimpleName() in TRANSFORMS)
-    return any("ProcessingTime" in str(node.timeMode().toString()) for node in processors)
+
+    in_rocksdb: bool
+    time: str
+
+    @property
+    def never_rests(self) -> bool:
+        """Whether Spark runs batches for it for ever, whether there are rows or not."""
+        return "ProcessingTime" in self.time
 
 
-def _has(node: Any, names: tuple[str, ...]) -> bool:
-    children = node.children()
-    below = [children.apply(index) for index in range(children.size())]
-    return node.getClass().getSimpleName() in names or any(_has(child, names) for child in below)
+def processors(frame: DataFrame) -> tuple[Processor, ...]:
+    """Returns the stateful processors of `frame`. Over Connect: there is no plan to look at."""
+    names = ((node, node.getClass().getSimpleName()) for node in plan_nodes(analyzed(frame)))
+    return tuple(
+        Processor(name in TRANSFORMS, str((node.timeMode() if name in TRANSFORMS else node.timeout()).toString()))
+        for node, name in names
+        if name in (*TRANSFORMS, *GROUP_STATES)
+    )

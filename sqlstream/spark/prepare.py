@@ -18,7 +18,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.python_files import PythonFunction
 from sqlstream.spark.inputs import Inputs
 from sqlstream.spark.outputs import check_output
-from sqlstream.spark.plans import is_stateful, transforms_with_state
+from sqlstream.spark.plans import is_stateful, processors
 from sqlstream.spark.python_code import register_functions
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import FROZEN_SETTINGS, PROVIDER, ROCKSDB, TIME_ZONE, SparkRuntime, child_session
@@ -74,7 +74,7 @@ def prepare_query(
     names_sources = frozen[EVOLUTION] == "true"
     frame = ViewBuilder(Inputs(compiled, readers), uses, names_sources).build(model)
     check_output(model, output, frame, secrets)
-    if transforms_with_state(frame):
+    if frame.isStreaming and any(processor.in_rocksdb for processor in processors(frame)):
         session.conf.set(PROVIDER, ROCKSDB)  # Spark keeps such state nowhere else
     settings = {name: str(session.conf.get(name)) for name in (*FROZEN_SETTINGS, TIME_ZONE, EVOLUTION)}
     identity = identity_of(compiled, model, uses, stateful=is_stateful(frame), settings=settings)

@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.unit_test_values import Mark
 from sqlstream.spark.inputs import Inputs
-from sqlstream.spark.plans import counts_processing_time, transforms_with_state
+from sqlstream.spark.plans import processors
 from sqlstream.spark.python_code import register_functions
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import ROCKSDB, SparkRuntime, child_session
@@ -73,9 +73,11 @@ class Harness:
         frames = CaseFrames(case, self._inputs(case, session))
         frame = frames.build()
         frames.check_left_out(frame)
-        if transforms_with_state(frame):
+        found = processors(frame) if case.model.streaming else ()
+        if any(processor.never_rests for processor in found):
+            raise FindingsError([_never_rests(case)])
+        if any(processor.in_rocksdb for processor in found):
             provider = ROCKSDB
-            _check_timers(case, frame)
         for name, value in state_settings(provider).items():
             session.conf.set(name, value)
         return PreparedCase(case, frames, frame, self.secrets)
@@ -84,13 +86,10 @@ class Harness:
         return Inputs(case.compiled, Readers(session, self.secrets, case.compiled.project.root))
 
 
-def _check_timers(case: Case, frame: DataFrame) -> None:
-    """Raises: FindingsError for a processor whose batches never end."""
-    if counts_processing_time(frame):
-        what = f"`{case.model.name}` has a stateful processor with timers of processing time"
-        why = "Spark runs batches for it for ever, so that no given batch is ever fully processed"
-        fix = "use timers of event time, which a case can move"
-        raise FindingsError([Finding("unit-test-expect", what, why, fix, case.test.location)])
+def _never_rests(case: Case) -> Finding:
+    what = f"`{case.model.name}` has a stateful processor with timers of processing time"
+    why = "Spark runs batches for it for ever, so that no given batch is ever fully processed"
+    return Finding("unit-test-expect", what, why, "use timers of event time, which a case can move", case.test.location)
 
 
 def _is_compared(case: Case, observed: Observed) -> bool:
