@@ -15,6 +15,7 @@ from sqlstream.compiler.node_ids import model_id
 from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.compiler.select import SelectableNode
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
 from sqlstream.project.files import ProjectFiles
 from sqlstream.project.unit_test_documents import OverridesDocument
 from sqlstream.project.unit_test_values import BrokenTest, UnitTest, UnitTests
@@ -72,7 +73,8 @@ class TestedProject:
         upgrade = test.document.upgrade_from
         if upgrade is None or not isinstance(case, Case):
             return case
-        older = _built(test, attempt_older(request, case.model.file, upgrade, test.places["upgrade_from"]))
+        attempted = attempt_older(request, case.model.file, upgrade, test.places["upgrade_from"])
+        older = _built(test, attempted, is_older=True)
         return replace(case, older=older) if isinstance(older, Case) else older
 
     @cached_property
@@ -102,10 +104,10 @@ class TestedProject:
         return found.file.folders if found else ()
 
 
-def _built(test: UnitTest, attempted: Attempt) -> Case | tuple[Finding, ...]:
+def _built(test: UnitTest, attempted: Attempt, *, is_older: bool = False) -> Case | tuple[Finding, ...]:
     if attempted.loaded is None:
         return attempted.findings
-    return build_case(test, attempted.loaded.compiled, attempted.errors)
+    return build_case(test, attempted.loaded.compiled, attempted.errors, is_older=is_older)
 
 
 def _overridden(request: ProjectRequest, test: UnitTest) -> ProjectRequest:
@@ -150,7 +152,7 @@ def run_tests(request: UnitTestRequest, tell: Callable[[CaseResult, int], None])
 
         run_cases(project.loaded, request, cases, note)
 
-    results = run_chosen(project, chosen, run, tell)
+    results = run_chosen(project, chosen, run, tell, fail_fast=request.fail_fast)
     name = project.loaded.compiled.project.name
     return UnitTestOutcome(name, results, (*project.tests.findings, *warnings), time.monotonic() - began)
 
@@ -164,16 +166,19 @@ def run_chosen(
     chosen: Sequence[UnitTest | BrokenTest],
     run: RunCases,
     tell: Callable[[CaseResult, int], None],
+    *,
+    fail_fast: bool = False,
 ) -> tuple[CaseResult, ...]:
-    """Returns the results of the chosen tests in their order, after `tell`ing each; those that are not run come first.
+    """Returns the results of the chosen tests in their order, after `tell`ing each; those that are not run come first,
+    and with `fail_fast` a broken one ends it.
 
     `run` is called with the others, unless there are none.
     """
-    results: dict[str, CaseResult] = {}
+    results: dict[tuple[Location, str], CaseResult] = {}
     cases: list[Case] = []
 
     def note(result: CaseResult) -> None:
-        results[result.full_name] = result
+        results[result.location, result.full_name] = result
         tell(result, len(chosen))
 
     for test in chosen:
@@ -182,9 +187,12 @@ def run_chosen(
             cases.append(known)
         else:
             note(known)
+            if fail_fast and known.outcome is Outcome.BROKEN:
+                return (known,)
     if cases:
         run(cases, note)
-    return tuple(results[name] for name in map(_full_name, chosen) if name in results)
+    names = ((test.location, _full_name(test)) for test in chosen)
+    return tuple(results[name] for name in names if name in results)
 
 
 def select_tests(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -46,7 +48,9 @@ class Masks:
         if value is None:
             return None
         number = self._given.setdefault(repr(value), len(self._given) + 1)
-        return number if isinstance(value, int | Decimal) else f"masked-{number}" if isinstance(value, str) else None
+        if isinstance(value, str):
+            return _masked_time(number) if _is_time(value) else f"masked-{number}"
+        return number if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
 
     def _shown(self, value: object) -> object:
         if isinstance(value, str):
@@ -56,6 +60,15 @@ class Masks:
         if isinstance(value, list):
             return [self._shown(item) for item in value]
         return plain_number(value) if isinstance(value, Decimal) else value
+
+
+def _is_time(text: str) -> bool:
+    """Whether a text may be a time or a day, which other text would not fit."""
+    return re.fullmatch(r"[+-]?\d{4,}-\d\d-\d\d([ T].*)?", text) is not None
+
+
+def _masked_time(number: int) -> str:
+    return (datetime(2000, 1, 1) + timedelta(days=number)).strftime("%Y-%m-%d")
 
 
 def record_case(request: UnitTestRequest, name: str, limit: int, tell: Callable[[str], None]) -> CaseResult:

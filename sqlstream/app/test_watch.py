@@ -87,7 +87,7 @@ class _Watcher:
         def run(cases: Sequence[Case], note: Callable[[CaseResult], None]) -> None:
             run_all(self._harness_for(project), self.request, cases, note)
 
-        return run_chosen(project, chosen, run, self.tell)
+        return run_chosen(project, chosen, run, self.tell, fail_fast=self.request.fail_fast)
 
     def _harness_for(self, project: TestedProject) -> Harness:
         compiled = project.loaded.compiled.project

@@ -113,6 +113,7 @@ def test(
     with refusals_printed(output, debug):
         outcome = run_tests(request, lines if output == "text" else _silent)
     if junit_xml is not None:
+        junit_xml.parent.mkdir(parents=True, exist_ok=True)
         junit_xml.write_text(results_xml(outcome.results, outcome.project), encoding="utf-8")
     _print(outcome, output)
     if update:

@@ -74,7 +74,9 @@ class ExpectDocument(Document):
     )
     partial: bool = Field(False, description="Whether only the columns that the expected rows give are compared.")
     ordered: bool = Field(False, description="Whether the rows of a batch have an order.")
-    tolerance: float = Field(1e-9, ge=0, description="By how much floats may differ, of the larger one.")
+    tolerance: float = Field(
+        1e-9, ge=0, allow_inf_nan=False, description="By how much floats may differ, of the larger one."
+    )
 
 
 class OverridesDocument(Document):

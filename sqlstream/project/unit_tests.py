@@ -199,7 +199,8 @@ def _expected(node: YamlMapping, document: ExpectDocument, reader: FixtureReader
             why = "the rows at the end are those of all batches together"
             finding = Finding("unit-test-expect", what, why, "delete one of the two", places["batches"])
             reader.findings.append(finding)
-    if not any(key in _STATED for key in places):
+    empty = {entry.key for entry in node.entries if isinstance(entry.value, YamlScalar) and entry.value.value is None}
+    if not (places.keys() - empty) & _STATED and "rows" not in places:
         what, why = "nothing is expected", "a case that expects nothing passes whatever the model does"
         reader.findings.append(
             Finding("unit-test-expect", what, why, "write `rows:` or `batches:` below `expect`", node.location)
@@ -207,7 +208,7 @@ def _expected(node: YamlMapping, document: ExpectDocument, reader: FixtureReader
     return Expected(node.location, rows, batches, document, places) if len(reader.findings) == known else None
 
 
-_STATED = ("rows", "fixture", "batches", "late_rows_dropped", "watermark", "state_rows", "error")
+_STATED = {"rows", "fixture", "batches", "late_rows_dropped", "watermark", "state_rows", "error"}
 """The keys of an expectation that state something."""
 
 

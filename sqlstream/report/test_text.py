@@ -52,7 +52,7 @@ def failure_text(result: CaseResult, width: int | None) -> str:
     if result.outcome is Outcome.BROKEN:
         return "\n".join(map(finding_text, result.findings))
     if not result.differences:
-        return "\n".join([*map(finding_text, result.findings), _alone(result)])
+        return "\n".join([*map(finding_text, result.findings), *_split_lines(result), _alone(result)])
     lines = [
         f"{result.location}: [unit-test-failed] `{result.model}` does not give what `{result.name}` expects",
         f"  why: {'; '.join(map(_summary, result.differences))}",
@@ -61,10 +61,14 @@ def failure_text(result: CaseResult, width: int | None) -> str:
     for difference in result.differences:
         lines += _table_lines(difference, width) if isinstance(difference, RowDifference) else ()
     lines += [finding_text(finding) for finding in result.findings]
-    for number, batch in enumerate(result.split, start=1):
-        lines += [f"  batch {number}:", *(f"    {row}" for row in batch)]
+    lines += _split_lines(result)
     lines += [f"  {what}: {value}" for what, value in result.notes.items()]
     return "\n".join([*lines, _alone(result)])
+
+
+def _split_lines(result: CaseResult) -> list[str]:
+    batches = enumerate(result.split, start=1)
+    return [line for number, batch in batches for line in (f"  batch {number}:", *(f"    {row}" for row in batch))]
 
 
 def _other_fix(result: CaseResult) -> str:
@@ -75,7 +79,7 @@ def _other_fix(result: CaseResult) -> str:
 
 def _is_split(result: CaseResult) -> bool:
     """Whether the stream differs from its batch, and not from what is expected."""
-    return any(isinstance(each, RowDifference) and each.way is not None for each in result.differences)
+    return bool(result.split)
 
 
 def _alone(result: CaseResult) -> str:

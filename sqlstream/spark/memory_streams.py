@@ -27,6 +27,8 @@ CONVERTERS = "scala.jdk.javaapi.CollectionConverters"
 MOST_MS_TO_STOP = 5000
 """After this a query is interrupted."""
 
+ANSI = "spark.sql.ansi.enabled"
+
 JavaRows = Any
 """A java.util.List of Spark's rows, as the JVM holds them."""
 
@@ -70,18 +72,26 @@ class MemoryOutput:
 
     def __init__(self, session: SparkSession) -> None:
         self._converters = java_class(session, CONVERTERS)
-        self._rows = java_class(session, "java.util.ArrayList")()
+        self._list = java_class(session, "java.util.ArrayList")
+        self._rows = self._list()
         self._seen = -1
         self.sink = java_class(session, f"{_SQL}.execution.streaming.sources.MemorySink")()
 
-    def take(self) -> int:
-        """Returns how many rows have come out since it was last asked; they are kept behind those of before."""
+    def take(self) -> int | None:
+        """Returns how many rows have come out since it was last asked, None where no micro-batch has ended since; they
+        are kept behind those of before.
+        """
         latest = self.sink.latestBatchId()
+        if not latest.isDefined() or latest.get() == self._seen:
+            return None
         before = self._rows.size()
-        if latest.isDefined():
-            self._rows.addAll(self._since(self._seen))
-            self._seen = latest.get()
+        self._rows.addAll(self._since(self._seen))
+        self._seen = latest.get()
         return int(self._rows.size()) - int(before)
+
+    def clear(self) -> None:
+        """Forgets the rows that were taken."""
+        self._rows = self._list()
 
     def micro_batches(self) -> list[tuple[int, JavaRows]]:
         """Returns the numbers and rows of the micro-batches that `take` has not taken; in complete mode all but the
@@ -188,6 +198,10 @@ class RowMaker:
     def parse(self, texts: Sequence[str], written: StructType, wanted: StructType) -> DataFrame:
         """Returns objects of JSON as a static table: read as `written`, and cast to `wanted` column by column."""
         functions = java_class(self.session, f"{_SQL}.functions")
+        with strict_casts(self.session):
+            return self._cast(functions, texts, written, wanted)
+
+    def _cast(self, functions: Any, texts: Sequence[str], written: StructType, wanted: StructType) -> DataFrame:
         read = functions.from_json(functions.col("value"), self._type(written)).cast(self._type(wanted))
         rows = self.strings(texts)._jdf.withColumn("value", read).select("value.*", self._seq())  # noqa: SLF001
         return DataFrame(rows, self.session)
@@ -214,6 +228,17 @@ class RowMaker:
         """The rows of static `frame`, read without the events, and the text of the plan, of a query of its own."""
         rows = frame._jdf.queryExecution().executedPlan().executeCollectPublic()  # noqa: SLF001
         return java_class(self.session, "scala.collection.immutable.ArraySeq").unsafeWrapArray(rows)
+
+
+@contextmanager
+def strict_casts(session: SparkSession) -> Iterator[None]:
+    """Has Spark refuse meanwhile what does not fit its type, whatever the target says: else it would become null."""
+    said = session.conf.get(ANSI, "true")
+    session.conf.set(ANSI, "true")
+    try:
+        yield
+    finally:
+        session.conf.set(ANSI, said or "true")
 
 
 def picked(rows: JavaRows, numbers: Sequence[int]) -> JavaRows:

@@ -49,6 +49,9 @@ class GroupedRows:
         return named.where(f"unix_micros({time}) <= {microseconds}").count()
 
 
+_GROUPS = ("Aggregate", "Distinct")
+"""Logical operators that drop late rows after they have grouped them."""
+
 TRANSFORMS = ("TransformWithState", "TransformWithStateInPySpark")
 """Logical operators whose state RocksDB alone keeps."""
 
@@ -72,20 +75,21 @@ def _keeps_state(node: Any) -> bool:
     return any(_keeps_state(child) for child in below if child.isStreaming())
 
 
-def grouped_by_time(frame: DataFrame) -> GroupedRows | None:
-    """Returns the rows that the aggregation of `frame` groups by its event time, where `frame` has one such aggregation
-    and nothing below it keeps state; else None. Over Connect: there is no plan to look at.
+def grouped_by_time(frame: DataFrame, stream: DataFrame) -> GroupedRows | None:
+    """Returns the rows that the aggregation of the static `frame` groups by its event time, where it has one such
+    aggregation (or DISTINCT) and nothing below keeps state in `stream`, the same query over streams; else None.
+    Over Connect: there is no plan to look at.
     """
-    found = [node for node in plan_nodes(analyzed(frame)) if node.getClass().getSimpleName() == "Aggregate"]
-    if len(found) != 1:
+    found = [node for node in plan_nodes(analyzed(frame)) if node.getClass().getSimpleName() in _GROUPS]
+    streaming = [node for node in plan_nodes(analyzed(stream)) if node.getClass().getSimpleName() in _GROUPS]
+    if len(found) != 1 or len(streaming) != 1 or _keeps_state(streaming[0].child()):
         return None
     (aggregate,) = found
     child = aggregate.child()
-    if any(node.getClass().getSimpleName() in (*STATEFUL_NODES, "Join") for node in plan_nodes(child)):
-        return None
-    keys = aggregate.groupingExpressions()
-    ids = {_attribute_id(keys.apply(index)) for index in range(keys.size())}
     output = child.output()
+    is_distinct = aggregate.getClass().getSimpleName() == "Distinct"
+    keys = output if is_distinct else aggregate.groupingExpressions()
+    ids = {_attribute_id(keys.apply(index)) for index in range(keys.size())}
     for index in range(output.size()):
         attribute = output.apply(index)
         if attribute.exprId().id() in ids and attribute.metadata().contains(WATERMARK):

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from sqlstream.spark.duplicates import WATERMARK
-from sqlstream.spark.jvm import analyzed, java_class, jvm_of, rows_of
+from sqlstream.spark.jvm import analyzed, java_class, rows_of
 from sqlstream.spark.plans import plan_nodes, with_children
 
 ONLY_IN_STREAMS = frozenset(
@@ -91,8 +91,8 @@ def _until(frame: DataFrame, plan: Any, key: Any, microseconds: int) -> Any | No
     """The rows of `plan` whose time, or whose window's end, is not after `microseconds`; None where the name of the
     column is not the only one of its kind.
     """
-    names = [plan.output().apply(index).name() for index in range(plan.output().size())]
-    if names.count(key.name()) != 1:
+    names = [plan.output().apply(index).name().casefold() for index in range(plan.output().size())]
+    if names.count(key.name().casefold()) != 1:
         return None
     name = f"`{key.name()}`" + (".end" if key.dataType().typeName() == "struct" else "")
     return analyzed(rows_of(frame, plan).where(f"unix_micros({name}) <= {microseconds}"))
@@ -105,29 +105,35 @@ def key_columns(frame: DataFrame) -> tuple[str, ...]:
         plan = plan.child()
     if plan.getClass().getSimpleName() != "Aggregate":
         return ()
-    aggregation = jvm_of(frame.sparkSession).org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
     listed, groups = plan.aggregateExpressions(), plan.groupingExpressions()
-    plain = [listed.apply(at) for at in range(listed.size()) if not aggregation.containsAggregate(listed.apply(at))]
-    covered = {_id(each) for expression in plain for each in _attributes(expression)}
-    wanted = {_id(each) for at in range(groups.size()) for each in _attributes(groups.apply(at))}
-    return tuple(str(each.name()) for each in plain) if wanted <= covered else ()
+    keys = [groups.apply(at) for at in range(groups.size())]
+    given = [listed.apply(at) for at in range(listed.size())]
+    named = {at: each for at, each in enumerate(given) if any(_is_key(each, key) for key in keys)}
+    covered = all(any(_is_key(each, key) for each in named.values()) for key in keys)
+    return tuple(str(each.name()) for each in named.values()) if covered else ()
 
 
-def _attributes(expression: Any) -> list[Any]:
-    listed = expression.references().toSeq()
-    return [listed.apply(index) for index in range(listed.size())]
-
-
-def _id(attribute: Any) -> int:
-    return int(attribute.exprId().id())
+def _is_key(expression: Any, key: Any) -> bool:
+    """Whether a column of an aggregation is a key of its groups, or the begin or end of a key that is a window: any
+    other expression may give two groups one value.
+    """
+    if expression.getClass().getSimpleName() == "Alias":
+        expression = expression.child()
+    if expression.getClass().getSimpleName() == "GetStructField" and _is_time(key):
+        expression = expression.child()
+    return bool(expression.semanticEquals(key))
 
 
 def _time_keys(aggregate: Any) -> list[Any]:
     """The columns by which an aggregation groups that carry a watermark, or are windows."""
     keys = aggregate.groupingExpressions()
     found = [keys.apply(index) for index in range(keys.size())]
-    columns = [key for key in found if key.getClass().getSimpleName() == "AttributeReference"]
-    return [column for column in columns if any(column.metadata().contains(mark) for mark in _TIMES)]
+    return [column for column in found if _is_time(column)]
+
+
+def _is_time(column: Any) -> bool:
+    is_column = column.getClass().getSimpleName() == "AttributeReference"
+    return is_column and any(column.metadata().contains(mark) for mark in _TIMES)
 
 
 def _is_session(key: Any) -> bool:

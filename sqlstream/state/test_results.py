@@ -30,7 +30,8 @@ Row = tuple[Value, ...]
 class Observed:
     """What a case gave. `columns` are names and Spark's types; `batches` has the rows that came out by each given batch
     (one entry for a batch model); `late` are the rows of each given batch that count nowhere, since they came behind
-    the watermark. `is_late` says whether one came too late for any of its windows.
+    the watermark. `is_late` says whether one came too late for any of its windows, `wrote` by which given batches a
+    table came out that takes the place of the one before (`replaces`).
 
     `watermark` is in ms since 1970, None where there is none. `error` is what a batch failed with: Spark's
     conditions, the outermost first, and a finding.
@@ -41,6 +42,7 @@ class Observed:
     replaces: bool = False
     late: tuple[int, ...] = ()
     is_late: bool = False
+    wrote: tuple[bool, ...] = ()
     watermark: int | None = None
     state_rows: int | None = None
     conditions: tuple[str, ...] = ()
@@ -50,7 +52,8 @@ class Observed:
     def final(self) -> tuple[Row, ...]:
         """The final result: all rows that came out, or the last table where each takes the place of the one before."""
         if self.replaces:
-            return next((rows for rows in reversed(self.batches) if rows), ())
+            tables = [rows for rows, wrote in zip(self.batches, self.wrote, strict=True) if wrote]
+            return tables[-1] if tables else ()
         return tuple(row for rows in self.batches for row in rows)
 
 

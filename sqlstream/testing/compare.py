@@ -26,15 +26,29 @@ class RowComparison:
         """
         if self.ordered:
             return self._by_position(expected, actual)
-        pairs: dict[int, int] = {}
-        free = dict.fromkeys(range(len(actual)))
-        for number, row in enumerate(expected):
-            found = next((at for at in free if not self.changed(row, actual[at])), None)
-            if found is not None:
-                pairs[number] = found
-                del free[found]
+        pairs = self._equal_pairs(expected, actual)
+        free = dict.fromkeys(at for at in range(len(actual)) if at not in pairs.values())
         pairs |= self._most_alike(expected, actual, pairs, free)
         return self._compared(expected, actual, pairs)
+
+    def _equal_pairs(self, expected: Sequence[Row], actual: Sequence[Row]) -> dict[int, int]:
+        """As many pairs of equal rows as there can be: a row with `ANY` in it, which several are equal to, takes
+        another where one that is written in full needs its own (Kuhn's algorithm for matchings).
+        """
+        taken: dict[int, int] = {}
+
+        def place(number: int, seen: set[int]) -> bool:
+            for at, row in enumerate(actual):
+                if at not in seen and not self.changed(expected[number], row):
+                    seen.add(at)
+                    if at not in taken or (ANY in expected[taken[at]] and place(taken[at], seen)):
+                        taken[at] = number
+                        return True
+            return False
+
+        for number in range(len(expected)):
+            place(number, set())
+        return {number: at for at, number in taken.items()}
 
     def changed(self, expected: Row, actual: Row) -> frozenset[int]:
         """Returns the numbers of the columns in which two rows differ."""
@@ -55,7 +69,7 @@ class RowComparison:
             return one.keys() == other.keys() and all(self.equal(one[key], other[key], kind.value) for key in one)
         if isinstance(kind, Struct) and isinstance(one, dict) and isinstance(other, dict):
             return all(self.equal(one.get(field.name), other.get(field.name), field.type) for field in kind.fields)
-        return one == other
+        return one == other and isinstance(one, bool) == isinstance(other, bool)
 
     def _close(self, one: Value, other: Value) -> bool:
         if not isinstance(one, Decimal | int) or not isinstance(other, Decimal | int):

@@ -49,6 +49,7 @@ class Equivalence:
 
     prepared: PreparedCase
     runs: int = 0
+    _error: Finding | None = None
 
     def check(self) -> CaseResult | None:
         """Returns the failed result of a case whose ways differ, None where they agree or cannot be compared."""
@@ -59,9 +60,11 @@ class Equivalence:
         once = Way("one micro-batch", (tuple(rows),))
         expected = self._final(once)
         if expected is None:
-            return None
+            return self._broke(once, self._error) if self._error is not None else None
         for way in self._ways(rows):
             found = self._final(way, rows)
+            if found is None and self._error is not None:
+                return self._broke(way, self._error)
             if found is not None and self._differ(expected, found):
                 return self._failed(way, rows)
         return None
@@ -121,13 +124,13 @@ class Equivalence:
         times = [name for name, kind in types if kind.startswith("timestamp")]
         return list(dict.fromkeys(times or [name for name, kind in types if kind in ("bigint", "int")]))[:2]
 
-    def _sort_key(self, row: RowId, column: str) -> tuple[bool, str]:
+    def _sort_key(self, row: RowId, column: str) -> tuple[bool, int, str]:
         node, number = row
         names = self.prepared.frames.streams[node].schema.names
         if column not in names:
-            return True, ""
+            return True, 0, ""
         value = self._values(node)[number][names.index(column)]
-        return value is None, f"{value:>20}" if isinstance(value, int) else str(value)
+        return value is None, value if isinstance(value, int) else 0, str(value)
 
     def _inputs(self) -> Iterable[StreamInput]:
         return self.prepared.frames.streams.values()
@@ -144,10 +147,11 @@ class Equivalence:
     def _final(self, way: Way, rows: Sequence[RowId] = ()) -> tuple[Row, ...] | None:
         """The final table, None where it cannot be compared: rows came late, or Spark refuses such a batch."""
         self.runs += 1
+        self._error = None
         if way.batches is None:
             return self._batch(rows)
         observed = self.prepared.anew().stream([_delivery(batch) for batch in way.batches if batch])
-        self._was_late = observed.is_late
+        self._was_late, self._error = observed.is_late, observed.error
         if observed.error is not None or self._was_late:
             return None
         self._watermark = observed.watermark
@@ -161,8 +165,9 @@ class Equivalence:
 
     def _batch(self, rows: Sequence[RowId]) -> tuple[Row, ...] | None:
         """What the batch gives of what the stream has given after one micro-batch of these rows."""
-        if not is_batch_like(self.prepared.frame):
-            return None
+        case = self.prepared.case
+        if not is_batch_like(self.prepared.frame) or case.test.document.at or any(feed.at for feed in case.feeds):
+            return None  # the clock of a batch cannot be set
         streams = self.prepared.frames.streams
         numbers = {node: [number for other, number in rows if other == node] for node in streams}
         given = {node: picked(streams[node].rows, found) for node, found in numbers.items() if found}
@@ -183,14 +188,23 @@ class Equivalence:
     def _differ(self, expected: Sequence[Row], found: Sequence[Row]) -> bool:
         return any(row.kind is not RowKind.SAME for row in self._compared(expected, found).rows)
 
+    def _broke(self, way: Way, error: Finding) -> CaseResult:
+        """The result where the query fails in a way in which the case does not run it."""
+        what = f"`{self.prepared.case.model.name}` fails with its rows {way.name}, and not as the case gives them"
+        fix = "mend the model, or say `equivalence: false` with the `reason` why that is right"
+        finding = replace(error, message=what, fix=fix)
+        return replace(result_of(self.prepared.case, Outcome.FAILED, [finding]), split=self._split(way.batches or ()))
+
+    def _split(self, batches: Batches) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(self._text(row) for row in batch) for batch in batches)
+
     def _failed(self, way: Way, rows: Sequence[RowId]) -> CaseResult:
         """The difference with as few rows and batches as are found to show it."""
         self.runs = 0
         smallest, rows = self._shrunk(way, list(rows))
         expected, found = self._both(smallest, rows)
         difference = replace(self._compared(expected or (), found or ()), way=smallest.name)
-        shown = smallest.batches or (tuple(rows),)
-        split = tuple(tuple(self._text(row) for row in batch) for batch in shown)
+        split = self._split(smallest.batches or (tuple(rows),))
         result = result_of(self.prepared.case, Outcome.FAILED)
         return replace(result, differences=(difference,), split=split)
 

@@ -12,12 +12,12 @@ from sqlstream.project.fixtures import Rows
 from sqlstream.project.values import Located
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm import SPARK_ERRORS
-from sqlstream.spark.memory_streams import RowMaker
+from sqlstream.spark.memory_streams import RowMaker, strict_casts
 from sqlstream.spark.spark_errors import read_error
 from sqlstream.state.test_results import ANY, Observed, Row
 from sqlstream.testing.cases import Case
 from sqlstream.testing.judge import Told
-from sqlstream.testing.rows import TypedRows
+from sqlstream.testing.rows import TypedRows, columns_of
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,19 @@ class Expectation:
         values, counts = reader.values(batches, self.frame.schema)
         rows = iter(values)
         return tuple(
-            tuple(self._compared(next(rows), batch, number) for number in range(count))
+            tuple(self._compared(next(rows), given) for given in self._given(reader, batch, count))
             for batch, count in zip(batches, counts, strict=True)
         )
 
-    def _compared(self, row: Row, batch: Rows, number: int) -> Row:
+    @staticmethod
+    def _given(reader: TypedRows, batch: Rows, count: int) -> list[frozenset[str]]:
+        """The columns that each row of a batch gives."""
+        return [reader.given(batch)] * count if batch.sql is not None else [columns_of(row) for row in batch.rows]
+
+    def _compared(self, row: Row, given: frozenset[str]) -> Row:
         """The row, in which `ANY` stands for what is not compared."""
-        if not self.case.test.expect.document.partial or batch.sql is not None:
+        if not self.case.test.expect.document.partial:
             return row
-        given = {entry.key.casefold() for entry in batch.rows[number].entries}
         names = self.frame.columns
         return tuple(value if name.casefold() in given else ANY for name, value in zip(names, row, strict=True))
 
@@ -87,9 +91,9 @@ def moment(session: SparkSession, at: Located) -> int:
     """Returns a time of the session's zone in ms since 1970. Raises: FindingsError where the text is none."""
     maker = RowMaker(session)
     try:
-        (found,) = maker.texts(
-            maker.strings([str(at.value)]).selectExpr("cast(unix_millis(cast(value as timestamp)) as string)")
-        )
+        with strict_casts(session):
+            read = maker.strings([str(at.value)]).selectExpr("cast(unix_millis(cast(value as timestamp)) as string)")
+            (found,) = maker.texts(read)
     except SPARK_ERRORS as error:
         what, why = f"{quoted(at.value)} is no time", f"Spark says: {read_error(error).message}"
         finding = Finding("unit-test-value", what, why, "write it as 2024-01-31 12:00", at.location)

@@ -69,11 +69,12 @@ class CaseFrames:
         Raises: FindingsError with a finding for each such input.
         """
         given = {node_id: self._left_out(item) for node_id, item in self.case.inputs.items()}
-        suspects = {node_id: self._frames[node_id] for node_id, names in given.items() if names}
+        suspects = [node_id for node_id, names in given.items() if names]
         if not suspects:
             return
         findings = []
-        for node_id, read in read_columns(frame, suspects).items():
+        inputs = {node_id: self._frames[node_id] for node_id in self.case.inputs if node_id in self._frames}
+        for node_id, read in read_columns(frame, inputs, suspects).items():
             names = [name for name in given[node_id] if name in read]
             if names:
                 item = self.case.inputs[node_id]
@@ -87,10 +88,10 @@ class CaseFrames:
     def _left_out(self, item: CaseInput) -> list[str]:
         """The columns of an input that none of its rows gives; none where it has no rows."""
         rows = [] if item.rows is None and not item.streaming else self._all_rows(item)
-        written = [row for batch in rows for row in batch.rows]
-        if not written or any(batch.sql is not None for batch in rows):
+        read = TypedRows(self.inputs.readers.session, f"the input {item.text}")
+        given = set().union(*map(read.given, rows))
+        if not any(batch.rows or batch.sql is not None for batch in rows):
             return []
-        given = {entry.key.casefold() for row in written for entry in row.entries}
         return [name for name in self._frames[item.node_id].columns if name.casefold() not in given]
 
     def anew(self) -> DataFrame:
@@ -107,9 +108,9 @@ class CaseFrames:
         """
         before = dict(self._frames)
         maker = RowMaker(self.inputs.readers.session)
-        for node_id, stream in self.streams.items():
-            static = maker.frame(rows.get(node_id, []), stream.schema)
-            self._frames[node_id] = _watermarked(static, stream.upstream, stream.table)
+        for node_id in self.streams:
+            # the columns of the stream say which of them has a watermark; that of a static table would say nothing
+            self._frames[node_id] = maker.frame(rows.get(node_id, []), before[node_id].schema)
         try:
             return self.build()
         finally:
@@ -171,8 +172,7 @@ class CaseFrames:
 
     def _declared(self, table: SourceTable) -> StructType:
         if table.python is not None and table.schema is None:
-            made = load_name(table.python, table.places.get("class", table.location))
-            schema = made(dict(table.options)).schema()
+            schema = _asked(table, table.python)
             found = SparkType.fromDDL(schema) if isinstance(schema, str) else schema
             return found if isinstance(found, StructType) else StructType()
         schema = declared_schema(table)
@@ -195,6 +195,19 @@ class CaseFrames:
         if table.mode == "batch":
             return self.inputs.readers.session.createDataFrame([], schema)
         return _watermarked(MemoryInput(self.inputs.readers.session, schema).frame, schema, table)
+
+
+def _asked(table: SourceTable, reference: str) -> object:
+    """What a Python source says of its columns. Raises: FindingsError for what its own code raises."""
+    location = table.places.get("class", table.location)
+    made = load_name(reference, location)
+    try:
+        return made(dict(table.options)).schema()
+    except Exception as error:
+        what = f"the source `{table.full_name}` does not tell its columns"
+        why = f"its own code says: {type(error).__name__}: {error}"
+        fix = "declare `columns:`, or mend the class"
+        raise FindingsError([Finding("unit-test-input", what, why, fix, location)]) from error
 
 
 def _with_times(upstream: StructType, rows: Sequence[Rows]) -> StructType:

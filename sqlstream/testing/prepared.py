@@ -60,7 +60,8 @@ class PreparedCase:
     def stream(self, steps: Sequence[Delivery | Mark], parts: Sequence[Part] | None = None) -> Observed:
         """Returns what comes out of other batches of the same rows."""
         with checkpoint_folder() as folder:
-            run = CaseStream(parts or [self._part()], self._clock(), folder, self._sink())
+            sink = self._sink() if parts is not None else None  # other ways of running are no business of the sink's
+            run = CaseStream(parts or [self._part()], self._clock(), folder, sink)
             return run.run(steps, lambda error: self._failed(run.batches(), error))
 
     def batch(self, frame: DataFrame) -> Observed:
@@ -81,7 +82,7 @@ class PreparedCase:
             what, why = f"`{output.python}` is a data source", "Spark alone writes with it, into what it stands for"
             fix = "delete `call_sink`, and test its writer in Python"
             raise FindingsError([Finding("unit-test-expect", what, why, fix, self.case.test.location)])
-        return write_each(made()) if is_foreach(made) else made
+        return write_each(made) if is_foreach(made) else made
 
     def _part(self) -> Part:
         return Part(self.frames, self.frame, self.case.model.config.output_mode)

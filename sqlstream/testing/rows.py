@@ -26,6 +26,7 @@ from pyspark.sql.types import (
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.fixtures import Rows
 from sqlstream.project.types import Field, Struct, read_json_schema
+from sqlstream.project.yaml import YamlMapping
 from sqlstream.spark.jvm import SPARK_ERRORS
 from sqlstream.spark.memory_streams import JavaRows, RowMaker
 from sqlstream.spark.spark_errors import read_error
@@ -65,6 +66,12 @@ class TypedRows:
         flat = [text for batch in texts for text in batch]
         return self._typed(maker, flat, schema), [len(batch) for batch in texts]
 
+    def given(self, rows: Rows) -> frozenset[str]:
+        """Returns the columns that any of the rows gives, in lower case. Raises: FindingsError."""
+        if rows.sql is not None:
+            return frozenset(name.casefold() for name in self._asked(rows).columns)
+        return frozenset().union(*map(columns_of, rows.rows))
+
     def values(self, batches: Sequence[Rows], schema: StructType) -> tuple[list[Row], list[int]]:
         """Returns the rows of all `batches` as values, and how many each has. Raises: FindingsError."""
         frame, counts = self.frame(batches, schema)
@@ -91,10 +98,7 @@ class TypedRows:
         return found, counts
 
     def _select(self, rows: Rows, schema: StructType) -> DataFrame:
-        try:
-            frame = self.session.sql(rows.sql or "")
-        except SPARK_ERRORS as error:
-            raise FindingsError([_sql_problem(rows, error)]) from error
+        frame = self._asked(rows)
         names = {name.casefold(): name for name in frame.columns}
         known = [each.name for each in schema]
         wrong = [name for name in frame.columns if name.casefold() not in {each.casefold() for each in known}]
@@ -110,6 +114,12 @@ class TypedRows:
         ]
         return frame.select(*columns)
 
+    def _asked(self, rows: Rows) -> DataFrame:
+        try:
+            return self.session.sql(rows.sql or "")
+        except SPARK_ERRORS as error:
+            raise FindingsError([_sql_problem(rows, error)]) from error
+
     def _collected(self, batches: Sequence[Rows], collect: Callable[[], T]) -> T:
         try:
             return collect()
@@ -121,6 +131,11 @@ class TypedRows:
                 "unit-test-value", what, why, "correct the value, or the column's type", batches[0].location
             )
             raise FindingsError([finding]) from error
+
+
+def columns_of(row: YamlMapping) -> frozenset[str]:
+    """Returns the columns that a row gives, in lower case."""
+    return frozenset(entry.key.casefold() for entry in row.entries)
 
 
 def fields_of(schema: StructType) -> tuple[Field, ...]:

@@ -78,9 +78,12 @@ class CaseStream:
     sink: Sink | None = None
     counts: list[int] = field(default_factory=list)
     late: list[int] = field(default_factory=list)
+    wrote: list[bool] = field(default_factory=list)
     is_late: bool = False
 
     def __post_init__(self) -> None:
+        self._before: tuple[tuple[Row, ...], ...] = ()
+        self._state_rows = 0
         self._part = self.parts[0]
         self._output = MemoryOutput(self._part.frame.sparkSession)
 
@@ -93,8 +96,10 @@ class CaseStream:
                 if isinstance(step, Delivery):
                     self._deliver(query, step)
                     continue
+                self._remember_state(query)
                 stop_idle(query)
-                self._part = self.parts[-1] if step is Mark.UPGRADE else self._part
+                if step is Mark.UPGRADE:
+                    self._upgrade()
                 query = self._start()
             observed = self._observed(query)
             stop_idle(query)
@@ -126,7 +131,9 @@ class CaseStream:
         if self.sink is not None:
             for number, rows in self._output.micro_batches():
                 self._call_sink(self.sink, rows, number)
-        self.counts.append(self._output.take())
+        count = self._output.take()
+        self.counts.append(count or 0)
+        self.wrote.append(count is not None)
         self.late.append(self._late(progresses(query)[batches:], given, watermark))
 
     def _call_sink(self, sink: Sink, rows: JavaRows, number: int) -> None:
@@ -148,12 +155,30 @@ class CaseStream:
         self.is_late = self.is_late or any(dropped.values())
         if not dropped[True]:
             return dropped[False]
-        grouped = grouped_by_time(self._part.frames.over(given))
+        grouped = grouped_by_time(self._part.frames.over(given), self._part.frame)
         return dropped[False] + (dropped[True] if grouped is None else grouped.count_until(watermark * 1000))
 
+    def _upgrade(self) -> None:
+        """Goes on with the next part. What came out before keeps its values in the columns that both have; those that
+        only the next one has are null there.
+        """
+        before, batches = self._part.frame.columns, self._read()
+        self._part = self.parts[-1]
+        numbers = [before.index(name) if name in before else None for name in self._part.frame.columns]
+        self._before = tuple(
+            tuple(tuple(None if at is None else row[at] for at in numbers) for row in rows) for rows in batches
+        )
+        self.counts.clear()
+        self._output.clear()
+
+    def _remember_state(self, query: StreamingQuery) -> None:
+        """Keeps how many rows are in state, which a query that is started again tells after its first batch only."""
+        told = [batch["stateOperators"] for batch in progresses(query) if batch["stateOperators"]]
+        if told:
+            self._state_rows = sum(operator["numRowsTotal"] for operator in told[-1])
+
     def _observed(self, query: StreamingQuery) -> Observed:
-        told = progresses(query)
-        operators = told[-1]["stateOperators"] if told else []
+        self._remember_state(query)
         return Observed(
             columns=tuple(self._part.frame.dtypes),
             batches=self.batches(),
@@ -161,11 +186,16 @@ class CaseStream:
             is_late=self.is_late,
             replaces=self._part.mode == "complete",
             watermark=watermark_of(query) or None,
-            state_rows=sum(operator["numRowsTotal"] for operator in operators),
+            state_rows=self._state_rows,
+            wrote=tuple(self.wrote),
         )
 
     def batches(self) -> tuple[tuple[Row, ...], ...]:
         """Returns what has come out by each delivery so far."""
+        return (*self._before, *self._read())
+
+    def _read(self) -> tuple[tuple[Row, ...], ...]:
+        """What has come out by each delivery of the present part."""
         frame = self._part.frame
         maker = RowMaker(frame.sparkSession)
         rows = iter(maker.rows(maker.frame(self._output.rows, frame.schema)))
@@ -191,15 +221,24 @@ def checkpoint_folder() -> Iterator[str]:
         yield folder
 
 
-def write_each(writer: Any) -> Sink:
-    """Returns what gives each row of a batch to a `foreach` writer, opened and closed as Spark does it."""
+def write_each(make: Callable[[], Any]) -> Sink:
+    """Returns what gives each row to the `foreach` writer that `make` makes, opened and closed as in PySpark."""
+    writers: list[Any] = []
 
     def sink(rows: DataFrame, number: int) -> None:
-        if hasattr(writer, "open") and not writer.open(0, number):
-            return
-        for row in rows.collect():
-            writer.process(row)
-        if hasattr(writer, "close"):
-            writer.close(None)
+        if not writers:
+            writers.append(make())
+        (writer,) = writers
+        error = None
+        try:
+            if not hasattr(writer, "open") or writer.open(0, number):
+                for row in rows.collect():
+                    writer.process(row)
+        except Exception as raised:
+            error = raised
+            raise
+        finally:
+            if hasattr(writer, "close"):
+                writer.close(error)
 
     return sink

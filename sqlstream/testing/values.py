@@ -27,7 +27,8 @@ _WHOLE = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 """Bits of the whole numbers."""
 
 _INTEGER = re.compile(r"[+-]?\d+")
-_FLOAT = re.compile(r"(?i)[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[df]?|[+-]?inf(inity)?|nan")
+_FLOAT = re.compile(r"(?i)[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[df]?|[+-]?\.?inf(inity)?|\.?nan")
+_YAML_FLOAT = re.compile(r"(?i)([+-]?)\.(inf|nan)")
 _BOOLEAN = re.compile(r"(?i)t|true|y|yes|1|f|false|n|no|0")
 _DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?P<rest>[ T].*)?)?)?")
 _CLOCK = re.compile(r"[ T]?(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.\d*)?)?)?(?P<zone>\s*(?:Z|[+-].+|[A-Za-z].*))?")
@@ -94,6 +95,8 @@ class ValueReader:
         return None
 
     def _key(self, entry: YamlEntry, wanted: Map, name: str) -> Json:
+        if isinstance(wanted.key, Primitive) and wanted.key.name == "binary":
+            return entry.key  # keys of JSON are text, which Spark casts
         return self._scalar(YamlScalar(entry.key, entry.key, entry.key_location), wanted.key, name)
 
     def _scalar(self, node: YamlScalar, wanted: DataType, name: str) -> Json:
@@ -111,6 +114,8 @@ class ValueReader:
             return None
         if isinstance(wanted, Primitive) and wanted.name == "binary":
             return base64.b64encode(_bytes(node.text)).decode()
+        if isinstance(wanted, Primitive) and wanted.name in ("float", "double"):
+            return _YAML_FLOAT.sub(r"\1\2", node.text.strip())
         return node.text
 
     def _nested_text(self, node: YamlScalar, wanted: DataType, name: str) -> Json:
@@ -172,10 +177,11 @@ def _decimal_problem(text: str, wanted: Decimal) -> str | None:
         return "it is no number"
     if not number.is_finite():
         return "it is no number"
-    exponent = number.normalize().as_tuple().exponent
-    if isinstance(exponent, int) and -exponent > wanted.scale:
+    _, digits, exponent = number.as_tuple()  # no arithmetic: that would round to 28 digits
+    written = "".join(map(str, digits))
+    if isinstance(exponent, int) and -exponent - (len(written) - len(written.rstrip("0"))) > wanted.scale:
         return f"it has more than {wanted.scale} digits behind the point, and Spark would round it"
-    if abs(number) >= Number(10) ** (wanted.precision - wanted.scale):
+    if number and number.adjusted() >= wanted.precision - wanted.scale:
         return f"it has more than {wanted.precision - wanted.scale} digits before the point"
     return None
 
@@ -190,8 +196,10 @@ def _time_problem(text: str, *, with_clock: bool) -> str | None:
     except ValueError:
         return "there is no such day"
     rest = day["rest"]
-    if rest is None or not with_clock:
+    if rest is None:
         return None
+    if not with_clock:
+        return "Spark would drop what follows the day"
     clock = _CLOCK.fullmatch(rest)
     if clock is None:
         return "what follows the day is no time"

@@ -111,8 +111,19 @@ def test_a_stream_that_is_not_its_batch_is_shrunk() -> None:
     assert [len(batch) for batch in result.split] == [1, 1]
     assert "sqlstream test --equivalence --select unit_test:rare." in failure_text(result, None)
     assert {name for name, other in results.items() if other.outcome is not PASSED} == {
-        "broken_because_all_columns_are_compared"
+        "broken_because_all_columns_are_compared",
+        "broken_because_a_query_leaves_out_what_is_read",
     }
+
+
+def test_a_split_that_fails_is_told() -> None:
+    """Where the case itself gives its rows at once."""
+    (result,) = run(Selection(("shares",)), equivalence=True).results
+
+    said = failure_text(result, None)
+    assert result.outcome is FAILED
+    assert "`shares` fails with its rows row by row" in said
+    assert said.count("  batch ") == 2
 
 
 def test_the_sql_of_an_older_model_is_refused_or_goes_on(results: dict[str, CaseResult]) -> None:

@@ -72,3 +72,16 @@ def test_floats_within_lists_and_structs_have_the_same_tolerance() -> None:
     assert kinds([row(tags=[{"a": Decimal(2)}, {"a": None}])], [row(tags=near)]) == [("same", [])]
     assert kinds([row(tags=[{"a": Decimal(2)}])], [row(tags=near)]) == [("changed", [2])]
     assert kinds([row(n=10**18)], [row(n=10**18 + 1)]) == [("changed", [3])]
+
+
+def test_a_row_that_gives_less_leaves_to_others_what_only_they_are_equal_to() -> None:
+    """Whatever the order in which they are written."""
+    partial, full = row("a", n=ANY), row("a", n=1)
+
+    assert kinds([partial, full], [row("a", n=1), row("a", n=2)]) == [("same", []), ("same", [])]
+    assert kinds([partial, partial], [row("a", n=1)]) == [("same", []), ("missing", [])]
+
+
+def test_true_is_no_number() -> None:
+    """Nor is false."""
+    assert kinds([row(n=1)], [row(n=True)]) == [("changed", [3])]
