@@ -13,7 +13,7 @@ run: .venv/ready
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/models
-	$(BIN)/sqlstream test --equivalence --coverage-min 75
+	$(BIN)/sqlstream test --equivalence --coverage-min 90
 
 check: lint types layers test smoke41
 
