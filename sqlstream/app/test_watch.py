@@ -111,8 +111,9 @@ def is_affected(project: TestedProject, test: UnitTest | BrokenTest, changed: Co
     for node, model in compiled.models.items():
         if model.file.properties_location is not None:
             properties.setdefault(model.file.properties_location.path, []).append(node)
+    sources = {table.location.path for table in compiled.project.sources}
     for path in changed:
-        if path == test.location.path:
+        if path == test.location.path or path in sources:
             return True
         nodes = [models[path]] if path in models else properties.get(path)
         if nodes is None and not path.startswith(f"{TESTS_FOLDER}/"):

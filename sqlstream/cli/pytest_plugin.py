@@ -122,7 +122,8 @@ class YamlFile(pytest.File):
             project = self.config.stash[PROJECTS].open(self.root)
         except FindingsError as error:
             raise self.CollectError(findings_text(error.findings)) from error
-        wrong = [item for item in project.tests.findings if item.location is not None and item.location.path == path]
+        found = (item for item in project.tests.findings if item.location is not None and item.location.path == path)
+        wrong = [item for item in found if item.is_error]
         if wrong:
             raise self.CollectError(findings_text(wrong))
         for test in ordered_tests(project):

@@ -9,13 +9,17 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Place
 from sqlstream.project.unit_test_values import Mark
+from sqlstream.project.wording import quoted
 from sqlstream.spark.inputs import Inputs
+from sqlstream.spark.jvm import SPARK_ERRORS
 from sqlstream.spark.plans import processors
 from sqlstream.spark.python_code import register_functions
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import ROCKSDB, SparkRuntime, child_session
 from sqlstream.spark.sources import Readers
+from sqlstream.spark.spark_errors import error_finding
 from sqlstream.state.test_results import CaseResult, Observed, Outcome
 from sqlstream.testing.cases import Case
 from sqlstream.testing.equivalence import Equivalence
@@ -51,6 +55,8 @@ class Harness:
             is_broken = any(finding.code.startswith("unit-test-") for finding in error.findings)
             broken = result_of(case, Outcome.BROKEN, error.findings)
             result = broken if is_broken else judge_refusal(case, error.findings, conditions_of(error))
+        except SPARK_ERRORS as error:
+            result = result_of(case, Outcome.BROKEN, [self._fault(case, error)])
         return replace(result, seconds=time.monotonic() - began)
 
     def _run(self, case: Case) -> CaseResult:
@@ -61,6 +67,12 @@ class Harness:
         if not self.equivalence or result.outcome is not Outcome.PASSED or not _is_compared(case, observed):
             return result
         return Equivalence(prepared).check() or result
+
+    def _fault(self, case: Case, error: Exception) -> Finding:
+        """What Spark said where neither the model nor a value of the case is known to be the cause."""
+        place = Place(case.test.location)
+        what = f"{quoted(case.test.name)} cannot be run"
+        return error_finding(error, code="query-failed", what=what, place=place, secrets=self.secrets)
 
     def prepare(self, case: Case) -> PreparedCase:
         """Returns the case analysed by Spark, in a session of its own.
