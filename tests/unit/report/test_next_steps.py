@@ -13,9 +13,9 @@ from sqlstream.report.init import next_steps_text
     ("root", "command"),
     [("/here/shop", "cd shop "), ("/here/a b/shop", "cd 'a b/shop' "), ("/there/shop", "cd /there/shop ")],
 )
-def test_three_steps_that_can_be_typed_as_they_stand(root: str, command: str) -> None:
+def test_steps_that_can_be_typed_as_they_stand(root: str, command: str) -> None:
     """The first step leads from the current folder into the project, quoted for the shell."""
     head, *steps = next_steps_text(Path(root), 18, Path("/here")).splitlines()
     assert "18 files" in head
-    assert len(steps) == 3
+    assert len(steps) == 4
     assert steps[0].strip().startswith(command)
