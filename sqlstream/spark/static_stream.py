@@ -31,7 +31,9 @@ _TIMES = (WATERMARK, _SESSION, "spark.timeWindow")
 SessionWindow and TimeWindow); those of a watermark that a source has are not in a static plan.
 """
 
-HOLDING_JOINS = ("LeftOuter", "RightOuter", "FullOuter", "LeftSemi")
+OUTER_JOINS = ("LeftOuter", "RightOuter", "FullOuter")
+
+HOLDING_JOINS = (*OUTER_JOINS, "LeftSemi")
 """Joins of two streams that give some rows only when the watermark has passed them."""
 
 
@@ -40,6 +42,35 @@ def is_batch_like(frame: DataFrame) -> bool:
     by a watermark (`closed_groups`).
     """
     return not any(_is_other(node) for node in plan_nodes(analyzed(frame)))
+
+
+def joins_outside(frame: DataFrame) -> bool:
+    """Returns whether the batch over the rows of the stream `frame` differs by nothing but an outer join of two
+    streams, which holds rows without a partner back until the watermark has passed them.
+    """
+    others = [node for node in plan_nodes(analyzed(frame)) if _is_other(node)]
+    return len(others) == 1 and _is_outer(others[0]) and not _groups(frame)
+
+
+def matched_rows(frame: DataFrame) -> DataFrame | None:
+    """Returns static `frame` with an inner join in the place of its outer join; None where it has not just one."""
+    plan = analyzed(frame)
+    joins = [node for node in plan_nodes(plan) if _is_outer(node)]
+    if len(joins) != 1:
+        return None
+    (join,) = joins
+    kind = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.plans.JoinType").apply("inner")
+    return rows_of(
+        frame, _replaced(frame, plan, join, join.copy(join.left(), join.right(), kind, join.condition(), join.hint()))
+    )
+
+
+def _is_outer(node: Any) -> bool:
+    return node.getClass().getSimpleName() == "Join" and str(node.joinType().toString()) in OUTER_JOINS
+
+
+def _groups(frame: DataFrame) -> bool:
+    return any(node.getClass().getSimpleName() in ("Aggregate", "Distinct") for node in plan_nodes(analyzed(frame)))
 
 
 def _is_other(node: Any) -> bool:

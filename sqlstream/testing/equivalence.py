@@ -8,14 +8,17 @@ the batch has. A difference is shrunk to few rows and few batches.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
+from pyspark.sql import DataFrame
+
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.memory_streams import RowMaker, picked
-from sqlstream.spark.static_stream import closed_groups, is_batch_like, key_columns
+from sqlstream.spark.static_stream import closed_groups, is_batch_like, joins_outside, key_columns, matched_rows
 from sqlstream.state.test_results import CaseResult, Observed, Outcome, Row, RowDifference, RowKind
 from sqlstream.testing.compare import RowComparison, types_of
 from sqlstream.testing.frames import StreamInput
@@ -50,6 +53,7 @@ class Equivalence:
     prepared: PreparedCase
     runs: int = 0
     _error: Finding | None = None
+    _last: tuple[Row, ...] = ()
 
     def check(self) -> CaseResult | None:
         """Returns the failed result of a case whose ways differ, None where they agree or cannot be compared."""
@@ -155,7 +159,8 @@ class Equivalence:
         if observed.error is not None or self._was_late:
             return None
         self._watermark = observed.watermark
-        return self._last_rows(observed)
+        self._last = self._last_rows(observed)
+        return self._last
 
     def _last_rows(self, observed: Observed) -> tuple[Row, ...]:
         if self._keys is None:
@@ -165,13 +170,18 @@ class Equivalence:
 
     def _batch(self, rows: Sequence[RowId]) -> tuple[Row, ...] | None:
         """What the batch gives of what the stream has given after one micro-batch of these rows."""
-        case = self.prepared.case
-        if not is_batch_like(self.prepared.frame) or case.test.document.at or any(feed.at for feed in case.feeds):
+        case, stream = self.prepared.case, self.prepared.frame
+        outer = joins_outside(stream)
+        if case.test.document.at or any(feed.at for feed in case.feeds):
             return None  # the clock of a batch cannot be set
+        if not outer and not is_batch_like(stream):
+            return None
         streams = self.prepared.frames.streams
         numbers = {node: [number for other, number in rows if other == node] for node in streams}
         given = {node: picked(streams[node].rows, found) for node, found in numbers.items() if found}
         frame = self.prepared.frames.over(given)
+        if outer:
+            return self._joined(frame)
         if self.prepared.case.model.config.output_mode == "append":
             closed = closed_groups(frame, (self._watermark or 0) * 1000)
             if closed is None:
@@ -179,6 +189,18 @@ class Equivalence:
             frame = closed
         observed = self.prepared.batch(frame)
         return None if observed.error is not None else observed.final
+
+    def _joined(self, frame: DataFrame) -> tuple[Row, ...] | None:
+        """The rows of an outer join that have a partner, and of the others those that the stream has given by now."""
+        inner = matched_rows(frame)
+        found = [self.prepared.batch(each) for each in (inner, frame) if each is not None]
+        if inner is None or any(observed.error is not None for observed in found):
+            return None
+        matched, every = (observed.final for observed in found)
+        alone = Counter(map(repr, every)) - Counter(map(repr, matched))
+        seen = Counter(map(repr, self._last)) - Counter(map(repr, matched))
+        rows = {repr(row): row for row in every}
+        return (*matched, *(rows[text] for text in (alone & seen).elements()))
 
     def _compared(self, expected: Sequence[Row], found: Sequence[Row]) -> RowDifference:
         frame, test = self.prepared.frame, self.prepared.case.test
