@@ -273,9 +273,9 @@ class _Builder:
                     what = f"{quoted(self._model.name)} is no stream, so that it has no {key.replace('_', ' ')}"
                     why = "all of its inputs are static"
                     self._add("unit-test-expect", what, why, f"delete `{key}`, and expect `rows`", expected.places[key])
-            if self._test.document.at is not None:
+            if self._test.document.at is not None and self._model.file.is_python:
                 what = f"{quoted(self._model.name)} is no stream, and has no clock that could be set"
-                why = "Spark takes the time of day for a query over static tables"
+                why = "Spark takes the time of day for a query over static tables, and only SQL can say another"
                 self._add("unit-test-expect", what, why, "delete `at`", self._place("at"))
         self._check_columns(expected.rows, *(batches or ()))
 

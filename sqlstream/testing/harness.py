@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.unit_test_values import Mark
+from sqlstream.project.values import Located
 from sqlstream.project.wording import quoted
 from sqlstream.spark.inputs import Inputs
 from sqlstream.spark.jvm import SPARK_ERRORS
@@ -23,9 +24,10 @@ from sqlstream.spark.spark_errors import error_finding
 from sqlstream.state.test_results import CaseResult, Observed, Outcome
 from sqlstream.testing.cases import Case
 from sqlstream.testing.equivalence import Equivalence
-from sqlstream.testing.expected import Expectation
+from sqlstream.testing.expected import Expectation, moment
 from sqlstream.testing.frames import CaseFrames
 from sqlstream.testing.judge import Told, judge, judge_refusal, result_of
+from sqlstream.testing.pinned import pinned
 from sqlstream.testing.prepared import PreparedCase, conditions_of
 from sqlstream.testing.settings import IN_MEMORY, state_settings
 
@@ -80,6 +82,9 @@ class Harness:
         Raises: FindingsError where its model is refused, or the case itself is broken.
         """
         session = child_session(self.runtime, self.settings)
+        at = case.test.document.at
+        if at is not None and not case.model.streaming:
+            case = pinned(case, moment(session, Located(at, case.test.places["at"])))
         provider = self.provider if any(isinstance(step, Mark) for step in case.steps) else IN_MEMORY
         register_functions(session, case.compiled.project.functions)
         frames = CaseFrames(case, self._inputs(case, session))

@@ -105,7 +105,10 @@ def test_a_batch_that_fails_says_why(results: dict[str, CaseResult]) -> None:
 
 def test_a_stream_that_is_not_its_batch_is_shrunk() -> None:
     """To two rows in two micro-batches, of the five that the case gives; joins and totals are what their batches are."""
-    results = {result.name: result for result in run(Selection(("rare", "joined", "acked", "totals")), equivalence=True).results}
+    results = {
+        result.name: result
+        for result in run(Selection(("rare", "joined", "acked", "totals")), equivalence=True).results
+    }
 
     result = results.pop("fails_because_the_stream_is_not_its_batch")
     assert [len(batch) for batch in result.split] == [1, 1]

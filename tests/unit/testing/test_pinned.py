@@ -1,0 +1,37 @@
+"""SQL over static tables at a time that a case sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlstream.testing.pinned import pinned_sql
+
+NOW = "timestamp_millis(7)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "pinned"),
+    [
+        ("select now() as n", f"select {NOW} as n"),
+        ("select Current_Timestamp, current_timestamp ( ) x", f"select {NOW}, {NOW} x"),
+        ("where day = current_date", f"where day = date({NOW})"),
+        ("where day = curdate()", f"where day = date({NOW})"),
+        ("select localtimestamp()", f"select cast({NOW} as timestamp_ntz)"),
+        ("select unix_timestamp()", f"select unix_seconds({NOW})"),
+    ],
+)
+def test_what_asks_for_the_time_says_it(sql: str, pinned: str) -> None:
+    """With brackets and without, in any letter case."""
+    assert pinned_sql(sql, 7) == pinned
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select 'now()', `now`(), t.current_date, x as current_date -- now()",
+        "select now, unix_timestamp(at), unix_timestamp",
+    ],
+)
+def test_what_does_not_ask_stays_as_it_is(sql: str) -> None:
+    """Text, comments, columns, and a time that is given."""
+    assert pinned_sql(sql, 7) == sql
