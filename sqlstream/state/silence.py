@@ -101,6 +101,11 @@ def _in_state(figures: Figures, emission: Emission | None) -> Silence:
         if idle:
             what = f"{_given(idle)} nothing for {_idle_span(quiet)}, so nothing new can match what the other side gives"
             return Silence(Cause.IDLE_SOURCE, f"{_seen(quiet)}, and wait for a match: {what}")
+        if any(step.release is Release.UNMATCHED for step in steps):
+            watermark = moment(figures.last.watermark if figures.last else None)
+            now = f"which is at {_shown(watermark)}" if watermark else "which there is none of yet"
+            what = "those without a match come out when none can come any more by the watermark"
+            return Silence(Cause.WATERMARK, f"{_seen(quiet)}, and {what}, {now}")
         return Silence(Cause.NO_MATCH, f"{_seen(quiet)}, and no row has found a match on the other side of the join")
     if any(step.release in (Release.CHANGE, Release.WHOLE) for step in steps):
         return Silence(

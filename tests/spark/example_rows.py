@@ -72,6 +72,21 @@ def sessions(times: Iterable[float], watermark: float) -> Iterator[tuple[float, 
             yield moments[first], end, after - first
 
 
+def left_open(rows: Iterable[Row], watermark: float) -> set[tuple[float, str]]:
+    """Returns (time, customer) of the opens without a close in a quarter of an hour, as far as the watermark tells."""
+    times: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in rows:
+        times[row["action"].lower(), row["customer_id"]].append(float(row["time"]))
+    return {
+        (opened, customer)
+        for (action, customer), opens in times.items()
+        for opened in opens
+        if action == "open"
+        and opened + 15 * MINUTE < watermark
+        and not any(opened <= closed <= opened + 15 * MINUTE for closed in times["close", customer])
+    }
+
+
 def customers(folder: Path) -> dict[str, Row]:
     """Returns the table of customers of the events example by id."""
     with (folder / "customers" / "customers.csv").open(newline="") as file:

@@ -24,6 +24,7 @@ from example_rows import (
     count_in_windows,
     customers,
     epoch,
+    left_open,
     log_line,
     sessions,
     spells,
@@ -160,8 +161,10 @@ def test_words_are_counted_from_the_examples_own_server(examples: ProjectFolder)
     assert cells == [[word, str(times)] for word, times in first]
 
 
-def test_events_are_counted_in_windows_and_joined_with_customers(examples: ProjectFolder, read_parquet: Rows) -> None:
-    """Late events count, those that are too late do not, and a customer who is not in the table is of no city."""
+def test_events_are_counted_in_windows_and_joined(examples: ProjectFolder, read_parquet: Rows) -> None:
+    """Late events count, those that are too late do not; a customer who is not in the table is of no city, and an open
+    that no close follows is told.
+    """
     files = batches(data("events", examples))
     rows, watermark = timely(files, lambda row: float(row["time"]))
     people = customers(data("events", examples))
@@ -189,6 +192,10 @@ def test_events_are_counted_in_windows_and_joined_with_customers(examples: Proje
     yearly = [(float(r["time"]), "") for r in rows if people.get(r["customer_id"], {}).get("plan") == "yearly"]
     closed = count_in_windows(yearly, watermark, HOUR, HOUR)
     assert sum(row["of_yearly_customers"] for row in by_city) == sum(closed.values())
+    newest = (max(float(row["time"]) for row in rows if row["action"] == action) for action in ("Open", "Close"))
+    lockers = read_parquet(output("lockers_left_open", examples))
+    found_open = {(epoch(row["opened_at"]), row["customer_id"]) for row in lockers}
+    assert found_open == left_open(rows, min(newest) - DELAY) != set()
 
 
 def test_logs_are_taken_once_and_parsed_by_their_form(examples: ProjectFolder, read_parquet: Rows) -> None:

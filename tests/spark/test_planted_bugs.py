@@ -1,4 +1,4 @@
-"""Ten bugs that streams have, each planted in an example: the example's own unit tests find it.
+"""Ten bugs that streams have, each planted in an example of its own: the example's unit tests find it.
 
 All of them compile and run without a word; what they give is wrong.
 """
@@ -71,11 +71,11 @@ BUGS = (
         "five_failures_of_one_address_in_one_window_alert",
     ),
     bug(
-        "more than, not at least",
-        "cloudtrail/cloudtrail_failed_logins.sql",
-        ">= {{ most_failures }}",
-        "> {{ most_failures }}",
-        "five_failures_of_one_address_in_one_window_alert",
+        "wrong bound of a join",
+        "events/lockers_left_open.sql",
+        "between o.event_time and o.event_time + interval 15 minutes",
+        "between o.event_time and o.event_time + interval 16 minutes",
+        "an_open_is_told_when_no_close_can_follow_in_time",
     ),
     bug(
         "inner join that loses rows",
@@ -107,11 +107,12 @@ BUGS = (
         "a_pause_of_more_than_ten_minutes_ends_a_session",
     ),
     bug(
-        "nulls that are counted",
-        "cloudtrail/cloudtrail_hourly.sql",
-        "count(error_code)",
-        "count(*)",
-        LATE_AND_RESTART,
+        "lost watermark",
+        "activity/activity_reports.sql",
+        "select /*+ WATERMARK(event_time, '10 minutes') */ user",
+        "select user",
+        "a_report_that_comes_twice_counts_once",
+        "a_report_at_the_watermark_is_too_late_and_one_just_after_it_is_not",
     ),
 )
 

@@ -23,9 +23,9 @@ ROOT = Path(__file__).parents[2]
 PASSED, FAILED, BROKEN, SKIPPED = Outcome.PASSED, Outcome.FAILED, Outcome.BROKEN, Outcome.SKIPPED
 
 
-def run(selection: Selection, *, equivalence: bool = False) -> UnitTestOutcome:
+def run(selection: Selection, *, target: str | None = None, equivalence: bool = False) -> UnitTestOutcome:
     """Runs the selected cases."""
-    request = UnitTestRequest(ProjectRequest(PROJECT), selection, equivalence=equivalence)
+    request = UnitTestRequest(ProjectRequest(PROJECT, target=target), selection, equivalence=equivalence)
     return run_tests(request, lambda _result, _total: None)
 
 
@@ -44,7 +44,7 @@ def results(outcome: UnitTestOutcome) -> dict[str, CaseResult]:
 @pytest.mark.smoke
 def test_rows_go_in_and_come_out_on_every_spark() -> None:
     """Late ones, over a restart, and in other ways: Spark's own parts of tests differ from version to version."""
-    outcome = run(Selection(("per_window", "unit_test:ten_late_*", "unit_test:every_type_*")), equivalence=True)
+    outcome = run(Selection(("unit_test:a_watermark_*", "unit_test:ten_late_*", "unit_test:every_type_*")), equivalence=True)
 
     assert [result.outcome for result in outcome.results] == [PASSED, PASSED, PASSED]
 
@@ -127,6 +127,18 @@ def test_a_split_that_fails_is_told() -> None:
     assert result.outcome is FAILED
     assert "`shares` fails with its rows row by row" in said
     assert said.count("  batch ") == 2
+
+
+def test_a_target_without_idle_batches_compares_all_that_is_closed() -> None:
+    """What a batch closes comes out with the next rows there, and the last one has none."""
+    chosen = Selection(("unit_test:a_window_that_is_closed*", "unit_test:a_watermark_of_the_source"))
+
+    results = run(chosen, target="still", equivalence=True).results
+
+    assert {result.name: result.outcome for result in results} == {
+        "a_window_that_is_closed_without_an_idle_batch": PASSED,
+        "a_watermark_of_the_source": FAILED,
+    }
 
 
 def test_the_sql_of_an_older_model_is_refused_or_goes_on(results: dict[str, CaseResult]) -> None:

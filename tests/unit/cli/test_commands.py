@@ -35,7 +35,7 @@ def test_compile_writes_the_sql_and_the_manifest(project: Path, capsys: pytest.C
     """The compiled SQL lies where dbt puts it; the manifest names parents, children, sources and sinks."""
     assert exit_code("compile") == 0
 
-    assert capsys.readouterr().out.startswith("Found 32 models, 11 sources, 3 sinks, 1 seed\n")
+    assert capsys.readouterr().out.startswith("Found 33 models, 11 sources, 3 sinks, 1 seed\n")
     compiled = (project / "target/compiled/examples/models/cloudtrail/cloudtrail_hourly.sql").read_text()
     assert "cloudtrail_in_order WATERMARK event_time DELAY OF INTERVAL 10 MINUTES" in compiled
     manifest = json.loads((project / "target/manifest.json").read_text())

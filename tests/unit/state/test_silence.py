@@ -161,6 +161,16 @@ def test_a_join_that_matches_nothing() -> None:
     assert (idle.cause, "shop.b has given nothing" in idle.text) == (Cause.IDLE_SOURCE, True)
 
 
+def test_an_outer_join_waits_until_no_match_can_come() -> None:
+    """Its rows may well have matched, and a condition may have taken those out: nothing is said of that."""
+    outer = emission(Release.UNMATCHED)
+
+    found = silence(outer, *[held(sources=(source("shop.a", 5), source("shop.b", 5)))] * 3)
+
+    assert found.cause is Cause.WATERMARK
+    assert "those without a match come out when none can come any more by the watermark, which is at 2" in found.text
+
+
 def test_a_condition_after_the_aggregation() -> None:
     """Windows were completed, or groups changed, and HAVING let none of them pass."""
     assert silence(HOURLY, *[held(state=state(removed=1))] * 3).cause is Cause.FILTERED
