@@ -64,6 +64,21 @@ class ProjectFolder:
         )
         return run_models(request, self.events.append)
 
+    def run_until(self, done: Callable[[list[RunEvent]], bool], *select: str) -> RunOutcome:
+        """Runs the selection with its own triggers in this process, and stops it once `done` holds for the events."""
+        self.events = []
+        is_asked = False
+
+        def tell(event: RunEvent) -> None:
+            nonlocal is_asked
+            self.events.append(event)
+            if not is_asked and done(self.events):
+                is_asked = True  # a second signal would interrupt the batch
+                signal.raise_signal(signal.SIGTERM)
+
+        request = RunRequest(project=ProjectRequest(self.root), selection=Selection(tuple(select)))
+        return run_models(request, tell)
+
     def result(self, *select: str, **wishes: Any) -> QueryResult:
         """Runs a selection of one query and returns its result."""
         (result,) = self.run(*select, **wishes).results
@@ -94,7 +109,12 @@ class ProjectFolder:
 @pytest.fixture
 def folder(tmp_path: Path) -> ProjectFolder:
     """A project with a stream of JSON orders and a Parquet sink, but no model."""
-    project = ProjectFolder(tmp_path)
+    return shop_project(tmp_path)
+
+
+def shop_project(root: Path) -> ProjectFolder:
+    """Makes the project of the fixture `folder` in another folder."""
+    project = ProjectFolder(root)
     project.write(
         {
             "project.yml": PROJECT,

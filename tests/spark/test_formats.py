@@ -13,7 +13,8 @@ from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
-from sqlstream.state.limits import Limits
+from sqlstream.state.events import RunEvent
+from sqlstream.state.progress import BatchProgress
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -140,10 +141,14 @@ def test_a_rate_source_runs_in_every_output_mode(folder: ProjectFolder) -> None:
         }
     )
 
-    outcome = folder.run(available_now=False, limits=Limits(after_seconds=5.0))
+    def all_have_rows(events: list[RunEvent]) -> bool:
+        return {event.model for event in events if isinstance(event, BatchProgress) and event.rows_in} == names
+
+    names = {"every", "changed", "whole"}
+    outcome = folder.run_until(all_have_rows)
 
     assert outcome.succeeded
-    assert all(result.batches > 0 for result in outcome.results)
+    assert {result.model for result in outcome.results if result.batches > 0} == names
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from conftest import ProjectFolder
 
 from sqlstream.errors import FindingsError
-from sqlstream.state.limits import Limits
+from sqlstream.state.progress import BatchProgress
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -76,7 +76,7 @@ def test_generators_give_rows(folder: ProjectFolder, table: str, columns: str) -
     """Their two columns are known to the compiler."""
     declare(folder, table, columns)
 
-    outcome = folder.run("out", available_now=False, limits=Limits(after_seconds=15.0))
+    outcome = folder.run_until(lambda events: isinstance(events[-1], BatchProgress) and bool(events[-1].rows_out))
 
     assert outcome.succeeded
     assert (outcome.results[0].rows_out or 0) > 0

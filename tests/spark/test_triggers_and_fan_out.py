@@ -41,13 +41,13 @@ def test_a_continuous_query_runs_until_it_is_stopped_and_goes_on(folder: Project
         {
             "sources.yml": "sources: [{name: made, tables: [{name: ticks, format: rate, options: {rowsPerSecond: 10}}]}]\n",
             "sinks.yml": "sinks: [{name: screen, format: console}]\n",
-            "models/twice.sql": "{{ config(sink='screen', trigger={'continuous': '1 second'}) }} "
+            "models/twice.sql": "{{ config(sink='screen', trigger={'continuous': '200 milliseconds'}) }} "
             "select value, value * 2 as twice from {{ source('made', 'ticks') }} where value >= 0",
         }
     )
     for _ in range(2):
         process = folder.command("run")
-        wait_for(process, "START stream twice -> screen, trigger continuous 1 second")
+        wait_for(process, "START stream twice -> screen, trigger continuous 200 milliseconds")
         for _ in range(4):  # what comes out is committed before the next comes out
             wait_for(process, "|value|twice|")
         wait_for(process, "+-----+-----+")

@@ -44,7 +44,9 @@ def results(outcome: UnitTestOutcome) -> dict[str, CaseResult]:
 @pytest.mark.smoke
 def test_rows_go_in_and_come_out_on_every_spark() -> None:
     """Late ones, over a restart, and in other ways: Spark's own parts of tests differ from version to version."""
-    outcome = run(Selection(("unit_test:a_watermark_*", "unit_test:ten_late_*", "unit_test:every_type_*")), equivalence=True)
+    outcome = run(
+        Selection(("unit_test:a_watermark_*", "unit_test:ten_late_*", "unit_test:every_type_*")), equivalence=True
+    )
 
     assert [result.outcome for result in outcome.results] == [PASSED, PASSED, PASSED]
 
