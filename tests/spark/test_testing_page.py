@@ -5,23 +5,40 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sqlstream.app.request import ProjectRequest
+import pytest
+
+from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.app.test import UnitTestRequest, run_tests
 from sqlstream.report.test_text import failure_text
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
-NAMED = re.compile(r"(?ms)^```(?:yaml|sql)\n(?:#|--) (\S+)\n(.*?)^```$")
+NAMED = re.compile(r"(?ms)^```(?:yaml|sql)\n((?:#|--) (\S+)\n.*?)^```$")
 
 
-def test_the_blocks_of_the_page_make_a_project_whose_tests_pass(tmp_path: Path) -> None:
-    """Each block is the file that its first line names."""
-    blocks = NAMED.findall(PAGE.read_text(encoding="utf-8"))
-    for name, text in blocks:
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The files that the blocks of the page are, each named by its first line."""
+    for text, name in NAMED.findall(PAGE.read_text(encoding="utf-8")):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    return tmp_path
 
-    outcome = run_tests(UnitTestRequest(ProjectRequest(tmp_path), equivalence=True), lambda _result, _total: None)
+
+def test_the_blocks_of_the_page_make_a_project_whose_tests_pass(project: Path) -> None:
+    """Over batches, and over all rows at once."""
+    outcome = run_tests(UnitTestRequest(ProjectRequest(project), equivalence=True), lambda _result, _total: None)
 
     assert len(outcome.results) == 6
     assert outcome.succeeded, "\n".join(failure_text(result, None) for result in outcome.results)
+
+
+def test_the_failure_that_the_page_shows_is_what_is_printed(project: Path) -> None:
+    """Of a model that counts one too many."""
+    model = project / "models" / "clicks_per_page.sql"
+    model.write_text(model.read_text().replace("count(*)", "count(*) + 1"))
+    chosen = Selection(("unit_test:a_late_click_counts_and_a_too_late_one_does_not",))
+
+    (result,) = run_tests(UnitTestRequest(ProjectRequest(project), chosen), lambda _result, _total: None).results
+
+    assert f"{failure_text(result, None)}\n```" in PAGE.read_text(encoding="utf-8")
