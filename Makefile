@@ -12,10 +12,12 @@ run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
 
 test: .venv/ready
-	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/models
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/models
 	$(BIN)/sqlstream test --equivalence --coverage-min 90
 
-check: lint types layers test smoke41
+check:
+	$(MAKE) -j2 lint types layers .venv41/ready
+	$(MAKE) test smoke41
 
 # Asks Spark about every query of tests/corpus and records what it says; prints where the compiler judges otherwise.
 corpus: .venv/ready
@@ -56,7 +58,7 @@ layers: .venv/ready
 	$(BIN)/lint-imports --no-cache
 
 smoke41: .venv41/ready
-	$(BIN41)/python -m pytest -m smoke -n 2 --dist loadfile tests/spark
+	$(BIN41)/python -m pytest -m smoke -n 2 --dist loadfile --no-loadscope-reorder tests/spark
 
 .venv/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("sqlstream needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Install one and run: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
