@@ -34,6 +34,14 @@ def slow(folder: ProjectFolder) -> ProjectFolder:
     return folder
 
 
+WAYS = [
+    pytest.param(signal.SIGINT, True, id="ctrl-c"),
+    pytest.param(signal.SIGTERM, False, id="supervisor"),
+    pytest.param(signal.SIGTERM, True, id="supervisor-of-groups"),
+]
+"""Which signals come, and whether they come to all processes of the group or to the command's own alone."""
+
+
 def interrupt(process: subprocess.Popen[str], number: signal.Signals, *, group: bool) -> str:
     """Sends a signal once the first batch is done and the second has begun, and returns the rest of the output."""
     wait_for(process, "slow batch 0:")
@@ -45,8 +53,7 @@ def interrupt(process: subprocess.Popen[str], number: signal.Signals, *, group: 
     return rest
 
 
-@pytest.mark.parametrize("group", [False, True], ids=["process", "group"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("number", "group"), WAYS)
 def test_a_signal_stops_after_the_running_batch(
     slow: ProjectFolder, number: signal.Signals, group: bool, read_parquet: Rows
 ) -> None:
@@ -124,8 +131,7 @@ def launches(process: subprocess.Popen[str]) -> bool:
     return any("pyspark-shell" in told_by(child, "cmdline") for child in descendants(process.pid))
 
 
-@pytest.mark.parametrize("group", [False, True], ids=["process", "group"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("number", "group"), WAYS)
 def test_a_signal_while_the_jvm_starts_starts_no_query(
     slow: ProjectFolder, number: signal.Signals, group: bool
 ) -> None:
