@@ -17,6 +17,7 @@ from sqlstream.project.types import Field, Struct, Unknown
 from sqlstream.project.unit_test_values import Batch, Given, Mark, UnitTest
 from sqlstream.project.values import Located
 from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.testing.expectation_check import expectation_problems
 from sqlstream.testing.values import ValueReader
 
 
@@ -77,7 +78,8 @@ def build_case(
     inputs = builder.inputs()
     steps = builder.steps(inputs)
     if not is_older:
-        builder.check_expectation(steps)
+        count = sum(isinstance(step, Feed) for step in steps)
+        builder.findings += expectation_problems(test, compiled, model, None if builder.findings else count)
     if builder.findings:
         return tuple(builder.findings)
     replaced = _replaced_files(compiled, unique_id, inputs)
@@ -254,47 +256,6 @@ class _Builder:
             why = "the batches before the word `upgrade` are run by the older model, those after it by the present one"
             fix = "write `- upgrade` between two batches"
         self._add("unit-test-batches", what, why, fix, self._place("upgrade_from"))
-
-    def check_expectation(self, steps: Sequence[Step]) -> None:
-        """Whether what is expected can be told of such a model, in such batches."""
-        expected = self._test.expect
-        count = sum(isinstance(step, Feed) for step in steps)
-        batches, document = expected.batches, expected.document
-        if batches is not None and len(batches) != count and not self.findings:
-            what = f"{len(batches)} expected batches, and {count} given"
-            why = "each entry says what has come out when the given batch of its number is processed"
-            self._add(
-                "unit-test-expect", what, why, "write `- rows: []` where nothing comes out", expected.places["batches"]
-            )
-        self._check_sink()
-        if not self._model.streaming:
-            for key in ("batches", "late_rows_dropped", "watermark", "state_rows"):
-                if key in document.model_fields_set:
-                    what = f"{quoted(self._model.name)} is no stream, so that it has no {key.replace('_', ' ')}"
-                    why = "all of its inputs are static"
-                    self._add("unit-test-expect", what, why, f"delete `{key}`, and expect `rows`", expected.places[key])
-            if self._test.document.at is not None and self._model.file.is_python:
-                what = f"{quoted(self._model.name)} is no stream, and has no clock that could be set"
-                why = "Spark takes the time of day for a query over static tables, and only SQL can say another"
-                self._add("unit-test-expect", what, why, "delete `at`", self._place("at"))
-        self._check_columns(expected.rows, *(batches or ()))
-
-    def _check_sink(self) -> None:
-        output = self._model.output
-        writes = output is not None and output.python is not None and self._model.streaming
-        if self._test.document.call_sink and not writes:
-            what = f"{quoted(self._model.name)} writes into no function"
-            why = "`call_sink` calls the function of a sink with `format: python`, batch by batch"
-            self._add("unit-test-expect", what, why, "delete `call_sink`", self._place("call_sink"))
-
-    def _check_columns(self, *expected: Rows | None) -> None:
-        fields = known_columns(self._compiled, self._model.unique_id)
-        if fields is None:
-            return
-        reader = ValueReader(f"the model {quoted(self._model.name)}", self.findings)
-        for rows in expected:
-            for row in rows.rows if rows else ():
-                reader.row(row, fields)
 
     def _check_rows(self, item: Given, node_id: str) -> None:
         fields = known_columns(self._compiled, node_id)

@@ -1,0 +1,70 @@
+"""Whether what a unit test expects can be told of such a model, in such batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.known_columns import known_columns
+from sqlstream.errors import Finding
+from sqlstream.project.unit_test_values import UnitTest
+from sqlstream.project.wording import quoted
+from sqlstream.testing.values import ValueReader
+
+_OF_STREAMS = ("batches", "late_rows_dropped", "watermark", "state_rows")
+"""What only a stream has."""
+
+
+def expectation_problems(
+    test: UnitTest, compiled: CompiledProject, model: CompiledModel, given: int | None
+) -> list[Finding]:
+    """Returns what is wrong with what `test` expects of `model`. `given` is the number of its batches, None where
+    they are wrong themselves.
+    """
+    return [
+        *_of_batches(test, given),
+        *_of_sink(test, model),
+        *([] if model.streaming else _of_static_model(test, model)),
+        *_of_columns(test, compiled, model),
+    ]
+
+
+def _of_batches(test: UnitTest, given: int | None) -> Iterator[Finding]:
+    batches = test.expect.batches
+    if batches is not None and given is not None and len(batches) != given:
+        what = f"{len(batches)} expected batches, and {given} given"
+        why = "each entry says what has come out when the given batch of its number is processed"
+        fix = "write `- rows: []` where nothing comes out"
+        yield Finding("unit-test-expect", what, why, fix, test.expect.places["batches"])
+
+
+def _of_sink(test: UnitTest, model: CompiledModel) -> Iterator[Finding]:
+    writes = model.output is not None and model.output.python is not None and model.streaming
+    if test.document.call_sink and not writes:
+        what = f"{quoted(model.name)} writes into no function"
+        why = "`call_sink` calls the function of a sink with `format: python`, batch by batch"
+        yield Finding("unit-test-expect", what, why, "delete `call_sink`", test.places.get("call_sink", test.location))
+
+
+def _of_static_model(test: UnitTest, model: CompiledModel) -> Iterator[Finding]:
+    for key in _OF_STREAMS:
+        if key in test.expect.document.model_fields_set:
+            what = f"{quoted(model.name)} is no stream, so that it has no {key.replace('_', ' ')}"
+            why, fix = "all of its inputs are static", f"delete `{key}`, and expect `rows`"
+            yield Finding("unit-test-expect", what, why, fix, test.expect.places[key])
+    if test.document.at is not None and model.file.is_python:
+        what = f"{quoted(model.name)} is no stream, and has no clock that could be set"
+        why = "Spark takes the time of day for a query over static tables, and only SQL can say another"
+        yield Finding("unit-test-expect", what, why, "delete `at`", test.places.get("at", test.location))
+
+
+def _of_columns(test: UnitTest, compiled: CompiledProject, model: CompiledModel) -> list[Finding]:
+    fields = known_columns(compiled, model.unique_id)
+    if fields is None:
+        return []
+    found: list[Finding] = []
+    reader = ValueReader(f"the model {quoted(model.name)}", found)
+    for rows in (test.expect.rows, *(test.expect.batches or ())):
+        for row in rows.rows if rows else ():
+            reader.row(row, fields)
+    return found
