@@ -1,7 +1,7 @@
 """`make bench-test`: what `sqlstream test` takes, beside the same cases by hand and beside dbt.
 
     stateful   40 cases of four batches, in pytest and PySpark with the settings of sqlstream
-    stock      the first cases of each shape, in pytest and PySpark with Spark's own settings, a minute for each case
+    stock      the first cases of each shape, in pytest and PySpark with Spark's own settings: half a minute each
     stateless  40 cases, in `dbt test` on DuckDB
     first      from the start of the process to the first passed test
 

@@ -28,9 +28,11 @@ class Listing:
 
 def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> Listing:
     """Returns the selected nodes, also of a project whose SQL rules refuse; unit tests where the selection asks for
-    their type. Raises: FindingsError.
+    their type. Raises: FindingsError, also where a file of unit tests cannot be read and these are asked for.
     """
     tested = open_tests(request) if UNIT_TEST in selection.resource_types else None
+    if tested is not None:
+        tested.check_readable()
     loaded = look_at(request) if tested is None else tested.loaded
     tests = tested.nodes if tested is not None else ()
     chosen, unmatched = select(loaded.compiled, selection, tests)

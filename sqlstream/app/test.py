@@ -78,6 +78,28 @@ class TestedProject:
         return replace(case, older=older) if isinstance(older, Case) else older
 
     @cached_property
+    def unreadable(self) -> tuple[CaseResult, ...]:
+        """The files of unit tests in which something is wrong outside of a test, each as a result of its own."""
+        wrong: dict[str, list[Finding]] = {}
+        for finding in self.tests.findings:
+            if finding.location is not None:
+                wrong.setdefault(finding.location.path, []).append(finding)
+        return tuple(
+            CaseResult(path, None, Location(path, 1, 1), Outcome.BROKEN, findings=tuple(findings))
+            for path, findings in wrong.items()
+        )
+
+    def check_readable(self) -> None:
+        """Raises: FindingsError where not all unit tests are known."""
+        if self.tests.findings:
+            raise FindingsError(self.tests.findings)
+
+    @property
+    def other_findings(self) -> tuple[Finding, ...]:
+        """What is known about the unit tests and belongs to no result."""
+        return tuple(finding for finding in self.tests.findings if finding.location is None)
+
+    @cached_property
     def nodes(self) -> tuple[SelectableTest, ...]:
         """The unit tests as selectors see them."""
         project = self.loaded.compiled.project.name
@@ -154,7 +176,7 @@ def run_tests(request: UnitTestRequest, tell: Callable[[CaseResult, int], None])
 
     results = run_chosen(project, chosen, run, tell, fail_fast=request.fail_fast)
     name = project.loaded.compiled.project.name
-    return UnitTestOutcome(name, results, (*project.tests.findings, *warnings), time.monotonic() - began)
+    return UnitTestOutcome(name, results, (*project.other_findings, *warnings), time.monotonic() - began)
 
 
 RunCases = Callable[[Sequence[Case], Callable[[CaseResult], None]], None]
@@ -169,8 +191,8 @@ def run_chosen(
     *,
     fail_fast: bool = False,
 ) -> tuple[CaseResult, ...]:
-    """Returns the results of the chosen tests in their order, after `tell`ing each; those that are not run come first,
-    and with `fail_fast` a broken one ends it.
+    """Returns the results of the chosen tests in their order, after `tell`ing each; files that cannot be read and tests
+    that are not run come first, and with `fail_fast` a broken one ends it.
 
     `run` is called with the others, unless there are none.
     """
@@ -179,8 +201,12 @@ def run_chosen(
 
     def note(result: CaseResult) -> None:
         results[result.location, result.full_name] = result
-        tell(result, len(chosen))
+        tell(result, len(project.unreadable) + len(chosen))
 
+    for file in project.unreadable:
+        note(file)
+        if fail_fast:
+            return (file,)
     for test in chosen:
         known = prepare_case(project, test)
         if isinstance(known, Case):
@@ -192,7 +218,7 @@ def run_chosen(
     if cases:
         run(cases, note)
     names = ((test.location, _full_name(test)) for test in chosen)
-    return tuple(results[name] for name in names if name in results)
+    return (*project.unreadable, *(results[name] for name in names if name in results))
 
 
 def select_tests(

@@ -13,8 +13,12 @@ from sqlstream.state.test_results import Coverage, ModelCoverage
 
 
 def find_coverage(request: UnitTestRequest) -> Coverage:
-    """Returns the coverage of the selected models, in the order of their names. Raises: FindingsError; UsageError."""
+    """Returns the coverage of the selected models, in the order of their names.
+
+    Raises: FindingsError, also where a file of unit tests cannot be read; UsageError.
+    """
     project = open_tests(request.project)
+    project.check_readable()
     compiled = project.loaded.compiled
     models, _ = select(compiled, request.selection)
     chosen = (compiled.models[node] for node in models if node in compiled.models)

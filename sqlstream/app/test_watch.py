@@ -79,7 +79,7 @@ class _Watcher:
             project = open_tests(self.request.project)
             chosen, warnings = select_tests(project, self.request.selection)
             chosen = tuple(test for test in chosen if not changed or is_affected(project, test, changed))
-            return self._run(project, chosen), (*project.tests.findings, *warnings)
+            return self._run(project, chosen), (*project.other_findings, *warnings)
         except FindingsError as error:
             return (), error.findings
 

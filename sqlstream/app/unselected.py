@@ -32,6 +32,8 @@ def empty_selection(selection: Selection, unmatched: Sequence[Unmatched]) -> lis
 def unmatched_finding(unmatched: Unmatched, severity: Severity) -> Finding:
     """Returns the finding for a criterion that matches nothing."""
     why, fix = "no enabled model, seed or source of this project fits it", "`sqlstream ls` lists what there is"
+    if unmatched.text.startswith(("unit_test:", "test_name:")):
+        why, fix = "no unit test of this project fits it", "`sqlstream ls --resource-type unit_test` lists them"
     if unmatched.compares:
         why = "compared with the saved manifest, nothing in this project is so"
         fix = "there is nothing to do; where a change was expected, look at what --state names"

@@ -119,10 +119,12 @@ def test(
     if update:
         for line in update_expectations(request.project.folder, outcome.results):
             echo_progress(line)
+    if not outcome.succeeded:
+        return FAILED
     if coverage_min is not None and (percent := find_coverage(request).percent) < coverage_min:
         echo_progress(f"tests state {percent:.0f} % of the columns, less than the {coverage_min:g} % of --coverage-min")
         return FAILED
-    return DONE if outcome.succeeded else FAILED
+    return DONE
 
 
 class _Lines:
@@ -150,7 +152,7 @@ def _print(outcome: UnitTestOutcome, output: str) -> None:
         return
     echo_warnings(outcome.findings)
     click.echo("")
-    click.echo(done_line(outcome.results))
+    click.echo(done_line(outcome.results, outcome.findings))
 
 
 def _cover(found: Coverage, least: float | None, output: str) -> int:
@@ -179,9 +181,8 @@ def _watch(request: UnitTestRequest, output: str) -> int:
         if rerun.findings:
             click.echo(findings_text(rerun.findings))
         changed = f" after {', '.join(rerun.changed)}" if rerun.changed else ""
-        click.echo(
-            f"{done_line(rerun.results)} in {rerun.seconds:.1f} s{changed}\nWaiting for changes; Ctrl-C ends this.\n"
-        )
+        click.echo(f"{done_line(rerun.results, rerun.findings)} in {rerun.seconds:.1f} s{changed}")
+        click.echo("Waiting for changes; Ctrl-C ends this.\n")
 
     watch_tests(request, _Lines(terminal_width()), show)
     return DONE

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from sqlstream.errors import Finding
 from sqlstream.report.findings import finding_text
 from sqlstream.report.numbers import plural, seconds_text
 from sqlstream.report.rows import cell_text
@@ -125,9 +126,10 @@ def _cells(row: ComparedRow) -> list[str]:
     ]
 
 
-def done_line(results: Sequence[CaseResult]) -> str:
-    """Returns the last line, as dbt has it: tests that failed count as errors."""
+def done_line(results: Sequence[CaseResult], findings: Sequence[Finding] = ()) -> str:
+    """Returns the last line, as dbt has it: tests that failed count as errors, and so do the errors of `findings`."""
     counts = Counter(result.outcome for result in results)
-    bad = counts[Outcome.FAILED] + counts[Outcome.BROKEN]
+    errors = sum(finding.is_error for finding in findings)
+    bad = counts[Outcome.FAILED] + counts[Outcome.BROKEN] + errors
     passed, skipped = counts[Outcome.PASSED], counts[Outcome.SKIPPED]
-    return f"Done. PASS={passed} WARN=0 ERROR={bad} SKIP={skipped} TOTAL={len(results)}"
+    return f"Done. PASS={passed} WARN={len(findings) - errors} ERROR={bad} SKIP={skipped} TOTAL={len(results)}"

@@ -6,6 +6,7 @@ import json
 from decimal import Decimal
 from xml.etree import ElementTree as ET
 
+from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.report.test_json import results_json, results_xml
 from sqlstream.report.test_text import done_line, failure_text, result_line
@@ -69,6 +70,8 @@ def test_each_test_has_a_line_and_all_have_one_together() -> None:
     assert result_line(PASSED, 1, 2).startswith("1 of 2 PASS unit test windows.early ...")
     assert result_line(PASSED, 1, 2).endswith("... [PASS in 1.25 s]")
     assert done_line([PASSED, FAILED]) == "Done. PASS=1 WARN=0 ERROR=1 SKIP=0 TOTAL=2"
+    said = [Finding("some-code", "what", "why", "fix", severity=severity) for severity in Severity]
+    assert done_line([PASSED], said).startswith("Done. PASS=1 WARN=2 ERROR=1")
 
 
 def test_machines_get_the_differences() -> None:

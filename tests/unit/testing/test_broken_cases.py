@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from sqlstream.app.request import ProjectRequest
-from sqlstream.app.test import open_tests, ordered_tests, prepare_case
+from sqlstream.app.ls import list_nodes
+from sqlstream.app.request import ProjectRequest, Selection
+from sqlstream.app.test import (
+    UNIT_TEST,
+    UnitTestRequest,
+    open_tests,
+    ordered_tests,
+    prepare_case,
+    run_chosen,
+)
+from sqlstream.app.test_coverage import find_coverage
+from sqlstream.errors import FindingsError
 from sqlstream.state.test_results import CaseResult, Outcome
 from sqlstream.testing.cases import Case
+
+if TYPE_CHECKING:
+    from sqlstream.app.test import TestedProject  # whose name pytest takes for that of a test
 
 SOURCES = """version: 2
 sources:
@@ -32,8 +46,8 @@ GOOD = """  - name: good
 """
 
 
-def broken(tmp_path: Path, case: str) -> list[str]:
-    """Writes a project with a good case and `case`; returns the heads of the findings of the latter."""
+def opened(tmp_path: Path, case: str = "", **files: str) -> TestedProject:
+    """Returns a project with a good case and `case`, and with further files of unit tests."""
     (tmp_path / "project.yml").write_text("name: p\ntargets: {local: {}}\n")
     (tmp_path / "sources.yml").write_text(SOURCES)
     (tmp_path / "sinks.yml").write_text("version: 2\nsinks: [{name: out, format: console}]\n")
@@ -41,8 +55,14 @@ def broken(tmp_path: Path, case: str) -> list[str]:
         (tmp_path / "models").mkdir(exist_ok=True)
         (tmp_path / "models" / name).write_text(text)
     (tmp_path / "tests/models").mkdir(parents=True)
-    (tmp_path / "tests/models/t.yml").write_text(f"version: 2\nunit_tests:\n{GOOD}{case}")
-    project = open_tests(ProjectRequest(tmp_path))
+    for name, text in {"t": f"version: 2\nunit_tests:\n{GOOD}{case}", **files}.items():
+        (tmp_path / f"tests/models/{name}.yml").write_text(text)
+    return open_tests(ProjectRequest(tmp_path))
+
+
+def broken(tmp_path: Path, case: str) -> list[str]:
+    """Returns the heads of the findings of `case`, which stands behind a good one."""
+    project = opened(tmp_path, case)
     good, *others = [prepare_case(project, test) for test in ordered_tests(project)]
     assert isinstance(good, Case)
     (other,) = others
@@ -126,3 +146,24 @@ def test_rows_of_both_a_view_and_what_it_reads_are_refused(tmp_path: Path) -> No
 def test_a_seed_or_a_view_between_needs_no_rows(tmp_path: Path) -> None:
     """The rows of the source are enough for a model that reads it through another one."""
     assert broken(tmp_path, case(SIGNALS, "{rows: [{device: A}]}", model="upper")) == []
+
+
+def test_files_that_cannot_be_read_are_told_before_spark_starts(tmp_path: Path) -> None:
+    """Each as a result of its own; the tests of other files run."""
+    project = opened(tmp_path, wrong="version: 2\nunit_test: []\n", torn="unit_tests:\n  - name: a\n   model: b\n")
+    told: list[tuple[str, int]] = []
+
+    results = run_chosen(
+        project,
+        ordered_tests(project),
+        lambda cases, _note: told.append(("Spark", len(cases))),
+        lambda result, total: told.append((result.full_name, total)),
+    )
+
+    assert told == [("tests/models/torn.yml", 3), ("tests/models/wrong.yml", 3), ("Spark", 1)]
+    assert [[finding.code for finding in result.findings] for result in results] == [["yaml-syntax"], ["unknown-key"]]
+    assert {result.outcome for result in results} == {Outcome.BROKEN}
+    with pytest.raises(FindingsError):
+        find_coverage(UnitTestRequest(ProjectRequest(tmp_path)))
+    with pytest.raises(FindingsError):
+        list_nodes(ProjectRequest(tmp_path), Selection(resource_types=(UNIT_TEST,)))
