@@ -25,6 +25,6 @@ RUN python -m sqlstream.app.class_archive
 WORKDIR /srv/project
 VOLUME /var/lib/sqlstream
 STOPSIGNAL SIGTERM
-# as process 1 Python would lose a SIGTERM that comes before its handlers are there
+# as process 1 Python would lose a SIGTERM that comes while Python itself starts
 ENTRYPOINT ["tini", "--", "sqlstream"]
 CMD ["--help"]

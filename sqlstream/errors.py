@@ -30,8 +30,8 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One located problem, printed as three lines: where and what, why, and how to fix it. Whatever names the texts
-    quote, each of the three is one printable line of at most `LONGEST_LINE` characters.
+    """One located problem, printed as three lines: where and what, why, and how to fix it; if it is `BRIEF`, as the
+    first of them. Each is one printable line of at most `LONGEST_LINE` characters, whatever names it quotes.
 
     `calls` are the model's lines that led to `location` where that lies in a macro, outermost first.
     """
@@ -108,13 +108,15 @@ CODES: dict[str, str] = {
     "invalid-value": "A value is not of the form its key takes.",
     "duplicate-name": "Two things of one kind have the same name.",
     "unknown-target": "The target is not one of project.yml's targets.",
-    "unsupported-file": "A file's ending is in capitals, so that it would not be read.",
+    "unsupported-file": "A file is not read: its ending is in capitals, or it holds unit tests outside their folders.",
+    "dbt-file": "A file or folder of dbt that sqlstream does not read.",
     "unsupported-version": "The project asks for another version of sqlstream.",
     "seed-header": "A seed's first line does not name its columns as Spark needs them.",
     "seed-syntax": "A seed's quotes or line ends cannot be read as CSV.",
     "seed-row": "A row of a seed has more or fewer values than the header has columns.",
     "seed-column": "A declared column is not in the seed's header, or Spark does not know its type.",
     "seed-value": "A value of a seed is not of the type that is declared for its column.",
+    "declared-column": "A properties file declares a column that its model does not have, or another type.",
     "unused-config": "A folder configuration or model properties apply to nothing.",
     # rendering
     "jinja-syntax": "A template cannot be read.",
@@ -134,12 +136,13 @@ CODES: dict[str, str] = {
     "unknown-source": "source(), or a target's override, names no declared source table.",
     "unknown-sink": "A model, or a target's override, names a sink that is not declared.",
     "disabled-ref": "ref() names a model that is disabled.",
-    "missing-ref": "A query reads a model, seed or source by its bare name.",
+    "missing-ref": "A query reads an input by its bare name, or a table that does not exist.",
     "cycle": "Models depend on each other in a circle.",
+    "no-models": "A project has no enabled model.",
     "unwritten-model": "No model reads a model, and it names no sink.",
-    "unused-source": "No model reads a source.",
-    "unused-sink": "No model writes to a sink.",
-    "unused-macro": "Nothing calls a macro.",
+    "unused-source": "No model reads some sources.",
+    "unused-sink": "No model writes to some sinks.",
+    "unused-macro": "Nothing calls some macros.",
     "unused-allow": "A comment allows what is not found there.",
     "invalid-allow": "A comment that allows a finding is not of its form.",
     # selection
@@ -155,9 +158,9 @@ CODES: dict[str, str] = {
     "python-import": "A module of the project's python/ folder cannot be read or imported.",
     "fixed-schema": "A source whose format has columns of its own declares others.",
     "temporary-catalog": "A table of a catalog that forgets it when the process ends.",
-    "unknown-option": "An option that Spark does not know, and so ignores in silence.",
+    "unknown-option": "An option that Spark ignores in silence: it does not know it, or it has no effect there.",
     "missing-path": "A file source or sink has no path.",
-    "output-mode": "A query cannot stream in its output mode, or its sink cannot take it.",
+    "output-mode": "A query cannot stream in its output mode, or into its sink.",
     "batch-model": "A model whose inputs are all static asks for what only streams have.",
     "shared-output": "Two queries share a checkpoint or an output path.",
     "relative-storage": "A target on other machines stores into a relative folder.",
@@ -190,13 +193,14 @@ CODES: dict[str, str] = {
     "session-window": "A session window in update mode, or as the only key.",
     "window-function": "A function with OVER on a stream.",
     "stream-sort": "ORDER BY or SORT BY on a stream.",
-    "stream-limit": "OFFSET in a streaming query, or LIMIT in update mode.",
+    "stream-limit": "OFFSET in a streaming query, LIMIT in update mode, or a LIMIT that ends the output for ever.",
     "stream-sample": "TABLESAMPLE on a stream.",
     "stream-set-operation": "UNION of a stream and a static table, EXCEPT or INTERSECT of streams.",
     "stream-subquery": "A subquery within an expression reads a stream.",
     "stream-recursion": "A recursive CTE reads a stream.",
     "row-id": "monotonically_increasing_id() in a streaming query.",
     "join-condition": "The condition of a join has a function whose value changes, or compares maps.",
+    "join-type": "A join compares text with a number, a date, a timestamp or a boolean.",
     "lateral-join": "A LATERAL subquery that Spark joins by aggregating the stream.",
     "static-outer-join": "An outer join keeps the rows of a static table, and its other side is a stream.",
     "stream-anti-join": "A left anti join of two streams.",
@@ -204,16 +208,17 @@ CODES: dict[str, str] = {
     "join-without-key": "A join of two streams without an equality.",
     "outer-join-without-bound": "An outer join of two streams has no watermark and bound in time.",
     "unbounded-state": "The state of an aggregation or a join of streams grows for ever.",
-    "not-followed": "The rules on streams cannot follow a model.",
+    "not-followed": "A model's SQL cannot be read, and no rule is applied to it.",
     "continuous-trigger": "A query under a continuous trigger has what Spark takes in batches only.",
     "real-time-trigger": "A query under a real-time trigger has what Spark does not allow there.",
     # unit tests
     "unit-test-model": "A unit test is of a model that there is not, or that is disabled.",
     "unit-test-input": "The inputs of a unit test are not those that its model reads.",
-    "unit-test-column": "The rows of a unit test have a column that there is not, or lack one that is needed.",
+    "unit-test-column": "The rows of a unit test have a column that does not exist, or lack one that the model reads.",
     "unit-test-value": "A value in the rows of a unit test does not fit the type of its column.",
     "unit-test-fixture": "The rows of a unit test cannot be read, or its fixture is not there.",
     "unit-test-batches": "The batches of a unit test contradict each other or its model.",
+    "unit-test-empty": "A unit test was recorded of rows that nothing comes out of.",
     "unit-test-expect": "What a unit test expects cannot be told of its model.",
     "unit-test-upgrade": "The older project that a unit test upgrades from cannot be had.",
     "unit-test-failed": "A model does not give what its unit test expects.",
@@ -222,7 +227,7 @@ CODES: dict[str, str] = {
     "java-too-old": "The Java found is older than Spark needs.",
     "spark-start": "Spark does not start.",
     "unsupported-target": "A target that this version compiles for but does not run on.",
-    "unknown-format": "Spark has no data source of that name.",
+    "unknown-format": "Spark has no data source of that name, or cannot write into it.",
     "source-unreadable": "Spark cannot open a source or seed.",
     "too-many-streams": "More queries without an end are selected than the target starts together.",
     "no-query": "A model holds nothing, or a command such as an INSERT or a CREATE, and not a query.",
@@ -234,27 +239,41 @@ CODES: dict[str, str] = {
     "query-failed": "A query failed while it ran.",
     "corrupt-record": "A record of a source cannot be read.",
     # checkpoints
-    "state-change": "A stateful query is not the one that made its checkpoint.",
+    "state-change": "A stateful query has changed since its checkpoint was written.",
+    "output-columns": "A query's output cannot hold its new columns beside the rows that are there.",
+    "output-not-empty": "A query's output holds batches of another checkpoint.",
     "sink-change": "A query would write files to another place than its checkpoint has written to so far.",
     "source-change": "A query would read a source from another place than its checkpoint has read so far.",
-    "torn-checkpoint": "A checkpoint holds an entry that was not written whole.",
+    "torn-checkpoint": "A file of a checkpoint or output was not written whole, or is gone.",
     "source-file-gone": "A query was stopped in a batch, and files of the batch are gone.",
     "query-in-use": "Another process runs the query.",
     "storage-unusable": "A target's storage cannot be read or written.",
     "ledger-unreadable": "A checkpoint's ledger is missing or cannot be read.",
 }
 
+BRIEF = frozenset({"unused-macro", "unused-sink", "unused-source"})
+"""The codes of findings that are printed as one line, which says it all; JSON has their reason and fix as well."""
+
 ADVICE = frozenset(
     {
         "compiler-warning",
+        "dbt-file",
+        "declared-column",
         "empty-selection",
+        "join-type",
+        "lateral-join",
         "missing-ref",
+        "no-models",
         "not-followed",
         "rows-beside-aggregation",
         "set-without-time",
         "several-aggregations",
+        "stream-limit",
+        "time-window",
         "unbounded-state",
+        "unit-test-empty",
         "unknown-hint",
+        "unknown-option",
         "unused-allow",
         "unused-config",
         "unused-macro",

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlstream.app.artifacts import write_compiled
 from sqlstream.app.compile import Compiled, choose
-from sqlstream.app.loading import Attempt, Loaded, attempt
+from sqlstream.app.loading import attempt
+from sqlstream.app.other_errors import errors_elsewhere, errors_of_selection, with_errors_of
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.signals import StopAskedError, stop_signals
 from sqlstream.compiler.refusals import unexplained
-from sqlstream.errors import FindingsError
+from sqlstream.errors import Finding, FindingsError
 
 
-def check_models(
-    request: ProjectRequest, selection: Selection = EVERYTHING, tell: Callable[[str], None] = lambda _line: None
-) -> tuple[Compiled, str]:
+def check_models(request: ProjectRequest, selection: Selection = EVERYTHING) -> tuple[Compiled, str]:
     """Returns what `compile_models` does, and the version of the Spark that accepts it.
 
     Spark analyses the selected models, and all that they read, with no data; a terminal model is also checked as the
-    query that it becomes. `tell` hears what takes its time.
+    query that it becomes.
 
     Spark is asked about models that the rules refuse as well, so that all findings come together.
     Raises: FindingsError; KeyboardInterrupt when a stop was asked for, since nothing is known then.
@@ -27,32 +24,30 @@ def check_models(
     attempted = attempt(request)
     if attempted.loaded is None:
         raise FindingsError(attempted.findings)
-    compiled = _choose(attempted, attempted.loaded, selection)
-    if not attempted.errors:
+    with with_errors_of(attempted, selection):
+        compiled = choose(attempted.loaded, selection)
+    errors = errors_of_selection(attempted, compiled.loaded, compiled.nodes)
+    if not errors:
         write_compiled(compiled.loaded, compiled.models)
-    return compiled, _ask(request, attempted, compiled, tell)
+    version = _ask(request, errors, compiled)
+    if attempted.errors:
+        request.tell(errors_elsewhere(len(attempted.errors)))
+    return compiled, version
 
 
-def _choose(attempted: Attempt, loaded: Loaded, selection: Selection) -> Compiled:
-    try:
-        return choose(loaded, selection)
-    except FindingsError as error:
-        raise FindingsError((*attempted.findings, *error.findings)) from error
-
-
-def _ask(request: ProjectRequest, attempted: Attempt, compiled: Compiled, tell: Callable[[str], None]) -> str:
+def _ask(request: ProjectRequest, errors: tuple[Finding, ...], compiled: Compiled) -> str:
     """The version of the Spark that has been asked. Raises: FindingsError, KeyboardInterrupt."""
     from sqlstream.app.session_check import ask_session  # pyspark is loaded here and not before
 
-    findings = (*attempted.errors, *compiled.findings)
+    findings = (*errors, *compiled.findings)
     with stop_signals() as signals:
         try:
-            version, refusals = ask_session(compiled.loaded, compiled.models, request.env, tell, signals)
+            version, refusals = ask_session(compiled.loaded, compiled.models, request.env, request.tell, signals)
         except FindingsError as error:
             raise FindingsError((*findings, *error.findings)) from error
         except StopAskedError as error:
             raise KeyboardInterrupt from error
-    refused = unexplained(compiled.loaded.compiled, attempted.errors, refusals)
-    if attempted.errors or refused:
+    refused = unexplained(compiled.loaded.compiled, errors, refusals)
+    if errors or refused:
         raise FindingsError((*findings, *refused))
     return version

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlstream.app.artifacts import write_compiled
-from sqlstream.app.loading import Loaded, load
+from sqlstream.app.loading import Loaded, attempt
+from sqlstream.app.other_errors import refuse_selected, with_errors_of
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
+from sqlstream.app.selected_findings import findings_of_selection
 from sqlstream.app.selecting import select
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding
@@ -14,11 +16,14 @@ from sqlstream.errors import Finding
 
 @dataclass(frozen=True)
 class Compiled:
-    """What compiling gave: the whole project, the selected models (parents first), and the warnings and infos."""
+    """What compiling gave: the whole project, the selected models (parents first), and the warnings and infos about
+    them and about the project. `nodes` are the ids of all that is selected.
+    """
 
     loaded: Loaded
     models: tuple[CompiledModel, ...]
     findings: tuple[Finding, ...]
+    nodes: tuple[str, ...]
 
 
 def compile_models(request: ProjectRequest, selection: Selection = EVERYTHING) -> Compiled:
@@ -26,13 +31,19 @@ def compile_models(request: ProjectRequest, selection: Selection = EVERYTHING) -
 
     Raises: FindingsError.
     """
-    compiled = choose(load(request), selection)
+    attempted = attempt(request)
+    loaded = attempted.readable()
+    with with_errors_of(attempted, selection):
+        compiled = choose(loaded, selection)
+    refuse_selected(attempted, loaded, compiled.nodes, request.tell)
     write_compiled(compiled.loaded, compiled.models)
     return compiled
 
 
 def choose(loaded: Loaded, selection: Selection) -> Compiled:
-    """Returns the selected models of a loaded project, with the warnings. Raises: FindingsError."""
+    """Returns the selected models of a loaded project, with their findings. Raises: FindingsError."""
     chosen, unmatched = select(loaded.compiled, selection)
     models = tuple(loaded.compiled.models[node] for node in chosen if node in loaded.compiled.models)
-    return Compiled(loaded, models, (*loaded.findings, *unmatched))
+    return Compiled(
+        loaded, models, (*findings_of_selection(loaded.compiled, loaded.findings, chosen), *unmatched), chosen
+    )

@@ -26,7 +26,7 @@ NOT_RESOLVED = "unresolved dependency"
 
 @dataclass(frozen=True)
 class Check:
-    """One line: what was looked at, whether it is well, what was found, and otherwise how to mend it."""
+    """One line: what was looked at, whether it is well, what was found, and otherwise how to fix it."""
 
     name: str
     ok: bool

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from sqlstream.app.loading import attempt
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.emission import Emission, explain_emission
-from sqlstream.compiler.flow.analyse import analyse_models
+from sqlstream.compiler.emission import Emission
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.judged import is_judged
+from sqlstream.compiler.query_emission import emission_of_query
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.rules.streaming import place_in
 from sqlstream.errors import Finding, FindingsError, UsageError
@@ -55,11 +55,7 @@ def explain_model(request: ProjectRequest, name: str) -> Explained:
 
 def emission_of(compiled: CompiledProject, name: str) -> Emission:
     """Returns when the rows of the query of model `name` come out."""
-    model = _terminal_model(compiled, name)
-    upstream = compiled.graph.ancestors(model.unique_id) | {model.unique_id}
-    models = {node: item for node, item in compiled.models.items() if node in upstream}
-    tree = analyse_models(compiled.project, models)[model.unique_id].node
-    return explain_emission(model, tree, compiled.project.target.spark)
+    return emission_of_query(compiled, _terminal_model(compiled, name))
 
 
 def _terminal_model(compiled: CompiledProject, name: str) -> CompiledModel:

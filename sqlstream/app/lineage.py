@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlstream.app.loading import look_at
 from sqlstream.app.request import ProjectRequest
+from sqlstream.app.selected_findings import findings_of_selection
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.inputs import source_node
@@ -17,7 +18,7 @@ from sqlstream.project.wording import quoted_list
 
 @dataclass(frozen=True)
 class Lineage:
-    """Columns of `model`, and the project's warnings."""
+    """Columns of `model`, and the warnings about it."""
 
     model: str
     columns: tuple[Column, ...]
@@ -42,7 +43,7 @@ def trace(request: ProjectRequest, name: str) -> Lineage:
         if not found:
             raise UsageError(f"`{model}` has no column `{column}`; {did_you_mean(column, [c.name for c in columns])}")
         columns = found
-    return Lineage(model, columns, loaded.warnings)
+    return Lineage(model, columns, findings_of_selection(loaded.compiled, loaded.warnings, [models[model]]))
 
 
 def _reason(compiled: CompiledProject, node: str) -> str:

@@ -14,19 +14,23 @@ from sqlstream.app.logs import TEMPLATE_LOGGER, open_log
 from sqlstream.app.processes import processes
 from sqlstream.app.reading_ahead import reading_ahead
 from sqlstream.app.request import ProjectRequest
+from sqlstream.app.spark_parser import InstalledParser
 from sqlstream.compiler.allowances import lower_findings
 from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.compile import compile_project
+from sqlstream.compiler.compile import compile_project, template_findings
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.project.files import ARTIFACTS_FOLDER, find_project_root
-from sqlstream.project.loading import load_project
-from sqlstream.project.values import ModelFile
+from sqlstream.project.loading import LoadResult, load_project
+from sqlstream.project.values import ModelFile, Project
 from sqlstream.project.yaml import parse_yaml
 
 logger = logging.getLogger(TEMPLATE_LOGGER)
+
+UNREADABLE = frozenset({"no-query", "sql-syntax"})
+"""Codes of errors for which Spark could not even read a model's SQL."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,16 @@ class Attempt:
         """The findings that refuse the project."""
         return tuple(finding for finding in self.findings if finding.is_error)
 
+    def readable(self) -> Loaded:
+        """Returns `loaded`, also where rules refuse a model.
+
+        Raises: FindingsError with all findings where there is no SQL to run, or a model's cannot be read: no command
+        works with such a project, as none of dbt's does with one that does not parse.
+        """
+        if self.loaded is None or any(error.code in UNREADABLE for error in self.errors):
+            raise FindingsError(self.findings)
+        return self.loaded
+
 
 def load(request: ProjectRequest, invocation: Invocation | None = None) -> Loaded:
     """Returns the compiled project. Raises: FindingsError with every finding of the first stage that has errors."""
@@ -113,13 +127,35 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None, inlin
             target_named_by=request.target_named_by,
             parse=yaml.parse if cache else parse_yaml,
         )
-    if loaded.project is None or any(finding.is_error for finding in loaded.findings):
-        return Attempt(None, loaded.findings)
+    if loaded.project is None:
+        return Attempt(None, (*loaded.findings, *_in_templates(loaded, request, invocation)))
     project = loaded.project
     if inline is not None:
         others = (model for model in project.models if model.name != inline.name)
         project = replace(project, models=(*others, inline))
-    options = RenderOptions(
+    options = _render_options(project, request, invocation)
+    parser = InstalledParser(project.target, request.env, request.tell)
+    result = compile_project(project, options, memory, workers, parser)
+    if cache and inline is None:  # what is asked once is not remembered
+        cache.save(memory, {"", *(model.path for model in project.models), *yaml.paths})
+    findings = lower_findings(project, (*loaded.findings, *result.findings), complete=result.complete)
+    if result.attempted is None:
+        return Attempt(None, findings)
+    no_errors = tuple(finding for finding in findings if not finding.is_error)
+    return Attempt(Loaded(result.attempted, no_errors, invocation), findings)
+
+
+def _in_templates(loaded: LoadResult, request: ProjectRequest, invocation: Invocation) -> tuple[Finding, ...]:
+    """What is wrong in the models of a project whose YAML is wrong, so that both are reported together."""
+    if loaded.partial is None:
+        return ()
+    options = _render_options(loaded.partial, request, invocation)
+    found = template_findings(loaded.partial, options, knows_variables=loaded.knows_variables)
+    return tuple(finding for finding in found if finding not in loaded.findings)
+
+
+def _render_options(project: Project, request: ProjectRequest, invocation: Invocation) -> RenderOptions:
+    return RenderOptions(
         variables=project.vars,
         env=request.env,
         target=project.target,
@@ -129,14 +165,6 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None, inlin
         log=_log,
         macros=request.macros,
     )
-    result = compile_project(project, options, memory, workers)
-    if cache and inline is None:  # what is asked once is not remembered
-        cache.save(memory, {"", *(model.path for model in project.models), *yaml.paths})
-    findings = lower_findings(project, (*loaded.findings, *result.findings), complete=result.complete)
-    if result.attempted is None:
-        return Attempt(None, findings)
-    no_errors = tuple(finding for finding in findings if not finding.is_error)
-    return Attempt(Loaded(result.attempted, no_errors, invocation), findings)
 
 
 def _log(message: str, info: bool) -> None:

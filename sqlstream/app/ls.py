@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlstream.app.loading import look_at
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
+from sqlstream.app.selected_findings import findings_of_selection
 from sqlstream.app.selecting import SelectableTest, select
 from sqlstream.app.test import UNIT_TEST, open_tests
 from sqlstream.compiler.manifest import build_manifest
@@ -36,11 +37,12 @@ def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> Li
     loaded = look_at(request) if tested is None else tested.loaded
     tests = tested.nodes if tested is not None else ()
     chosen, unmatched = select(loaded.compiled, selection, tests)
+    warnings = findings_of_selection(loaded.compiled, loaded.warnings, chosen)
     manifest = build_manifest(loaded.compiled, generated_at="", invocation_id="")
     every = {**manifest["nodes"], **manifest["sources"], **{test.node.unique_id: _entry(test) for test in tests}}
     names = [_shown(node, every[node]) for node in chosen]
     entries = [{"unique_id": node, **every[node]} for node in chosen]
-    return Listing(tuple(names), tuple(entries), (*loaded.warnings, *unmatched))
+    return Listing(tuple(names), tuple(entries), (*warnings, *unmatched))
 
 
 def _entry(test: SelectableTest) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlstream.app.request import Selection
-from sqlstream.app.selecting import nodes_named
+from sqlstream.app.selecting import nodes_excluded
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import model_id, source_id
 from sqlstream.project.on_corrupt import quarantine_name
@@ -16,7 +16,8 @@ def with_quarantines(
 ) -> tuple[CompiledModel, ...]:
     """Returns `models` with those that quarantine the corrupt records of what they read, in the order of the graph.
 
-    Those that --exclude names stay out: another process may run them, and a checkpoint belongs to one.
+    Those that --exclude or an `exclude` in selectors.yml names stay out: another process may run them, and only one
+    process can use a checkpoint.
     """
     project = compiled.project
     chosen = {model.unique_id for model in models}
@@ -27,8 +28,8 @@ def with_quarantines(
         if table.corrupt_of is not None and source_id(project.name, table.corrupt_of) in read
     }
     added = wanted & compiled.models.keys() - chosen
-    if added and selection.exclude:
-        added -= nodes_named(compiled, selection.exclude, selection.state)
+    if added:
+        added -= nodes_excluded(compiled, selection)
     if not added:
         return tuple(models)
     return tuple(model for node, model in compiled.models.items() if node in chosen | added and model.output)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlstream.app.loading import Loaded
 from sqlstream.app.request import RunRequest
@@ -17,14 +18,18 @@ from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.spark.batch_logs import checkpoint_damage
+from sqlstream.spark.checkpoints import has_committed_files, read_checkpoint
 from sqlstream.spark.prepare import PreparedQuery, prepare_query, unrestartable
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import SparkRuntime
 from sqlstream.spark.start import StartOrder
-from sqlstream.spark.storage import Storage, held, in_use, read_checkpoint, storage_for, storage_problems, write_plainly
+from sqlstream.spark.storage import Storage, held, in_use, storage_for, storage_problems, write_plainly
+from sqlstream.spark.tables import table_columns
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
+from sqlstream.state.output_columns import table_problems
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, Wishes, plan_query
+from sqlstream.state.refusals import Refusal, refusal_findings, unfit_table, used_output
 
 LOOK_SECONDS = 0.1
 """How often it is looked whether a stop was asked for."""
@@ -46,8 +51,9 @@ class Ready:
     state: CheckpointState
     is_new: bool
 
-    def order(self, checks: Checks) -> StartOrder:
-        """Returns how the query starts."""
+    def order(self, checks: Checks, begin: Callable[[Ready, Checks], None]) -> StartOrder:
+        """Returns how the query starts; `begin` writes what must be there before that."""
+        renews = self.plan.action is Action.FRESH_EACH_RUN
         return StartOrder(
             self.query,
             self.query.model.config.trigger,
@@ -55,7 +61,18 @@ class Ready:
             self.output(checks),
             lambda: self.check_whole(checks),
             lambda offset, words: checks.loaded.compiled.place_of_words(self.query.model, offset, words),
+            partial(self._renewed, checks, begin) if renews else None,
         )
+
+    def _renewed(self, checks: Checks, begin: Callable[[Ready, Checks], None]) -> StartOrder:
+        """The order of another start, with a new checkpoint, of a query that Spark cannot start again on its own.
+
+        Raises: FindingsError.
+        """
+        ready = replace(self, plan=replace(self.plan, version=self.plan.version + 1))
+        with storage_problems(self.root, storage_location(checks.loaded, self.query.model), checks.secrets):
+            begin(ready, checks)
+        return ready.order(checks, begin)
 
     def output(self, checks: Checks) -> str | None:
         """Returns the path, URI or table that the query writes to, None for sinks that have no place."""
@@ -71,8 +88,30 @@ class Ready:
         model = self.query.model
         if self.is_new:
             checks.held.enter_context(held(self.storage, self.root, model.name, model.file.location))
-            if read_checkpoint(self.storage, self.root) != self.state:
+            if read_checkpoint(checks.storage_of, self.root) != self.state:
                 raise FindingsError([in_use(model.name, "another run that began meanwhile", model.file.location)])
+
+    def check_table(self, checks: Checks) -> None:
+        """Looks whether the table that the query writes into can hold its columns. Raises: FindingsError."""
+        model, identity, name = self.query.model, self.query.identity, self.output(checks)
+        if self.query.output.table is None or name is None:
+            return
+        with storage_problems(name, model.file.location, checks.secrets):
+            found = table_columns(self.query.frame.sparkSession, name)
+        problems = table_problems(name, *found, identity) if found else ()
+        if problems:
+            places = [checks.loaded.compiled.locate_in(model.name, problem.offset) for problem in problems]
+            raise FindingsError([unfit_table(model.name, name, *pair) for pair in zip(problems, places, strict=True)])
+
+    def check_unused(self, checks: Checks) -> None:
+        """Looks whether the output of a new checkpoint holds batches of another one. Raises: FindingsError."""
+        model, output = self.query.model, self.output(checks)
+        if output is None or self.query.output.format not in FILE_FORMATS:
+            return
+        with storage_problems(output, model.file.location, checks.secrets):
+            is_used = has_committed_files(checks.storage_of, output)
+        if is_used:
+            raise FindingsError([used_output(model.name, output, model.file.location)])
 
     def check_whole(self, checks: Checks) -> None:
         """Looks whether the checkpoint lets the query go on exactly. Raises: FindingsError."""
@@ -95,6 +134,10 @@ class Checks:
     secrets: Secrets
     held: ExitStack
 
+    def storage_of(self, path: str) -> tuple[Storage, str]:
+        """Returns the storage that holds `path`, and `path` as that storage takes it."""
+        return storage_for(path, self.runtime.session)
+
 
 def check_all(checks: Checks, models: Sequence[CompiledModel], signals: StopSignals) -> list[Ready]:
     """Every query analysed, checked and planned; the findings of all of them together.
@@ -103,6 +146,7 @@ def check_all(checks: Checks, models: Sequence[CompiledModel], signals: StopSign
     """
     ready: list[Ready] = []
     findings: list[Finding] = []
+    refusals: list[Refusal] = []
     pool = ThreadPoolExecutor(CHECKED_AT_A_TIME, "check")
     try:
         apart = {
@@ -113,10 +157,13 @@ def check_all(checks: Checks, models: Sequence[CompiledModel], signals: StopSign
             try:
                 begun = apart.get(model.unique_id)
                 ready.append(_awaited(begun, signals) if begun else _check(checks, model))
+            except _RefusedError as refused:
+                refusals.append(refused.refusal)
             except FindingsError as error:
                 findings += [finding for finding in error.findings if finding not in findings]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # after a signal; else there is nothing left
+    findings += refusal_findings(refusals)
     if findings:
         raise FindingsError(findings)
     return ready
@@ -147,22 +194,37 @@ def _check(checks: Checks, model: CompiledModel) -> Ready:
         is_new = not storage.exists(root)
         if not is_new:
             checks.held.enter_context(held(storage, root, model.name, model.file.location))
-        state = read_checkpoint(storage, root)
-    refresh = model.name in request.full_refresh
-    resumes = state.has_batches and not refresh and unrestartable(loaded.compiled, model) is None
+        state = read_checkpoint(checks.storage_of, root)
+    resumes = state.is_used and not request.full_refresh and unrestartable(loaded.compiled, model) is None
     query = prepare_query(loaded.compiled, model, runtime, secrets, state.ledger if resumes else None)
-    wishes = Wishes(model.name in request.accept_state_change, refresh)
+    wishes = Wishes(model.name in request.accept_state_change, request.full_refresh)
     plan = plan_query(
-        query.identity, state, wishes, restartable=query.unrestartable is None, location=model.file.location
+        query.identity,
+        state,
+        wishes,
+        restartable=query.unrestartable is None,
+        place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
     )
-    if isinstance(plan, Finding):
-        raise FindingsError([plan])
+    if isinstance(plan, Refusal):
+        raise _RefusedError(plan)
     ready = Ready(query, plan, root, storage, state, is_new)
     if query.output.table is None:
         write_plainly(query.frame.sparkSession, root, ready.output(checks))
+    if model.streaming:
+        ready.check_table(checks)
     if plan.action is Action.RESUME:
         ready.check_whole(checks)
+    elif plan.action is not Action.WRITE:
+        ready.check_unused(checks)
     return ready
+
+
+class _RefusedError(Exception):
+    """A query that may not start on its checkpoint."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__()
+        self.refusal = refusal
 
 
 def storage_location(loaded: Loaded, model: CompiledModel) -> Location:

@@ -21,9 +21,9 @@ from sqlstream.errors import Finding, UsageError
 from sqlstream.project.files import ARTIFACTS_FOLDER
 from sqlstream.report.run_json import event_fields, event_name, to_line
 from sqlstream.spark.secrets import Secrets
-from sqlstream.state.events import Notice, QuerySilent, RunEvent, TableShown, Warned
+from sqlstream.state.events import Notice, QueryResult, QuerySilent, RunEvent, Status, TableShown, Warned
 from sqlstream.state.progress import BatchProgress
-from sqlstream.state.silence import QUIET_BATCHES, why_silent
+from sqlstream.state.silence import QUIET_BATCHES, why_ended_silent, why_silent
 from sqlstream.state.standing import RunStanding, abandon, follow
 
 RESULTS_SECONDS = 1.0
@@ -74,7 +74,7 @@ class Record:
         self._run = follow(self._run, event, _now())
         if isinstance(event, Warned):
             self._findings.append(event.finding)
-        silent = self._silence(event) if isinstance(event, BatchProgress) else None
+        silent = self._silence(event) if isinstance(event, BatchProgress | QueryResult) else None
         if silent is not None:
             self._run = follow(self._run, silent, _now())
         self._note(event)
@@ -85,16 +85,18 @@ class Record:
                 self._note(silent)
             self._tell(silent)
 
-    def _silence(self, batch: BatchProgress) -> QuerySilent | None:
-        query = self._run.queries.get(batch.model)
-        if query is None:
+    def _silence(self, event: BatchProgress | QueryResult) -> QuerySilent | None:
+        query = self._run.queries.get(event.model)
+        if query is None or query.status in (Status.ERROR, Status.SKIPPED):
             return None
-        quiet = query.figures.quiet
-        asks = quiet.batches >= QUIET_BATCHES and batch.state is not None
-        silence = why_silent(query.figures, self._explain(batch.model) if asks else None)
-        if silence is None:
+        quiet, last, ended = query.figures.quiet, query.figures.last, isinstance(event, QueryResult)
+        asks = quiet.batches >= (1 if ended else QUIET_BATCHES) and last is not None and last.state is not None
+        emission = self._explain(event.model) if asks else None
+        silence = why_ended_silent(query.figures, emission) if ended else why_silent(query.figures, emission)
+        if silence is None or query.query.kind != "stream":
             return None
-        return QuerySilent(batch.model, silence, query.silence is None or query.silence.cause is not silence.cause)
+        is_new = query.silence is None or query.silence.cause is not silence.cause
+        return QuerySilent(event.model, silence, is_new or query.status is Status.SUCCESS, ended)
 
     def _note(self, event: RunEvent) -> None:
         if isinstance(event, TableShown):

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlstream.state.limits import NO_LIMITS, Limits
+
+
+def silent(line: str) -> None:
+    """Says nothing of what takes time."""
+    del line
 
 
 @dataclass(frozen=True)
@@ -16,7 +21,7 @@ class ProjectRequest:
     project.yml; `env` is the environment that env_var() reads, this process's own unless another is given;
     `target_named_by` is where the name `target` comes from, for the message when there is no such target. With
     `partial_parse` what earlier commands have compiled is used again where nothing has changed. `macros` gives what
-    calls of some macros are to give, whatever these say.
+    calls of some macros are to give, whatever these say. `tell` hears what takes time.
     """
 
     folder: Path
@@ -26,6 +31,7 @@ class ProjectRequest:
     target_named_by: str = "the request"
     partial_parse: bool = True
     macros: Mapping[str, object] = field(default_factory=dict)
+    tell: Callable[[str], None] = field(default=silent, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -49,12 +55,17 @@ EVERYTHING = Selection()
 """Every node of the project."""
 
 
+MEMORY_ROWS = 20
+"""Rows shown of a memory sink's table at the end of a run, as Spark's own show() does."""
+
+
 @dataclass(frozen=True)
 class RunRequest:
     """A run: what to start, and when to stop by itself.
 
-    `accept_state_change` and `full_refresh` are names of terminal models. With `console_to_stderr` console sinks leave
-    stdout to the caller.
+    With `full_refresh` all of the queries start over; `accept_state_change` are selectors of those that may go on with
+    their state although they have changed. With `console_to_stderr` console sinks leave stdout to the caller. `limit`
+    is how many rows of a memory sink's table are reported at the end, None for all.
     """
 
     project: ProjectRequest
@@ -62,6 +73,7 @@ class RunRequest:
     available_now: bool = False
     limits: Limits = NO_LIMITS
     accept_state_change: tuple[str, ...] = ()
-    full_refresh: tuple[str, ...] = ()
+    full_refresh: bool = False
     debug: bool = False
     console_to_stderr: bool = False
+    limit: int | None = MEMORY_ROWS

@@ -10,10 +10,12 @@ from functools import partial
 from sqlstream.app.artifacts import write_compiled
 from sqlstream.app.explain_model import emission_of
 from sqlstream.app.garbage import collect_as_ever
-from sqlstream.app.loading import Invocation, Loaded, load
+from sqlstream.app.loading import Attempt, Invocation, Loaded, attempt
+from sqlstream.app.other_errors import refuse_selected, with_errors_of
 from sqlstream.app.quarantines import ends_with_others, with_quarantines
 from sqlstream.app.record import Record
-from sqlstream.app.request import RunRequest
+from sqlstream.app.request import RunRequest, Selection
+from sqlstream.app.selected_findings import findings_of_selection
 from sqlstream.app.selecting import select, terminal_models
 from sqlstream.app.signals import StopAskedError, StopSignals, stop_signals
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
@@ -51,8 +53,8 @@ def run_models(request: RunRequest, tell: Callable[[RunEvent], None]) -> RunOutc
     record.begin(request.project.target)
     with stop_signals() as signals:
         try:
-            loaded = load(request.project, invocation)
-            outcome = _run_loaded(loaded, request, record, signals)
+            attempted = attempt(request.project, invocation)
+            outcome = _run_attempted(attempted, request, record, signals)
         except BaseException as error:
             findings = error.findings if isinstance(error, FindingsError) else ()
             with suppress(UsageError):  # what ends the run matters more than that this cannot be written
@@ -62,16 +64,20 @@ def run_models(request: RunRequest, tell: Callable[[RunEvent], None]) -> RunOutc
     return outcome
 
 
-def _run_loaded(loaded: Loaded, request: RunRequest, record: Record, signals: StopSignals) -> RunOutcome:
+def _run_attempted(attempted: Attempt, request: RunRequest, record: Record, signals: StopSignals) -> RunOutcome:
+    loaded = attempted.readable()
     record.load(loaded.compiled.project.target.name, partial(emission_of, loaded.compiled))
-    chosen, unmatched = select(loaded.compiled, request.selection)
-    models = terminal_models(loaded.compiled, chosen) if chosen else ()
+    with with_errors_of(attempted, request.selection):
+        chosen, unmatched = select(loaded.compiled, request.selection)
+        models = terminal_models(loaded.compiled, chosen) if chosen else ()
     models = with_quarantines(loaded.compiled, models, request.selection)
-    _check_names(request, models)
+    involved = {*chosen, *(model.unique_id for model in models)}
+    refuse_selected(attempted, loaded, involved, lambda line: record(Notice(line)))
+    request = _with_accepted(loaded, models, request)
     loaded, models = _with_trigger(loaded, models, request)
     _check_count(loaded, models)
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
-    warnings = (*loaded.warnings, *unmatched)
+    warnings = (*findings_of_selection(loaded.compiled, loaded.warnings, involved), *unmatched)
     for warning in warnings:
         record(Warned(warning))
     if not models:  # nothing has changed since the saved state
@@ -109,16 +115,19 @@ def _skip_all(models: tuple[CompiledModel, ...], tell: Callable[[RunEvent], None
     return results
 
 
-def _check_names(request: RunRequest, models: tuple[CompiledModel, ...]) -> None:
-    names = [model.name for model in models]
-    for flag, given in (
-        ("--accept-state-change", request.accept_state_change),
-        ("--full-refresh", request.full_refresh),
-    ):
-        for name in given:
-            if name not in names:
-                problem = f"{flag} {name}: `{name}` is not one of the terminal models in this run"
-                raise UsageError(f"{problem}; {did_you_mean(name, names)}")
+def _with_accepted(loaded: Loaded, models: tuple[CompiledModel, ...], request: RunRequest) -> RunRequest:
+    """The request with the names of the queries that its `accept_state_change` selects. Raises: FindingsError for a
+    selector that cannot be read or matches nothing, UsageError where it selects none of the queries in this run.
+    """
+    accepted: list[str] = []
+    for selector in request.accept_state_change:
+        chosen, _ = select(loaded.compiled, Selection((selector,), state=request.selection.state))
+        found = [model.name for model in models if model.unique_id in chosen]
+        if not found:
+            problem = f"--accept-state-change {selector} selects none of the queries in this run"
+            raise UsageError(f"{problem}; {did_you_mean(selector, [model.name for model in models])}")
+        accepted += found
+    return replace(request, accept_state_change=tuple(accepted))
 
 
 def _check_count(loaded: Loaded, models: tuple[CompiledModel, ...]) -> None:
@@ -156,7 +165,8 @@ def _with_trigger(
     if not changed:
         return loaded, models
     compiled: CompiledProject = replace(loaded.compiled, models={**loaded.compiled.models, **changed})
-    errors = [finding for finding in check_models(compiled) if finding.is_error]
+    found = findings_of_selection(compiled, check_models(compiled), [model.unique_id for model in models])
+    errors = [finding for finding in found if finding.is_error]
     if errors:
         raise FindingsError(errors)
     return replace(loaded, compiled=compiled), tuple(changed.get(model.unique_id, model) for model in models)

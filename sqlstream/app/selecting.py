@@ -11,6 +11,7 @@ from sqlstream.app.request import Selection
 from sqlstream.app.saved_state import read_state
 from sqlstream.app.selectable import selectable_nodes
 from sqlstream.app.unselected import empty_selection, unknown_name, unmatched_finding
+from sqlstream.compiler.allowances import lowered_by_rules
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.manifest import build_manifest
 from sqlstream.compiler.node_ids import kind_of
@@ -20,6 +21,7 @@ from sqlstream.compiler.select import (
     SelectorError,
     Unmatched,
     evaluate,
+    removed_nodes,
     select_nodes,
     unmatched_criteria,
     unmatched_in,
@@ -69,14 +71,24 @@ def select(
         problems = empty_selection(selection, found.unmatched)
         if not may_be_empty:
             raise FindingsError(problems)
-        return (), tuple(replace(problem, severity=Severity.WARNING) for problem in problems)
+        warnings = [replace(problem, severity=Severity.WARNING) for problem in problems]
+        return (), tuple(lowered_by_rules(compiled.project, warnings))
     order = [node for node in (*compiled.graph.order, *(test.node.unique_id for test in tests)) if node in chosen]
-    return tuple(order), tuple(unmatched_finding(each, Severity.WARNING) for each in found.unmatched)
+    warnings = [unmatched_finding(each, Severity.WARNING) for each in found.unmatched]
+    return tuple(order), tuple(lowered_by_rules(compiled.project, warnings))
 
 
-def nodes_named(compiled: CompiledProject, criteria: Sequence[str], state: Path | None) -> frozenset[str]:
-    """Returns the unique ids that `criteria` name, which have been read before without an error."""
-    return select_nodes(selection_graph(compiled, _definitions(compiled.project), state), criteria, ())
+def nodes_excluded(compiled: CompiledProject, selection: Selection) -> frozenset[str]:
+    """Returns the unique ids that --exclude names, or any `exclude` of the selectors in use.
+
+    The selection has been read before without an error.
+    """
+    definitions = _definitions(compiled.project)
+    selection = _with_default(compiled.project, selection)
+    graph = selection_graph(compiled, definitions, selection.state)
+    excluded = select_nodes(graph, selection.exclude, ()) if selection.exclude else frozenset()
+    included = parse_selectors(selection.select) if selection.selector is None else definitions[selection.selector]
+    return excluded | removed_nodes(graph, included)
 
 
 def terminal_models(compiled: CompiledProject, chosen: Iterable[str]) -> tuple[CompiledModel, ...]:

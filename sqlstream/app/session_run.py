@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime
+from functools import partial
 
+from sqlstream.app.empty_sources import empty_source_lines
+from sqlstream.app.ledgers import LedgerKeeper, write_before_start
+from sqlstream.app.live_tables import serving
 from sqlstream.app.loading import Loaded
 from sqlstream.app.ready import Checks, Ready, check_all, storage_location
 from sqlstream.app.request import RunRequest
@@ -16,13 +19,13 @@ from sqlstream.app.small_runs import is_small
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.on_corrupt import declared_sources
-from sqlstream.spark.memory import memory_table
+from sqlstream.spark.memory import MEMORY, live_table, memory_table
 from sqlstream.spark.runner import Runner
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import BRIEF_JVM, ENDING_JVM, LASTING_JVM, SparkRuntime, stop_spark
-from sqlstream.spark.storage import storage_problems, write_ledger
+from sqlstream.spark.storage import storage_problems
 from sqlstream.state.events import Notice, ProjectFound, QueryResult, RunEvent
-from sqlstream.state.ledger import Ledger
+from sqlstream.state.layout import archives_path
 from sqlstream.state.limits import Limits
 from sqlstream.state.plan import Action
 from sqlstream.version import __version__
@@ -65,17 +68,30 @@ def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:
 def _run_ready(
     checks: Checks, ready: Sequence[Ready], tell: Callable[[RunEvent], None], signals: StopSignals
 ) -> tuple[QueryResult, ...]:
+    cluster = checks.runtime.cluster
+    if cluster is not None and cluster.choice is not None:
+        tell(Notice(cluster.choice.why))
+    for line in empty_source_lines(checks.loaded.compiled, [item.query.model for item in ready]):
+        tell(Notice(line))
     for item in ready:
         _tell_unusual(item, tell)
-    orders = [item.order(checks) for item in ready]
+    orders = [item.order(checks, write_before_start) for item in ready]
     signals.check()
     _for_all(ready, checks, Ready.hold)
-    _for_all(ready, checks, _write_ledger)
-    runner = Runner(checks.secrets, tell, _limits(checks))
-    with signals.passed_to(runner.request_stop):
+    _for_all(ready, checks, write_before_start)
+    keeper = LedgerKeeper(ready, checks, tell)
+    runner = Runner(checks.secrets, keeper, _limits(checks))
+    with signals.passed_to(runner.request_stop), _live_tables(ready, checks):
         results = runner.run(orders)
-    _show_memory(ready, results, tell)
+    keeper.settle_all()
+    _show_memory(ready, results, checks.request.limit, tell)
     return results
+
+
+def _live_tables(ready: Sequence[Ready], checks: Checks) -> AbstractContextManager[None]:
+    queries = [item.query for item in ready if item.query.output.format == MEMORY]
+    tables = {query.model.name: partial(live_table, query) for query in queries}
+    return serving(checks.loaded.compiled.project.root, checks.loaded.invocation.id, tables)
 
 
 def _for_all(ready: Sequence[Ready], checks: Checks, step: Callable[[Ready, Checks], None]) -> None:
@@ -109,11 +125,6 @@ def _found(loaded: Loaded, runtime: SparkRuntime) -> ProjectFound:
     )
 
 
-def _write_ledger(ready: Ready, checks: Checks) -> None:
-    if ready.plan.writes_ledger:
-        write_ledger(ready.storage, ready.root, _ledger(ready, ready.output(checks), checks.runtime))
-
-
 def _tell_unusual(ready: Ready, tell: Callable[[RunEvent], None]) -> None:
     """Says what is unusual about how a query starts."""
     model, plan = ready.query.model, ready.plan
@@ -123,39 +134,24 @@ def _tell_unusual(ready: Ready, tell: Callable[[RunEvent], None]) -> None:
     if plan.action is Action.REFRESH:
         old = f"version {ready.state.version} of its checkpoint and output stay where they are"
         tell(Notice(f"{model.name}: starts over as version {plan.version}; {old}"))
+    if plan.action is Action.RESET:
+        tell(
+            Notice(
+                f"{model.name}: starts from the beginning, because its last run ended before the first batch was "
+                f"committed; what that left is in {archives_path(ready.root, plan.version)}"
+            )
+        )
     if plan.changes:
-        tell(Notice(f"{model.name}: goes on with its checkpoint although {'; '.join(plan.changes)}"))
+        how = "resumes with the state it has, as accepted, although" if plan.accepted else "resumes;"
+        tell(Notice(f"{model.name}: {how} {'; '.join(plan.changes)}"))
+    if plan.new_columns:
+        tell(Notice(f"{model.name}: writes other columns from now on: {'; '.join(plan.new_columns)}"))
 
 
-def _ledger(ready: Ready, output: str | None, runtime: SparkRuntime) -> Ledger:
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    accepted = ready.state.ledger.accepted if ready.state.ledger and ready.plan.action is Action.RESUME else ()
-    if ready.plan.accepted:
-        accepted = (*accepted, {"at": now, "changes": list(ready.plan.changes)})
-    return Ledger(
-        identity=ready.query.identity,
-        version=ready.plan.version,
-        written_at=now,
-        sqlstream_version=__version__,
-        spark_version=runtime.version,
-        reason=str(ready.plan.action),
-        output=output,
-        accepted=accepted,
-        retired=_retired(ready),
-    )
-
-
-def _retired(ready: Ready) -> tuple[str, ...]:
-    """The names of the readers that the checkpoint knows and the query has no more."""
-    old = ready.state.ledger
-    if old is None or ready.plan.action is not Action.RESUME:
-        return ()
-    names = {*old.retired, *(use.name for use in old.identity.sources)}
-    return tuple(sorted(names - {use.name for use in ready.query.identity.sources}))
-
-
-def _show_memory(ready: Sequence[Ready], results: Sequence[QueryResult], tell: Callable[[RunEvent], None]) -> None:
+def _show_memory(
+    ready: Sequence[Ready], results: Sequence[QueryResult], limit: int | None, tell: Callable[[RunEvent], None]
+) -> None:
     for item, result in zip(ready, results, strict=True):
-        table = memory_table(item.query) if item.query.output.format == "memory" and result.batches else None
+        table = memory_table(item.query, limit) if item.query.output.format == MEMORY and result.batches else None
         if table is not None:
             tell(table)

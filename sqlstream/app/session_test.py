@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import replace
@@ -32,7 +32,7 @@ def run_cases(
     env = request.project.env
     with stop_signals() as signals, signals.passed_to(interrupt):
         check_java(env, signals)
-        with open_harness(loaded, env, equivalence=request.equivalence) as harness:
+        with open_harness(loaded, request) as harness:
             signals.install()  # PySpark has put in a handler of its own
             run_all(harness, request, cases, tell)
 
@@ -56,16 +56,17 @@ def run_all(
 
 
 @contextmanager
-def open_harness(loaded: Loaded, env: Mapping[str, str], *, equivalence: bool = False) -> Iterator[Harness]:
+def open_harness(loaded: Loaded, request: UnitTestRequest) -> Iterator[Harness]:
     """Gives a harness over a Spark of its own, which leaves nothing behind. Raises: FindingsError."""
     project = loaded.compiled.project
     target = target_of_tests(project.target)
     compiled = replace(loaded.compiled, project=replace(project, target=target))
-    secrets = Secrets(env)
+    secrets = Secrets(request.project.env)
     with tempfile.TemporaryDirectory(prefix="sqlstream-test-", ignore_cleanup_errors=True) as warehouse:
         slow = slow_classes(model.sql for model in compiled.models.values())
         runtime = start_brief_session(replace(loaded, compiled=compiled), secrets, warehouse, slow)
         try:
-            yield Harness(runtime, secrets, session_settings(target), state_provider(project.target), equivalence)
+            settings, provider = session_settings(target), state_provider(project.target)
+            yield Harness(runtime, secrets, settings, provider, request.equivalence, request.explains)
         finally:
             stop_spark(runtime)

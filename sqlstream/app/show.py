@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from sqlstream.app.live_tables import live_rows
 from sqlstream.app.loading import Attempt, Loaded, attempt
-from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
+from sqlstream.app.other_errors import errors_elsewhere
+from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection, silent
 from sqlstream.app.selecting import select
 from sqlstream.app.signals import StopAskedError, stop_signals
 from sqlstream.compiler.node_ids import model_id
@@ -50,20 +52,33 @@ class Chosen:
     warnings: tuple[Finding, ...]
 
 
-def show_rows(request: ShowRequest, tell: Callable[[str], None] = lambda _line: None) -> Shown:
-    """Returns the first rows of what is selected, each model read as a batch over its sources; nothing is written.
+def show_rows(request: ShowRequest) -> Shown:
+    """Returns the first rows of what is selected: of the table that a run fills in memory where there is one, and else
+    of the model read as a batch over its sources. Nothing is started or written.
 
-    `tell` hears what takes its time. Raises: FindingsError; UsageError; KeyboardInterrupt.
+    Raises: FindingsError; UsageError; KeyboardInterrupt.
     """
-    chosen = choose(request)
+    chosen, tell = choose(request), request.project.tell
     from sqlstream.app.session_show import open_previews  # pyspark is loaded here and not before
 
     with stop_signals() as signals, signals.passed_to(interrupt):
         try:
-            with open_previews(request.project.env, tell, signals) as previews:
-                return Shown(previews.show(chosen.loaded, chosen.nodes, request.limit), chosen.warnings)
+            live = _live(chosen, request.limit, tell)
+            others = tuple(node for node in chosen.nodes if node not in live)
+            if others:
+                with open_previews(request.project.env, tell, signals) as previews:
+                    live |= {shown.unique_id: shown for shown in previews.show(chosen.loaded, others, request.limit)}
+            return Shown(tuple(live[node] for node in chosen.nodes), chosen.warnings)
         except StopAskedError as error:
             raise KeyboardInterrupt from error
+
+
+def _live(chosen: Chosen, limit: int, tell: Callable[[str], None]) -> dict[str, ShownRows]:
+    """The nodes that a run keeps in memory right now, by their ids."""
+    compiled = chosen.loaded.compiled
+    models = (compiled.models[node] for node in chosen.nodes if node in compiled.models)
+    shown = (live_rows(compiled, model, limit, tell) for model in models)
+    return {each.unique_id: each for each in shown if each is not None}
 
 
 def interrupt() -> None:
@@ -87,7 +102,7 @@ def choose(request: ShowRequest) -> Chosen:
         nodes, warnings = (model_id(compiled.project.name, inline.name),), ()
         if nodes[0] not in compiled.models:
             raise UsageError("--inline disables itself: take `enabled=false` out of its config()")
-    _refuse(attempted, attempted.loaded, nodes)
+    _refuse(attempted, attempted.loaded, nodes, request.project.tell if inline is None else silent)
     return Chosen(attempted.loaded, nodes, warnings)
 
 
@@ -100,9 +115,11 @@ def _inline_model(request: ShowRequest) -> ModelFile:
     return ModelFile(name, INLINE, request.inline or "", (), "", (), ())
 
 
-def _refuse(attempted: Attempt, loaded: Loaded, nodes: Sequence[str]) -> None:
-    """Raises: FindingsError for the errors of the rules in what is to be shown."""
+def _refuse(attempted: Attempt, loaded: Loaded, nodes: Sequence[str], tell: Callable[[str], None]) -> None:
+    """Tells how many errors of the rules are not in what is to be shown. Raises: FindingsError for those that are."""
     models = [loaded.compiled.models[node] for node in nodes if node in loaded.compiled.models]
     errors = [error for error in attempted.errors if any(is_about(loaded.compiled, error, model) for model in models)]
     if errors:
         raise FindingsError(errors)
+    if attempted.errors:
+        tell(errors_elsewhere(len(attempted.errors)))

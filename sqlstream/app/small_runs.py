@@ -34,29 +34,29 @@ def is_small(compiled: CompiledProject, models: Sequence[CompiledModel]) -> bool
     upstream = {node for model in models for node in compiled.graph.ancestors(model.unique_id)}
     tables = [table for table in project.sources if source_id(project.name, table) in upstream]
     has_python = any(model.file.is_python for model in compiled.models.values())  # which may read anything
-    if has_python or not _has_local_files(project.target) or not tables or not all(map(_is_local, tables)):
+    if has_python or not has_local_files(project.target) or not tables or not all(map(is_local, tables)):
         return False
     paths = [plain_path(str(project.root), table.path or "") for table in tables]
     try:
-        files = list(islice((file for path in paths for file in _files(path)), FEW_FILES + 1))
+        files = list(islice((file for path in paths for file in files_of(path)), FEW_FILES + 1))
         return len(files) <= FEW_FILES and sum(map(_size, files)) <= LITTLE_BYTES
     except OSError:  # what cannot be looked at may be large; Spark says what is wrong
         return False
 
 
-def _has_local_files(target: Target) -> bool:
+def has_local_files(target: Target) -> bool:
     """Whether a path without a scheme is one of this machine's."""
     return target.is_local and not any(name.endswith("fs.defaultFS") for name in target.spark)
 
 
-def _is_local(table: SourceTable) -> bool:
-    """Whether it reads files of a path that Python understands as Spark does."""
+def is_local(table: SourceTable) -> bool:
+    """Returns whether `table` reads files of a path that Python understands as Spark does."""
     path = table.path or ""
     return bool(path) and ":" not in path.removeprefix("file:") and "{" not in path
 
 
-def _files(path: str) -> Iterator[Path]:
-    """The files of a path or pattern. Raises: OSError."""
+def files_of(path: str) -> Iterator[Path]:
+    """Gives the files of a path or pattern. Raises: OSError."""
     for found in map(Path, glob.iglob(path)):  # noqa: PTH207 - pathlib refuses some patterns
         for file in found.rglob("*") if found.is_dir() else [found]:
             if file.is_symlink() and file.is_dir():

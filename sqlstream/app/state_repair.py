@@ -1,93 +1,97 @@
-"""`sqlstream state repair`: puts aside what was torn in a checkpoint, so that its query can go on exactly."""
+"""`sqlstream state repair`: puts aside what was torn in a checkpoint, so that its query can go on exactly, and files in
+its output that no batch has committed.
+"""
 
 from __future__ import annotations
 
-import tempfile
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Sequence
 
-from sqlstream.app.loading import Loaded, load
-from sqlstream.app.ready import storage_location
+from sqlstream.app.loading import load
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.session import check_java, check_target, start_brief_session, storage_base
-from sqlstream.app.signals import stop_signals
-from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.rules.outputs import FILE_FORMATS
-from sqlstream.errors import FindingsError, UsageError
-from sqlstream.project.nearest import did_you_mean
-from sqlstream.spark.batch_logs import archive_entry, checkpoint_damage
-from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import SparkRuntime, stop_spark
-from sqlstream.spark.storage import Storage, held, read_checkpoint, storage_for, storage_problems
+from sqlstream.app.stored_query import StoredQuery, open_query
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.spark.batch_logs import archive_entry, move_with_checksum, stored_damage
+from sqlstream.spark.storage import held
 from sqlstream.state.damage import damage_finding
-from sqlstream.state.layout import archive_path, checkpoint_path, output_path, query_root
+from sqlstream.state.layout import archive_folder, archive_moment, archive_path
+from sqlstream.state.output_files import Leftovers, OutputFiles, Repaired, StoredFile
 
 
-@dataclass(frozen=True)
-class Repaired:
-    """What was put aside: each file, and where it lies now; none where the checkpoint was whole."""
-
-    model: str
-    moved: tuple[tuple[str, str], ...]
-
-
-def repair_checkpoint(request: ProjectRequest, name: str) -> Repaired:
-    """Archives what in the checkpoint of the terminal model `name` is torn and was not committed.
+def repair_checkpoint(request: ProjectRequest, name: str, version: int | None = None) -> Repaired:
+    """Archives what in the checkpoint of the terminal model `name` is torn and was not committed, and then the files in
+    its output that no batch has committed; in the newest version if none is asked for.
 
     Raises: FindingsError, also where the damage cannot be repaired or the query runs, and nothing is changed then;
-    UsageError for a name that is no terminal model's.
+    UsageError for a name that is no terminal model's, and for a version that does not exist.
     """
-    loaded = load(request)
-    model = _terminal_model(loaded, name)
-    check_target(loaded)
-    secrets = Secrets(request.env)
-    with stop_signals() as signals, tempfile.TemporaryDirectory(prefix="sqlstream-") as warehouse:
-        check_java(request.env, signals)
-        runtime = start_brief_session(loaded, secrets, warehouse)
-        try:
-            wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
-            with storage_problems(wanted, storage_location(loaded, model), secrets):
-                return Repaired(name, _repair(loaded, model, wanted, runtime))
-        finally:
-            stop_spark(runtime)
+    with open_query(load(request), request, name, version) as query:
+        if not query.state.version:
+            return Repaired(name)
+        with held(query.storage, query.root, name, query.model.file.location):
+            moment = archive_moment()
+            return Repaired(name, _put_torn_aside(query, moment), put_leftovers_aside(query, moment))
 
 
-def _terminal_model(loaded: Loaded, name: str) -> CompiledModel:
-    models = {model.name: model for model in loaded.compiled.models.values() if model.output is not None}
-    if name not in models:
-        raise UsageError(f"there is no terminal model `{name}`; {did_you_mean(name, models)}")
-    return models[name]
-
-
-def _repair(loaded: Loaded, model: CompiledModel, wanted: str, runtime: SparkRuntime) -> tuple[tuple[str, str], ...]:
-    storage, root = storage_for(wanted, runtime.session)
-    if not storage.exists(root):
-        return ()
-    with held(storage, root, model.name, model.file.location):
-        return _repair_held(loaded, model, storage, root, runtime)
-
-
-def _repair_held(
-    loaded: Loaded, model: CompiledModel, storage: Storage, root: str, runtime: SparkRuntime
-) -> tuple[tuple[str, str], ...]:
-    version = read_checkpoint(storage, root).version
-    if not version:
-        return ()
-    checkpoint = checkpoint_path(root, version)
-    found = checkpoint_damage(runtime.session, checkpoint, _file_output(loaded, model, version))
+def _put_torn_aside(query: StoredQuery, moment: str) -> tuple[tuple[str, str], ...]:
+    model = query.model
+    output = query.output if model.streaming else None
+    found = stored_damage(query.storages, query.checkpoint, output)
     hopeless = [damage for damage in found if not damage.archive]
     if hopeless:
         raise FindingsError([damage_finding(model.name, damage, model.file.location) for damage in hopeless])
-    moment = f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}"
+    archive = archive_path(query.root, query.state.version, moment)
     paths = tuple(dict.fromkeys(path for damage in found for path in damage.archive))
-    return tuple(
-        archive_entry(runtime.session, path, checkpoint, archive_path(root, version, moment)) for path in paths
-    )
+    return tuple(archive_entry(query.storages, path, query.checkpoint, archive) for path in paths)
 
 
-def _file_output(loaded: Loaded, model: CompiledModel, version: int) -> str | None:
-    """Where the file sink of a model writes, None for other sinks."""
-    output = model.output
-    if output is None or output.path is None or output.format not in FILE_FORMATS:
+def put_leftovers_aside(query: StoredQuery, moment: str) -> Leftovers | None:
+    """Archives the files in the output that no batch has committed, and returns them; None where there are none.
+
+    `moment` is a part of the archive's name. Raises: FindingsError where nobody can tell; OSError, Spark's errors.
+    """
+    output = query.output
+    found = _leftovers(query, output) if output is not None else []
+    if output is None or not found:
         return None
-    return output_path(storage_base(loaded), output.path, version)
+    storage, folder = query.storages.of(output)
+    archive = f"{archive_folder(folder)}/{moment}"
+    for file in found:
+        move_with_checksum(storage, f"{folder}/{file.name}", f"{archive}/{file.name}")
+    taken = _committed_since(found, query.files(output))
+    for file in taken:
+        move_with_checksum(storage, f"{archive}/{file.name}", f"{folder}/{file.name}")
+    return Leftovers(folder, archive, tuple(file for file in found if file not in taken))
+
+
+def _leftovers(query: StoredQuery, output: str) -> list[StoredFile]:
+    """The files that no batch has committed. Raises: FindingsError where a run may be writing them.
+
+    Where nothing keeps a run away, a batch must not be open between the first look and the second one: files that both
+    of them find are then no batch's that will be committed.
+    """
+    found = list(query.files(output).leftover)
+    if query.has_locks or not found:
+        return found
+    if query.has_open_batch():
+        raise FindingsError([_may_run(query)])
+    again = set(query.files(output).leftover)
+    return [file for file in found if file in again]
+
+
+def _committed_since(moved: Sequence[StoredFile], now: OutputFiles) -> list[StoredFile]:
+    """Files that a batch has committed while they were moved: a JVM may live for a moment after its Python was killed,
+    and behind a URI nothing keeps a run from starting.
+    """
+    missing = set(now.missing)
+    return [file for file in moved if file.name.rpartition("/")[2] in missing]
+
+
+def _may_run(query: StoredQuery) -> Finding:
+    name = query.model.name
+    return Finding(
+        "query-in-use",
+        f"a batch of `{name}` was begun and is not committed, and its run may still go on",
+        "this storage has no locks, so files that a killed run has left look like those that a run is writing",
+        f"let `sqlstream run --available-now -s {name}` finish the batch and end, and repair then",
+        query.model.file.location,
+    )

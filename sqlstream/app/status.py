@@ -32,8 +32,7 @@ def read_status(request: ProjectRequest, selection: Selection = EVERYTHING) -> P
         compiled = look_at(request).compiled
         chosen, _ = select(compiled, selection)
         wanted = frozenset(model.unique_id for model in terminal_models(compiled, chosen))
-    runs = past_runs(_lines(root), _read(root / ARTIFACTS_FOLDER / RUN_RESULTS))
-    seen = [SeenRun(run, _life(run)) for run in runs if request.target in (None, run.target)]
+    seen = [each for each in seen_runs(root) if request.target in (None, each.run.target)]
     status = project_status(seen, wanted)
     if not seen or (selection != EVERYTHING and not status.queries):
         whose = "of the selected queries" if seen else "of a run"
@@ -44,7 +43,14 @@ def read_status(request: ProjectRequest, selection: Selection = EVERYTHING) -> P
     return status
 
 
-def _life(run: PastRun) -> Life:
+def seen_runs(root: Path) -> tuple[SeenRun, ...]:
+    """Returns the runs of the project at `root` that have left anything, the first to begin first."""
+    runs = past_runs(_lines(root), _read(root / ARTIFACTS_FOLDER / RUN_RESULTS))
+    return tuple(SeenRun(run, life_of(run)) for run in runs)
+
+
+def life_of(run: PastRun) -> Life:
+    """Returns what has become of a run."""
     if run.succeeded is not None:
         return Life.ENDED
     if run.pid is not None and run.process_start is not None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sqlstream.app.loading import Attempt, Loaded, attempt
 from sqlstream.app.older_project import attempt_older
+from sqlstream.app.other_errors import errors_elsewhere, errors_of_selection
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
+from sqlstream.app.selected_findings import findings_of_selection
 from sqlstream.app.selecting import SelectableTest, select
 from sqlstream.compiler.node_ids import model_id
+from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.compiler.select import SelectableNode
 from sqlstream.errors import Finding, FindingsError
@@ -19,7 +22,8 @@ from sqlstream.location import Location
 from sqlstream.project.files import ProjectFiles
 from sqlstream.project.unit_test_documents import OverridesDocument
 from sqlstream.project.unit_test_values import BrokenTest, UnitTest, UnitTests
-from sqlstream.project.unit_tests import load_unit_tests
+from sqlstream.project.unit_tests import TESTS_FOLDER, load_unit_tests
+from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import parse_yaml
 from sqlstream.state.test_results import CaseResult, Outcome
 from sqlstream.testing.cases import Case, build_case
@@ -30,13 +34,14 @@ UNIT_TEST = "unit_test"
 @dataclass(frozen=True)
 class UnitTestRequest:
     """Which unit tests to run; with `fail_fast` none is begun after one that did not pass, with `equivalence` each
-    stream is also compared with its batch.
+    stream is also compared with its batch, with `explains` a test that passes also says why no rows came out.
     """
 
     project: ProjectRequest
     selection: Selection = EVERYTHING
     fail_fast: bool = False
     equivalence: bool = False
+    explains: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,14 +154,16 @@ def unit_test_id(project: str, model: str, name: str) -> str:
 
 
 def open_tests(request: ProjectRequest) -> TestedProject:
-    """Returns the project of `request` with its unit tests. Raises: FindingsError where it cannot be compiled."""
+    """Returns the project of `request` with its unit tests, also where rules refuse a model.
+
+    Raises: FindingsError where a file of the project or the SQL of a model cannot be read.
+    """
     attempted = attempt(request)
-    if attempted.loaded is None:
-        raise FindingsError(attempted.findings)
-    project = attempted.loaded.compiled.project
+    loaded = attempted.readable()
+    project = loaded.compiled.project
     render = make_yaml_renderer(request.env)(project.vars, project.target.name)
     tests = load_unit_tests(ProjectFiles(project.root), project.tests, render, parse_yaml)
-    return TestedProject(request, attempted, attempted.loaded, tests)
+    return TestedProject(request, attempted, loaded, tests)
 
 
 def run_tests(request: UnitTestRequest, tell: Callable[[CaseResult, int], None]) -> UnitTestOutcome:
@@ -224,14 +231,37 @@ def run_chosen(
 def select_tests(
     project: TestedProject, selection: Selection
 ) -> tuple[tuple[UnitTest | BrokenTest, ...], tuple[Finding, ...]]:
-    """Returns the tests that a selection takes, and warnings about it. Raises: FindingsError where it takes none."""
-    ids, warnings = select(project.loaded.compiled, selection, project.nodes)
-    name = project.loaded.compiled.project.name
+    """Returns the tests that a selection takes, the warnings about the selection and the tested models, and the errors
+    of selected models that have no test among them.
+
+    Raises: FindingsError where it takes none.
+    """
+    compiled = project.loaded.compiled
+    try:
+        ids, unmatched = select(compiled, selection, project.nodes)
+    except FindingsError as error:  # what is asked for may stand in a file that cannot be read
+        raise FindingsError([*project.tests.findings, *error.findings]) from error
+    name = compiled.project.name
     every = ordered_tests(project)
     chosen = tuple(test for test in every if unit_test_id(name, test.model or "", test.name) in ids)
     if not chosen and not project.tests.findings:
-        raise FindingsError([_no_tests(every)])
-    return chosen, warnings
+        raise FindingsError([_no_tests(every, [compiled.models[node].name for node in ids if node in compiled.models])])
+    tested = {model_id(name, test.model) for test in chosen if test.model is not None}
+    errors = _untested_errors(project, frozenset(ids), tested)
+    if project.attempted.errors and not errors_of_selection(project.attempted, project.loaded, {*ids, *tested}):
+        project.request.tell(errors_elsewhere(len(project.attempted.errors)))
+    return chosen, (*errors, *findings_of_selection(compiled, project.loaded.warnings, tested.union(ids)), *unmatched)
+
+
+def _untested_errors(project: TestedProject, ids: Collection[str], tested: Collection[str]) -> tuple[Finding, ...]:
+    """The errors of what is selected, but those of `tested` models: whether these are expected, their tests say."""
+    compiled, errors = project.loaded.compiled, project.attempted.errors
+    models = compiled.models
+    if not set(compiled.graph.order).issubset(ids):
+        selected = [models[node] for node in ids if node in models]
+        errors = tuple(error for error in errors if any(is_about(compiled, error, model) for model in selected))
+    judged = [models[node] for node in tested if node in models]
+    return tuple(error for error in errors if not any(is_about(compiled, error, model) for model in judged))
 
 
 def ordered_tests(project: TestedProject) -> tuple[UnitTest | BrokenTest, ...]:
@@ -240,13 +270,13 @@ def ordered_tests(project: TestedProject) -> tuple[UnitTest | BrokenTest, ...]:
     return tuple(sorted(every, key=lambda test: (test.location.path, test.location.line)))
 
 
-def _no_tests(every: Sequence[UnitTest | BrokenTest]) -> Finding:
-    if every:
-        why, fix = "no unit test is one of the selected models", "sqlstream test runs all unit tests of the project"
-    else:
-        why = "unit tests stand below `unit_tests:` in YAML files of models/ and tests/models/"
-        fix = "write one: it gives rows to a model, and says what comes out"
-    return Finding("empty-selection", "there is no unit test to run", why, fix)
+def _no_tests(every: Sequence[UnitTest | BrokenTest], models: Sequence[str]) -> Finding:
+    """The finding where none of the unit tests is selected, and these `models` are."""
+    message = "none of the selected models has a unit test" if every else "the project has no unit test"
+    message = f"{quoted(models[0])} has no unit test" if len(models) == 1 else message
+    why = "a unit test gives rows to a model and says what comes out, below `unit_tests:` in a YAML file"
+    record = f"sqlstream test --record {models[0] if models else 'MODEL'}"
+    return Finding("empty-selection", message, why, f"write one in {TESTS_FOLDER}/, or record one with `{record}`")
 
 
 def prepare_case(project: TestedProject, test: UnitTest | BrokenTest) -> Case | CaseResult:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 
+from sqlstream.errors import FindingsError
 from sqlstream.project.files import find_project_root
 from sqlstream.project.yaml import YamlMapping, YamlScalar, YamlSequence, follow, parse_yaml
 from sqlstream.project.yaml.spans import flow_text, span_of
@@ -15,6 +16,9 @@ FIGURES = {"late rows dropped": "late_rows_dropped", "watermark": "watermark", "
 """The keys of `expect` that hold one figure, by what a difference calls it."""
 
 YamlPath = tuple[str | int, ...]
+
+Edit = tuple[int, int, str]
+"""From where to where in a text something else is to stand."""
 
 
 def update_expectations(folder: Path, results: Sequence[CaseResult]) -> Iterator[str]:
@@ -31,21 +35,36 @@ def update_expectations(folder: Path, results: Sequence[CaseResult]) -> Iterator
         yield from _update_file(root / path, path, failed)
 
 
+def updated_line(path: str) -> str:
+    """Returns the line for a file that was written."""
+    return f"updated {path}"
+
+
 def _update_file(file: Path, path: str, failed: Sequence[CaseResult]) -> Iterator[str]:
     text = file.read_text(encoding="utf-8")
-    edits: list[tuple[int, int, str]] = []
+    edits: list[Edit] = []
     for result in failed:
         place = _path_of(text, path, result)
         found = None if place is None else _edits(text, place, result)
         if found:
             edits += found
         else:
-            yield f"{result.location}: {result.full_name} is not updated: only rows and figures in YAML are"
+            yield f"{result.location}: {result.full_name} is not updated: only figures and rows written as YAML are"
     for begin, end, new in sorted(edits, reverse=True):
         text = text[:begin] + new + text[end:]
-    if edits:
+    if edits and _is_yaml(text, path):
         file.write_text(text, encoding="utf-8")
-        yield f"updated {path}"
+        yield updated_line(path)
+    elif edits:
+        yield f"{path} is not updated: what came out cannot be written in the form that the file has"
+
+
+def _is_yaml(text: str, path: str) -> bool:
+    try:
+        parse_yaml(text, path)
+    except FindingsError:
+        return False
+    return True
 
 
 def _path_of(text: str, path: str, result: CaseResult) -> YamlPath | None:
@@ -60,29 +79,36 @@ def _path_of(text: str, path: str, result: CaseResult) -> YamlPath | None:
     return None
 
 
-def _edits(text: str, place: YamlPath, result: CaseResult) -> list[tuple[int, int, str]] | None:
+def _edits(text: str, place: YamlPath, result: CaseResult) -> list[Edit] | None:
     """What is to be replaced; None where one of the differences cannot be written."""
-    edits = []
-    for difference in result.differences:
-        key: YamlPath
-        if isinstance(difference, ValueDifference):
-            if difference.what not in FIGURES:
-                return None
-            key, new = (FIGURES[difference.what],), difference.actual
-        elif difference.way is not None:
-            return None
-        else:
-            key = ("rows",) if difference.batch is None else ("batches", difference.batch - 1, "rows")
-            new = None
-        span = span_of(text, (*place, *key))
-        if span is None:
-            return None
-        begin, end = span
-        if new is None and isinstance(difference, RowDifference):
-            new = _rows_text(text, begin, difference)
-        end = begin + len(text[begin:end].rstrip())
-        edits.append((begin, end, new or ""))
-    return edits
+    edits = [_edit(text, place, difference) for difference in result.differences]
+    return None if None in edits else [edit for edit in edits if edit is not None]
+
+
+def _edit(text: str, place: YamlPath, difference: RowDifference | ValueDifference) -> Edit | None:
+    if isinstance(difference, ValueDifference):
+        key = FIGURES.get(difference.what)
+        span = None if key is None else span_of(text, (*place, key))
+        return None if span is None else (*_trimmed(text, span), difference.actual)
+    keys: YamlPath = ("rows",) if difference.batch is None else ("batches", difference.batch - 1, "rows")
+    span = span_of(text, (*place, *keys))
+    if difference.way is not None or span is None or not _is_list(text, (*place, *keys)):
+        return None
+    begin, end = _trimmed(text, span)
+    new = _rows_text(text, begin, difference)
+    return (len(text[:begin].rstrip(" ")) if new.startswith("\n") else begin, end, new)
+
+
+def _trimmed(text: str, span: tuple[int, int]) -> tuple[int, int]:
+    """The span without the white space behind the value."""
+    begin, end = span
+    return begin, begin + len(text[begin:end].rstrip())
+
+
+def _is_list(text: str, place: YamlPath) -> bool:
+    """Whether rows are YAML, and no text in another format."""
+    node = follow(parse_yaml(text, ""), place)
+    return isinstance(node, YamlSequence) or (isinstance(node, YamlScalar) and node.value is None)
 
 
 def _rows_text(text: str, begin: int, difference: RowDifference) -> str:

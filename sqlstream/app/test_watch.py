@@ -95,7 +95,7 @@ class _Watcher:
         needed = (compiled.target, compiled.functions, python)
         if self.harness is None or self.started_for != needed:
             self.running.close()
-            opened = open_harness(project.loaded, self.request.project.env, equivalence=self.request.equivalence)
+            opened = open_harness(project.loaded, self.request)
             self.harness, self.started_for = self.running.enter_context(opened), needed
             self.signals.install()  # PySpark has put in a handler of its own
         return self.harness

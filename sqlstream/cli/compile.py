@@ -11,7 +11,7 @@ from sqlstream.app.compile import Compiled, compile_models
 from sqlstream.app.explain_model import explain_model
 from sqlstream.app.request import EVERYTHING, ProjectRequest
 from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
-from sqlstream.cli.output import echo_progress, echo_warnings, output_option, refusals_printed
+from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.report.compiled import compiled_json, compiled_text
 from sqlstream.report.emission import emission_json, emission_text, refused_text
@@ -51,21 +51,20 @@ def compile_(
     explained: str | None,
     quiet: bool,
 ) -> None:
-    """Check the whole project and write the SQL that will run to target/compiled/. Needs no Java, but for --check.
+    """Check the whole project and write the SQL that will run to target/compiled/. Needs no Java, but for --check;
+    where there is Java, Spark's parser is asked about SQL that sqlstream cannot read.
 
     The SQL is written for the selected models, and also printed where that is a single one.
     """
-    request, selection = project_request(project_dir, target, variables), selection_of(select, exclude, selector, state)
+    request = project_request(project_dir, target, variables, quiet=quiet)
+    selection = selection_of(select, exclude, selector, state)
     if explained is not None:
         if check or selection != EVERYTHING:
             raise UsageError("--explain tells about one model: it takes neither --check nor a selection")
         _explain(request, explained, output, debug)
         return
     with refusals_printed(output, debug):
-        tell = _silent if quiet else echo_progress
-        compiled, spark = (
-            check_models(request, selection, tell) if check else (compile_models(request, selection), None)
-        )
+        compiled, spark = check_models(request, selection) if check else (compile_models(request, selection), None)
     _show(compiled, spark, output, quiet)
 
 
@@ -87,7 +86,3 @@ def _explain(request: ProjectRequest, name: str, output: str, debug: bool) -> No
             raise FindingsError(found.errors)
     show = emission_json if output == "json" else emission_text
     click.echo(show(found.model, found.emission, found.locate, is_foreseen=found.is_foreseen))
-
-
-def _silent(_line: str) -> None:
-    """The progress of a check where nothing but errors is wanted."""

@@ -20,7 +20,7 @@ from sqlstream.report.checks import check_text, checks_json
 def debug(project_dir: Path, target: str | None, variables: str | None, debug: bool, output: str) -> int:
     """Check Python, Java, Spark, the project, its target, secrets and packages, and write access.
 
-    Each line says OK, or what is missing and how to mend it.
+    Each line says OK, or what is missing and how to fix it.
     """
     del debug  # the traceback of an error is printed by main
     checks = []

@@ -10,7 +10,7 @@ import click
 from sqlstream.app.dev import Refreshed, watch_rows
 from sqlstream.app.request import EVERYTHING
 from sqlstream.app.show import ShowRequest
-from sqlstream.cli.options import limit_option, project_options, project_request, selection_of, selection_options
+from sqlstream.cli.options import project_options, project_request, selection_of, selection_options, show_limit_option
 from sqlstream.cli.output import echo_progress
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.errors import UsageError
@@ -20,7 +20,7 @@ from sqlstream.report.dev import refreshed_text
 @click.command("dev", short_help="Show the first rows of models again after each save.")
 @project_options
 @selection_options
-@limit_option
+@show_limit_option
 def dev(
     project_dir: Path,
     target: str | None,

@@ -5,10 +5,17 @@ from __future__ import annotations
 import click
 
 from sqlstream.app.explain import page_of
+from sqlstream.cli.output import is_screen
+from sqlstream.cli.terminal import terminal_width
 
 
 @click.command("explain", short_help="Explain the code of a finding.")
 @click.argument("code")
 def explain(code: str) -> None:
     """Print the page of a finding's code, such as unknown-ref: what it means, an example, and what to do."""
-    click.echo(page_of(code.strip("[]")))
+    page = page_of(code.strip("[]"))
+    if is_screen():
+        from sqlstream.report.markdown import markdown_text  # rich is loaded here and not before
+
+        page = markdown_text(page, terminal_width())
+    click.echo(page)

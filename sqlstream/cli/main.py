@@ -13,6 +13,7 @@ from typing import NoReturn
 import click
 
 from sqlstream.app.garbage import collect_seldom
+from sqlstream.cli.dbt_commands import HintingGroup
 from sqlstream.cli.output import DONE, FAILED, UNUSABLE, echo_trace, redacted
 from sqlstream.cli.words import join_selectors
 from sqlstream.errors import FindingsError, UsageError
@@ -37,11 +38,14 @@ COMMANDS = (
 )
 """In the order in which a newcomer meets them. Each is the one command in the module of its name."""
 
+ALIASES = {"list": "ls"}
+"""Other names of commands, which help does not list: dbt has both of these."""
+
 OFF = ("", "0", "false", "f", "no", "n", "off")
 """What click reads as no in the environment variable of a flag."""
 
 
-class _Commands(click.Group):
+class _Commands(HintingGroup):
     """A group that loads a command when it is asked for, and lists the commands in their own order."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -52,9 +56,10 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Returns the command of that name, None where there is none."""
         del ctx
-        if cmd_name not in COMMANDS:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
             return None
-        module = import_module(f"sqlstream.cli.{cmd_name}")
+        module = import_module(f"sqlstream.cli.{name}")
         return next(value for value in vars(module).values() if isinstance(value, click.Command))
 
 

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from sqlstream.app.request import ProjectRequest, Selection
+from sqlstream.app.request import ProjectRequest, Selection, silent
 from sqlstream.app.show import SHOWN_ROWS
+from sqlstream.cli.output import echo_progress
 from sqlstream.cli.variables import EXAMPLE, read_variables
 from sqlstream.errors import UsageError
 
@@ -110,15 +111,21 @@ SELECTION_OPTIONS = (
     ),
 )
 
-limit_option = click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=SHOWN_ROWS,
-    show_default=True,
-    envvar="SQLSTREAM_LIMIT",
-    show_envvar=True,
-    help="How many rows to show of each.",
-)
+
+def limit_option(default: int, text: str) -> Callable[[Command], Command]:
+    """Returns the option that says how many rows are shown."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(min=1),
+        default=default,
+        show_default=True,
+        envvar="SQLSTREAM_LIMIT",
+        show_envvar=True,
+        help=text,
+    )
+
+
+show_limit_option = limit_option(SHOWN_ROWS, "How many rows to show of each.")
 
 RESOURCE_TYPES = click.Choice(["model", "seed", "source", "unit_test"])
 
@@ -167,8 +174,10 @@ def _with_options(command: Command, options: Sequence[Callable[[Command], Comman
     return command
 
 
-def project_request(project_dir: Path, target: str | None, variables: str | None) -> ProjectRequest:
-    """Returns the request that the project options of the running command make.
+def project_request(
+    project_dir: Path, target: str | None, variables: str | None, *, quiet: bool = False
+) -> ProjectRequest:
+    """Returns the request that the project options of the running command make; with `quiet` it tells of no progress.
 
     Raises: UsageError for --vars that are no mapping of names to values.
     """
@@ -182,6 +191,7 @@ def project_request(project_dir: Path, target: str | None, variables: str | None
         dict(os.environ),
         target_named_by=named_by,
         partial_parse=context.meta.get(PARTIAL_PARSE, True),
+        tell=silent if quiet else echo_progress,
     )
 
 

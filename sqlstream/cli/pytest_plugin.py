@@ -58,10 +58,13 @@ class Projects:
 
     def _harness_for(self, root: Path) -> Harness:
         from sqlstream.app.session_test import open_harness
+        from sqlstream.app.test import UnitTestRequest
 
         if self._harness is None or self._harness_of != root:
             self.close()
-            self._harness = self._running.enter_context(open_harness(self.open(root).loaded, dict(os.environ)))
+            project = self.open(root)
+            opened = open_harness(project.loaded, UnitTestRequest(project.request))
+            self._harness = self._running.enter_context(opened)
             self._harness_of = root
         return self._harness
 

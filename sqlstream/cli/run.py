@@ -9,9 +9,9 @@ from typing import IO, cast
 
 import click
 
-from sqlstream.app.request import RunRequest
+from sqlstream.app.request import MEMORY_ROWS, RunRequest
 from sqlstream.app.run import run_models
-from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
+from sqlstream.cli.options import limit_option, project_options, project_request, selection_of, selection_options
 from sqlstream.cli.output import DONE, FAILED, RunLines, RunScreen, echo_trace, is_screen
 from sqlstream.errors import FindingsError
 from sqlstream.report.run_json import JsonReporter
@@ -84,14 +84,18 @@ class Duration(click.ParamType[float]):
 @click.option(
     "--accept-state-change",
     multiple=True,
-    metavar="MODEL",
-    help="Let the query of this model go on with its old state although its SQL has changed.",
+    metavar="SELECTOR...",
+    envvar="SQLSTREAM_ACCEPT_STATE_CHANGE",
+    show_envvar=True,
+    help="Changed queries that may keep their state, selected as with --select.",
 )
 @click.option(
+    "-f",
     "--full-refresh",
-    multiple=True,
-    metavar="MODEL",
-    help="Let the query of this model start over, with a new checkpoint and output; the old ones stay.",
+    is_flag=True,
+    envvar="SQLSTREAM_FULL_REFRESH",
+    show_envvar=True,
+    help="Start all selected queries over, each with a new checkpoint and output. The old ones are kept.",
 )
 @click.option(
     "--log-format",
@@ -101,6 +105,7 @@ class Duration(click.ParamType[float]):
     show_envvar=True,
     help="Lines for people, or one JSON object a line.",
 )
+@limit_option(MEMORY_ROWS, "How many rows of a memory sink's table to show at the end; JSON has all of them.")
 def run(
     project_dir: Path,
     target: str | None,
@@ -116,8 +121,9 @@ def run(
     fail_fast: bool,
     threads: int | None,
     accept_state_change: tuple[str, ...],
-    full_refresh: tuple[str, ...],
+    full_refresh: bool,
     log_format: str,
+    limit: int,
 ) -> int:
     """Start the selected models that name a sink, each as a query of its own, and print a line for every batch, or in a
     terminal a table of all queries.
@@ -135,6 +141,7 @@ def run(
         full_refresh=full_refresh,
         debug=debug,
         console_to_stderr=log_format == "json",
+        limit=None if log_format == "json" else limit,
     )
     if log_format == "json":
         code = _run_for_machines(request, RunLines())

@@ -8,8 +8,8 @@ import click
 
 from sqlstream.app.request import EVERYTHING
 from sqlstream.app.show import Shown, ShowRequest, show_rows
-from sqlstream.cli.options import limit_option, project_options, project_request, selection_of, selection_options
-from sqlstream.cli.output import echo_progress, echo_warnings, refusals_printed
+from sqlstream.cli.options import project_options, project_request, selection_of, selection_options, show_limit_option
+from sqlstream.cli.output import echo_warnings, refusals_printed
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.errors import UsageError
 from sqlstream.report.rows import rows_csv, rows_json, rows_text
@@ -19,7 +19,7 @@ from sqlstream.report.rows import rows_csv, rows_json, rows_text
 @project_options
 @selection_options
 @click.option("--inline", metavar="SQL", help="Show the rows of this query instead; it may use ref() and source().")
-@limit_option
+@show_limit_option
 @click.option(
     "--output",
     type=click.Choice(["text", "json", "csv"]),
@@ -46,14 +46,17 @@ def show(
     """Show the first rows of the selected models, seeds and sources, parents first.
 
     Each is read as a batch over what its sources hold now. No query is started, and nothing is written. A source that
-    can only stream is read for some seconds first.
+    can only stream is read for some seconds first. A model whose query is running into a memory sink is shown as the
+    table that the query has filled so far.
     """
     selection = selection_of(select, exclude, selector, state)
-    if (inline is None) == (selection == EVERYTHING):
-        raise UsageError("show takes a selection, such as --select my_model, or a query with --inline, and not both")
-    request = ShowRequest(project_request(project_dir, target, variables), selection, inline, limit)
+    if inline is None and selection == EVERYTHING:
+        raise UsageError("show needs to know what to show: give --select my_model, or a query with --inline")
+    if inline is not None and selection != EVERYTHING:
+        raise UsageError("--inline and a selection cannot be combined; give one of the two")
+    request = ShowRequest(project_request(project_dir, target, variables, quiet=quiet), selection, inline, limit)
     with refusals_printed(output, debug):
-        shown = show_rows(request, _silent if quiet else echo_progress)
+        shown = show_rows(request)
     echo_warnings(shown.warnings)
     click.echo(_text(shown, output))
 
@@ -68,7 +71,3 @@ def _text(shown: Shown, output: str) -> str:
         return "\n".join(map(rows_csv, shown.nodes))
     width = terminal_width()
     return "\n\n".join(rows_text(node, width) for node in shown.nodes)
-
-
-def _silent(_line: str) -> None:
-    """What takes its time, where nobody wants to know."""

@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from sqlstream.app.source_schema import SAMPLED_FILES, source_schema
+from sqlstream.cli.dbt_commands import HintingGroup
 from sqlstream.cli.options import project_options, project_request
-from sqlstream.cli.output import echo_progress
-from sqlstream.report.source_columns import columns_yaml
+from sqlstream.cli.output import echo_progress, output_option, refusals_printed
+from sqlstream.report.source_columns import columns_json, columns_yaml
 
 
-@click.group("source", short_help="Look into sources.")
+@click.group("source", cls=HintingGroup, short_help="Look into sources.")
 def source() -> None:
     """Look into the declared sources."""
 
@@ -29,11 +30,15 @@ def source() -> None:
     show_envvar=True,
     help="How many files to look into at most.",
 )
-def schema(project_dir: Path, target: str | None, variables: str | None, debug: bool, name: str, sample: int) -> None:
+@output_option("YAML to paste, or one JSON object.")
+def schema(
+    project_dir: Path, target: str | None, variables: str | None, debug: bool, name: str, sample: int, output: str
+) -> None:
     """Have Spark find the columns of a source in its data, and print them as YAML to paste under the table.
 
-    What is declared stays as it is; a comment says where the data disagree. No file is changed.
+    What is declared stays as it is; comments say how many files were looked at and where the data disagree. No file is
+    changed.
     """
-    del debug  # the traceback of an error is printed by main
-    request = project_request(project_dir, target, variables)
-    click.echo(columns_yaml(source_schema(request, name, sample, echo_progress)))
+    with refusals_printed(output, debug):
+        found = source_schema(project_request(project_dir, target, variables), name, sample, echo_progress)
+    click.echo(columns_json(found) if output == "json" else columns_yaml(found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -17,7 +18,7 @@ from sqlstream.report.findings import findings_text
 from sqlstream.report.test_coverage import coverage_json, coverage_text
 from sqlstream.report.test_json import results_json, results_xml
 from sqlstream.report.test_text import done_line, failure_text, result_line
-from sqlstream.state.test_results import CaseResult, Coverage, Outcome
+from sqlstream.state.test_results import CaseResult, Coverage
 
 RECORDED_ROWS = 20
 """Rows that are recorded of each input unless another number is asked for."""
@@ -100,6 +101,8 @@ def test(
     A test gives rows to a model, batch by batch, and says what comes out. It needs no source, no network and no data
     but its own.
     """
+    modes = {"--coverage": coverage, "--watch": watch, "--record": record is not None, "--update": update}
+    _check_modes([flag for flag, is_given in modes.items() if is_given], junit_xml)
     selection = selection_of(select, exclude, selector, state)
     request = UnitTestRequest(project_request(project_dir, target, variables), selection, fail_fast, equivalence)
     if coverage:
@@ -108,7 +111,8 @@ def test(
     if watch:
         return _watch(request, output)
     if record is not None:
-        return _record(request, record, limit)
+        with refusals_printed(output, debug):
+            return _record(request, record, limit, output)
     lines = _Lines(terminal_width())
     with refusals_printed(output, debug):
         outcome = run_tests(request, lines if output == "text" else _silent)
@@ -125,6 +129,14 @@ def test(
         echo_progress(f"tests state {percent:.0f} % of the columns, less than the {coverage_min:g} % of --coverage-min")
         return FAILED
     return DONE
+
+
+def _check_modes(given: Sequence[str], junit_xml: Path | None) -> None:
+    """Raises: UsageError for options of which all but one would have no effect."""
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} cannot be combined; give one of the two")
+    if junit_xml is not None and given not in ([], ["--update"]):
+        raise UsageError(f"--junit-xml is for a run of all tests; leave it or {given[0]} out")
 
 
 class _Lines:
@@ -160,15 +172,16 @@ def _cover(found: Coverage, least: float | None, output: str) -> int:
     return DONE if least is None or found.percent >= least else FAILED
 
 
-def _record(request: UnitTestRequest, model: str, limit: int) -> int:
+def _record(request: UnitTestRequest, model: str, limit: int, output: str) -> int:
     from sqlstream.app.test_record import record_case  # pyspark is loaded here and not before
 
-    result = record_case(request, model, limit, echo_progress)
-    click.echo(result_line(result, 1, 1))
-    said = failure_text(result, terminal_width())
-    if said:
-        click.echo(said)
-    return DONE if result.outcome is Outcome.PASSED else FAILED
+    outcome = record_case(request, model, limit, echo_progress)
+    if output == "text":
+        lines = _Lines(terminal_width())
+        for result in outcome.results:
+            lines(result, len(outcome.results))
+    _print(outcome, output)
+    return DONE if outcome.succeeded else FAILED
 
 
 def _watch(request: UnitTestRequest, output: str) -> int:

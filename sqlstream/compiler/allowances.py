@@ -1,8 +1,8 @@
-"""What a project allows: findings lowered by `rules:` in project.yml and by comments in models and macros.
+"""What a project allows: findings lowered by `rules:` in project.yml and by comments in models, macros and YAML files.
 
 Only warnings and infos can be lowered. A comment `-- sqlstream: allow CODE because ...` allows what is found in its own
-file, and names its reason for whoever reads the model next. The other forms of comments, `/* */` and Jinja's `{# #}`,
-say the same.
+file, and names its reason for whoever reads the file next. The other forms of comments, `/* */`, Jinja's `{# #}` and
+the `#` of YAML and Python, say the same.
 """
 
 from __future__ import annotations
@@ -11,15 +11,21 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sqlstream.errors import Finding, Severity
+from sqlstream.errors import ADVICE, CODES, Finding, Severity
 from sqlstream.location import Location, location_at
 from sqlstream.project.lowering import lowering_problem
-from sqlstream.project.values import MacroFile, ModelFile, Project
+from sqlstream.project.nearest import nearest
+from sqlstream.project.values import TO_SQLSTREAM, CommentedFile, MacroFile, ModelFile, Project, may_allow
 from sqlstream.project.wording import quoted
 
-_COMMENT = re.compile(r"(?:--|/\*|\{#[-+]?)[\s*]*sqlstream:[ \t]*(?P<words>.*?)[ \t]*(?:-?#\}|\*/|$)", re.MULTILINE)
-_PYTHON_COMMENT = re.compile(r"#\s*sqlstream:[ \t]*(?P<words>.*?)[ \t]*$", re.MULTILINE)
+_NAMED = r"(?P<name>[A-Za-z]+)(?P<colon>[ \t]*:|\b)[ \t]*(?P<words>.*?)[ \t]*"
+_COMMENT = re.compile(rf"(?:--|/\*|\{{#[-+]?)[\s*]*{_NAMED}(?:-?#\}}|\*/|$)", re.MULTILINE)
+_HASH_COMMENT = re.compile(rf"#[ \t]*{_NAMED}$", re.MULTILINE)
 _ALLOW = re.compile(r"allow\s+(?P<code>\S+)\s+because\s+\S.*")
+_ALMOST = re.compile(r"allow[\s:]+(?P<code>[\w-]+)(?P<because>\s+because\b)?.*", re.IGNORECASE)
+
+LIKENESS = 0.8
+"""How like its name a word must be that was meant for it (1.0 is the same word)."""
 
 
 @dataclass(frozen=True)
@@ -44,30 +50,31 @@ def lower_findings(project: Project, findings: Sequence[Finding], *, complete: b
     kept = [finding for finding in findings if finding.is_error or not any(a.covers(finding) for a in allowances)]
     unused = [item for item in allowances if complete and not any(map(item.covers, findings))]
     problems += [_unused(item) for item in unused]
-    return tuple(_by_rules(project, [*kept, *problems]))
+    return tuple(lowered_by_rules(project, [*kept, *problems]))
 
 
-def _by_rules(project: Project, findings: Iterable[Finding]) -> Iterator[Finding]:
+def lowered_by_rules(project: Project, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Gives `findings` as `rules:` in project.yml lower them, and without those that it ignores."""
     for finding in findings:
         rule = None if finding.is_error else project.rules.get(finding.code)
         if rule is None:
             yield finding
-        elif rule != "ignore":
+        elif rule not in ("ignore", "off"):
             yield replace(finding, severity=Severity(rule))
 
 
 def _read_allowances(project: Project) -> tuple[list[Allowance], list[Finding]]:
     allowances: list[Allowance] = []
     problems: list[Finding] = []
-    files: list[ModelFile | MacroFile] = [*project.models, *project.macros]
+    files: list[ModelFile | MacroFile | CommentedFile] = [*project.models, *project.macros, *project.commented]
     for file in files:
-        if "sqlstream:" not in file.text:
-            continue
-        pattern = _PYTHON_COMMENT if file.path.endswith(".py") else _COMMENT
-        for comment in pattern.finditer(file.text):
+        pattern = _COMMENT if file.path.endswith(".sql") else _HASH_COMMENT
+        for comment in pattern.finditer(file.text) if may_allow(file.text) else ():
+            if not _is_meant(comment):
+                continue
             location = location_at(file.path, file.text, comment.start())
-            form = _ALLOW.fullmatch(comment["words"].strip())
-            problem = lowering_problem(form["code"], location) if form else _not_of_the_form(comment["words"], location)
+            form = _ALLOW.fullmatch(comment["words"]) if _is_named(comment) else None
+            problem = lowering_problem(form["code"], location) if form else _not_of_the_form(comment, location)
             if problem is not None:
                 problems.append(problem)
             elif form is not None:
@@ -75,12 +82,32 @@ def _read_allowances(project: Project) -> tuple[list[Allowance], list[Finding]]:
     return allowances, problems
 
 
-def _not_of_the_form(words: str, location: Location) -> Finding:
+def _is_named(comment: re.Match[str]) -> bool:
+    return f"{comment['name']}{comment['colon']}" == TO_SQLSTREAM
+
+
+def _is_meant(comment: re.Match[str]) -> bool:
+    """Whether a comment speaks to sqlstream, or would with its name and colon as they should be: it then allows a code
+    that there is, or gives a reason. All else is prose.
+    """
+    if _is_named(comment):
+        return True
+    almost = _ALMOST.fullmatch(comment["words"])
+    if almost is None or not (almost["because"] or almost["code"].lower() in CODES):
+        return False
+    return bool(nearest(comment["name"], [TO_SQLSTREAM.rstrip(":")], likeness=LIKENESS))
+
+
+def _not_of_the_form(comment: re.Match[str], location: Location) -> Finding:
+    words = comment["words"] if _is_named(comment) else comment["name"] + comment["colon"] + " " + comment["words"]
+    code = next((word for word in re.findall(r"[\w-]+", comment["words"].lower()) if word in ADVICE), None)
+    opening = "--" if location.path.endswith(".sql") else "#"
+    example = f"{code} because ..." if code else "unbounded-state because there are only 40 devices"
     return Finding(
         "invalid-allow",
-        f"{quoted(words.strip())} is not what a comment can say to sqlstream",
-        "its form is `allow CODE because ...`, so that whoever reads it later knows the reason",
-        "write for example `-- sqlstream: allow unbounded-state because there are only 40 devices`",
+        f"{quoted(words)} is not what a comment can say to sqlstream",
+        "its form is `sqlstream: allow CODE because ...`, so that whoever reads it later knows the reason",
+        f"write {'' if code else 'for example '}`{opening} {TO_SQLSTREAM} allow {example}`",
         location,
     )
 

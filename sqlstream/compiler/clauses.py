@@ -13,6 +13,15 @@ _JOIN_WORDS = frozenset({"ANTI", "CROSS", "FULL", "INNER", "JOIN", "LEFT", "NATU
 NEVER_ALIASES = _JOIN_WORDS | {"EXCEPT", "INTERSECT", "LATERAL", "MINUS", "UNION"}
 """Spark's strict non-reserved words: they are never an alias in FROM."""
 
+AFTER_ALIAS = NEVER_ALIASES | frozenset(
+    """
+    approx as asof bin changes cluster distribute exact for from group having identified insert limit map offset order
+    pivot qualify reduce select set sort system_time system_version tablesample then timestamp unpivot values version
+    watermark when where window with
+    """.upper().split()
+)
+"""The words that may follow a relation that has an alias, and those that only look like one there: nothing else can."""
+
 _FOLLOWED_BY: dict[str, frozenset[str]] = {
     **dict.fromkeys(("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "IDENTIFIED", "BIN"), frozenset({"BY"})),
     **dict.fromkeys(("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"), frozenset({"AS"})),
@@ -28,6 +37,7 @@ _FOLLOWED_BY: dict[str, frozenset[str]] = {
 }
 _BEFORE_EXPRESSION = frozenset({"WHERE", "HAVING", "QUALIFY", "LIMIT", "OFFSET"})
 _ENDS = frozenset({"", ")", ",", ";", "|>"})
+_ENDS_SCRIPT = frozenset({")", ";", "|>", "SELECT", "FROM", "JOIN"})
 _TIME_TRAVEL = frozenset({"VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"})
 _OPERATORS = frozenset({"+", "-", "*", "/", "%", "||", "::", "."})
 _SUB_DAY_UNITS = ("NANOSECOND", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR")
@@ -78,8 +88,19 @@ def starts_clause(tokens: Tokens, index: int) -> bool:
         return following.is_name and at(tokens, index + 2).key == "AS"
     if key == "WATERMARK":
         return skip_watermark(tokens, index) > index
+    if key in ("MAP", "REDUCE"):
+        return _has_script(tokens, index + 1)
     if key in _BEFORE_EXPRESSION:
         return not _stands_after_alias(tokens, index + 1) and not (key != "WHERE" and following.key == "WHERE")
+    return False
+
+
+def _has_script(tokens: Tokens, index: int) -> bool:
+    """Whether `USING 'script'` follows the expressions of a MAP or REDUCE that begin at `index`."""
+    while index < len(tokens) and tokens[index].key not in _ENDS_SCRIPT:
+        if tokens[index].key == "USING" and at(tokens, index + 1).kind is Kind.STRING:
+            return True
+        index = skip_parentheses(tokens, index) if tokens[index].key == "(" else index + 1
     return False
 
 

@@ -16,7 +16,7 @@ from sqlstream.compiler.ahead import (
     work_ahead,
     working,
 )
-from sqlstream.compiler.bare_names import spellings_of
+from sqlstream.compiler.bare_names import spellings_in
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer, Known
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, CompileResult, Output
@@ -25,16 +25,19 @@ from sqlstream.compiler.flow.analyse import analyse_models
 from sqlstream.compiler.graph import Graph, Names, build_graph, project_names, resolve_reference
 from sqlstream.compiler.judged import is_judged
 from sqlstream.compiler.node_ids import model_id, source_id
-from sqlstream.compiler.outputs import resolve_output
-from sqlstream.compiler.render.values import RenderOptions
+from sqlstream.compiler.outputs import resolve_output, resolve_unused
+from sqlstream.compiler.render.values import RenderOptions, inputs_of
 from sqlstream.compiler.rewrite import Inputs, Rewritten, python_text, rewrite_model
 from sqlstream.compiler.rules import check_models, check_use
+from sqlstream.compiler.rules.declared_columns import declared_columns
 from sqlstream.compiler.rules.sink_columns import sink_columns
 from sqlstream.compiler.rules.streaming import streaming_rules
+from sqlstream.compiler.spark_parser import SparkParser
+from sqlstream.compiler.unread import unread_findings
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.config import ModelConfig, merge_configs
-from sqlstream.project.values import ModelFile, Project, Target
+from sqlstream.project.values import ModelFile, Project
 
 
 @dataclass(frozen=True)
@@ -47,22 +50,31 @@ class Configured:
 
 
 def compile_project(
-    project: Project, options: RenderOptions, memory: Memory | None = None, workers: Workers | None = None
+    project: Project,
+    options: RenderOptions,
+    memory: Memory | None = None,
+    workers: Workers | None = None,
+    parser: SparkParser | None = None,
 ) -> CompileResult:
     """Returns the compiled project, or every finding of the first stage that has errors.
 
     What `memory` knows from an earlier compilation is not done again, and what is done is noted there. `workers` do
-    what there is to do at the same time where that pays.
+    what there is to do at the same time where that pays. `parser` is asked about SQL that the compiler cannot read.
     """
     memory = memory or Memory()
     renderer = CachedRenderer(project, options, memory)
-    result = _compile(project, options, renderer, memory, workers)
+    result = _compile(project, options, renderer, memory, workers, parser)
     renderer.remember_places()
     return result
 
 
 def _compile(
-    project: Project, options: RenderOptions, renderer: CachedRenderer, memory: Memory, workers: Workers | None
+    project: Project,
+    options: RenderOptions,
+    renderer: CachedRenderer,
+    memory: Memory,
+    workers: Workers | None,
+    parser: SparkParser | None,
 ) -> CompileResult:
     unknown = _render_ahead(project, options, renderer, memory, workers)
     configured, findings = _render_all(project, renderer)
@@ -78,27 +90,55 @@ def _compile(
     graph = build_graph(names, rendered, parents)
     if isinstance(graph, Finding):
         return CompileResult(None, (*findings, graph))
-    spellings = spellings_of(names, has_catalog=_has_catalog(project.target))
+    spellings = spellings_in(project, names, options.env)
     linked = _Linked(project, enabled, graph, names, Inputs(spellings, _streaming_nodes(project, graph)))
     to_do = closure_of(graph.children, (node for node in unknown if node in rendered))
     parts = share_graph(graph.parents, [node for node in graph.order if node in to_do], workers)
     with working(memory, workers, parts, len(rendered) - len(to_do), partial(_analyse_part, linked, options)):
-        return _judge(linked, options, renderer, memory, findings)
+        return _judge(linked, options, renderer, memory, findings, parser)
+
+
+ALWAYS_SURE = frozenset({"jinja-syntax", "unknown-key"})
+"""Codes of findings about templates that do not depend on anything else in the project."""
+
+SURE = ALWAYS_SURE | {"invalid-value", "missing-env-var", "missing-var"}
+"""Codes of those that do not depend on YAML files beside project.yml."""
+
+
+def template_findings(project: Project, options: RenderOptions, *, knows_variables: bool) -> tuple[Finding, ...]:
+    """Returns what is certainly wrong in the templates of a project of which a part could not be read."""
+    renderer = CachedRenderer(project, replace(options, log=_ignore), Memory())
+    sure = SURE if knows_variables else ALWAYS_SURE
+    return tuple(finding for finding in _render_all(project, renderer)[1] if finding.code in sure)
 
 
 def _judge(
-    linked: _Linked, options: RenderOptions, renderer: CachedRenderer, memory: Memory, findings: list[Finding]
+    linked: _Linked,
+    options: RenderOptions,
+    renderer: CachedRenderer,
+    memory: Memory,
+    findings: list[Finding],
+    parser: SparkParser | None,
 ) -> CompileResult:
     """What comes of the models when all that they say is known; `findings` are those so far."""
     project = linked.project
-    compiled, problems = _finish_all(linked, options, renderer, memory)
-    findings += problems + check_models(compiled)
-    # a watermark that could not be placed would be missed again in every query
-    complete = is_judged(project.target) and not _has_errors(problems)
-    if complete:
-        analyses = analyse_models(project, compiled.models, memory)
+    compiled, problems, broken = _finish_all(linked, options, renderer, memory)
+    used = {model.output.sink for model in compiled.models.values() if model.output is not None}
+    unused, more = resolve_unused(project, options, used, memory)
+    compiled = replace(compiled, unused_outputs=unused)
+    findings += [*problems, *more, *check_models(compiled)]
+    # a watermark that could not be placed would be missed again in every query over the model
+    left_out = closure_of(linked.graph.children, broken)
+    followed = {node: model for node, model in compiled.models.items() if node not in left_out}
+    analyses = analyse_models(project, followed, memory)
+    follows_rules = is_judged(project.target)
+    complete = follows_rules and not broken
+    if follows_rules:
         compiled = replace(compiled, columns={node: analysis.columns for node, analysis in analyses.items()})
-        findings += [*streaming_rules(compiled, analyses, memory), *sink_columns(compiled)]
+        findings += streaming_rules(replace(compiled, models=followed), analyses, memory)
+        findings += [*sink_columns(compiled), *declared_columns(compiled)]
+    faulty = {node for node, analysis in analyses.items() if follows_rules and analysis.problems}
+    findings += unread_findings(compiled, analyses, faulty, parser, memory)
     if _has_errors(findings):
         return CompileResult(None, tuple(findings), compiled)
     return CompileResult(compiled, (*findings, *check_use(compiled)), compiled, complete)
@@ -135,9 +175,11 @@ def _analyse_part(linked: _Linked, options: RenderOptions, nodes: Collection[str
     renderer = CachedRenderer(project, replace(options, log=_ignore), memory)
     needed = closure_of(linked.graph.parents, nodes)
     enabled = {name: model for name, model in linked.enabled.items() if model_id(project.name, name) in needed}
-    compiled, problems = _finish_all(replace(linked, enabled=enabled), options, renderer, memory)
-    if is_judged(project.target) and not _has_errors(problems):
-        streaming_rules(compiled, analyse_models(project, compiled.models, memory), memory)
+    compiled, _, broken = _finish_all(replace(linked, enabled=enabled), options, renderer, memory)
+    if not broken:
+        analyses = analyse_models(project, compiled.models, memory)
+        if is_judged(project.target):
+            streaming_rules(compiled, analyses, memory)
     renderer.remember_places()
 
 
@@ -189,19 +231,23 @@ class _Linked:
 
 def _finish_all(
     linked: _Linked, options: RenderOptions, renderer: CachedRenderer, memory: Memory
-) -> tuple[CompiledProject, list[Finding]]:
+) -> tuple[CompiledProject, list[Finding], frozenset[str]]:
+    """The compiled models, what is wrong with them, and the ids of those whose hints or sink are wrong."""
     project, graph = linked.project, linked.graph
     rewritten = _rewrite_all(linked, renderer, memory)
     findings: list[Finding] = []
     models: dict[str, CompiledModel] = {}
+    broken: set[str] = set()
     for model in linked.enabled.values():
         unique_id = model_id(project.name, model.rendered.model.file.name)
         output, problems = resolve_output(
             project, options, model.rendered.model.file, model.config, model.places, memory
         )
-        findings += [*rewritten[unique_id].findings, *problems]
+        problems = [*rewritten[unique_id].findings, *problems]
+        findings += problems
+        broken |= {unique_id} if _has_errors(problems) else set()
         models[unique_id] = _compiled_model(
-            project, model, rewritten[unique_id], output, streaming=unique_id in linked.inputs.streaming
+            project, options, model, rewritten[unique_id], output, streaming=unique_id in linked.inputs.streaming
         )
 
     def locate(unique_id: str, offset: int) -> Place:
@@ -211,7 +257,7 @@ def _finish_all(
         return renderer.locate(rendered, rewritten[unique_id].text.original_offset(offset))
 
     ordered = {node: models[node] for node in graph.order if node in models}
-    return CompiledProject(project, graph, ordered, locate), findings
+    return CompiledProject(project, graph, ordered, locate), findings, frozenset(broken)
 
 
 def _rewrite_all(linked: _Linked, renderer: CachedRenderer, memory: Memory) -> dict[str, Rewritten]:
@@ -227,14 +273,14 @@ def _rewrite_all(linked: _Linked, renderer: CachedRenderer, memory: Memory) -> d
     return rewritten
 
 
-def _has_catalog(target: Target) -> bool:
-    """Whether tables may exist in Spark before sqlstream starts it: on one machine it starts with an empty catalog."""
-    named = any(key.startswith(("spark.sql.catalog", "spark.sql.extensions")) for key in target.spark)
-    return named or target.remote is not None or not target.is_local
-
-
 def _compiled_model(
-    project: Project, model: Configured, rewritten: Rewritten, output: Output | None, *, streaming: bool
+    project: Project,
+    options: RenderOptions,
+    model: Configured,
+    rewritten: Rewritten,
+    output: Output | None,
+    *,
+    streaming: bool,
 ) -> CompiledModel:
     return CompiledModel(
         unique_id=model_id(project.name, model.rendered.model.file.name),
@@ -246,6 +292,7 @@ def _compiled_model(
         streaming=streaming,
         output=output,
         compiled_path=compiled_path(project, model.rendered.model.file),
+        inputs=inputs_of(model.rendered.model.reads, options),
     )
 
 

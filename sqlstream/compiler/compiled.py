@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import Graph
+from sqlstream.compiler.node_ids import model_id
+from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.project.config import ModelConfig
@@ -50,7 +52,8 @@ class CompiledModel:
     """One model: the SQL that Spark runs, and all that is known of it without Spark.
 
     `reads` are in the order of first appearance in `sql`; `config_places` is the location of each configured key;
-    `streaming` says whether any source upstream is a stream; `output` is None for a view.
+    `streaming` says whether any source upstream is a stream; `output` is None for a view. `inputs` is what
+    its template was rendered with.
     """
 
     unique_id: str
@@ -62,6 +65,7 @@ class CompiledModel:
     streaming: bool
     output: Output | None
     compiled_path: str
+    inputs: TemplateInputs = field(default_factory=TemplateInputs)
 
     @property
     def name(self) -> str:
@@ -93,7 +97,8 @@ class CompiledProject:
     """All models of a project by unique id, their graph, and the way back from compiled SQL to the model's lines.
 
     `locate(unique_id, offset)` gives the place of a character (0-based) of that model's compiled SQL. `columns` are
-    those that each model gives, None where they are not known.
+    those that each model gives, None where they are not known. `unused_outputs` are those of the sinks that no model
+    writes to, filled in for some model.
     """
 
     project: Project
@@ -101,6 +106,16 @@ class CompiledProject:
     models: Mapping[str, CompiledModel]
     locate: Callable[[str, int], Place] = field(repr=False)
     columns: Mapping[str, tuple[Column, ...] | None] = field(default_factory=dict, repr=False)
+    unused_outputs: tuple[Output, ...] = ()
+
+    def locate_in(self, name: str, offset: int | None) -> Place:
+        """Returns the place of a character (0-based) of the compiled SQL of the model `name`; without an offset, or
+        where there is no such model, the first line of its file or of the project's.
+        """
+        node = model_id(self.project.name, name)
+        if node not in self.models:
+            return Place(self.project.target.location)
+        return Place(self.models[node].file.location) if offset is None else self.locate(node, offset)
 
     def place_of_words(self, model: CompiledModel, offset: int | None, words: str) -> Place:
         """Returns the place of `words` in the one text, of `model` and of those upstream of it, that has them at

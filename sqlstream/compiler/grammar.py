@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import dropwhile
 
-from sqlstream.compiler.clauses import at, skip_alias, skip_watermark
+from sqlstream.compiler.clauses import AFTER_ALIAS, at, skip_alias, skip_watermark
+from sqlstream.compiler.nesting import nesting_problem
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.compiler.relations import Relation
 from sqlstream.compiler.sql_shape import is_from_clause, is_select
 from sqlstream.compiler.sql_text import SqlText
 from sqlstream.compiler.statement import COMMANDS
 from sqlstream.compiler.tokens import Kind, Token, Tokens
-from sqlstream.project.nearest import did_you_mean
+from sqlstream.compiler.typos import misspelt
+from sqlstream.project.nearest import did_you_mean, nearest
 from sqlstream.project.wording import quoted
 
 CLOSING = {"(": ")", "[": "]"}
@@ -31,7 +33,8 @@ def grammar_problems(text: SqlText, views: Collection[str] = ()) -> list[SqlProb
     `views` are in lower case.
     """
     tokens = text.tokens
-    found = [*_parentheses(tokens), *_commas(tokens), *_statements(tokens)]
+    found = [*_parentheses(tokens), *_commas(tokens), *_statements(tokens), *nesting_problem(tokens)]
+    found += _stars(tokens) if "*" in text.keys else ()
     found += _clauses(tokens) if "DELAY" in text.keys or "GROUP" in text.keys else ()
     found += _names(tokens) if not text.sql.isascii() else ()
     ends = text.ends
@@ -86,6 +89,20 @@ def _commas(tokens: Tokens) -> Iterator[SqlProblem]:
 def _ends_select_list(tokens: Tokens, start: int, index: int) -> bool:
     """Whether the comma at `index` of the level that begins at `start` stands between a select list and its FROM."""
     return is_from_clause(tokens, index + 1) and any(is_select(tokens, place) for place in range(start, index))
+
+
+def _stars(tokens: Tokens) -> Iterator[SqlProblem]:
+    """`.*` behind anything but a name, of which Spark's grammar knows nothing."""
+    for index, token in enumerate(tokens):
+        before = at(tokens, index - 2)
+        is_star = token.key == "*" and at(tokens, index - 1).key == "."
+        if is_star and before.kind not in (Kind.WORD, Kind.QUOTED, Kind.NUMBER):
+            yield _problem(
+                tokens[index - 1],
+                f"`.*` stands behind {quoted(before.text)}",
+                "Spark takes it behind the name of a relation or of a struct column, and not behind an expression",
+                "name the struct in a subquery or model below: select s.* from (select ... as s from ...)",
+            )
 
 
 def _only_froms(tokens: Tokens) -> dict[int, int]:
@@ -150,9 +167,12 @@ def _clauses(tokens: Tokens) -> Iterator[SqlProblem]:
             yield _problem(token, "GROUP BY () is not Spark's", why, fix)
 
 
-def _after_alias(tokens: Tokens, index: int) -> Iterator[SqlProblem]:
-    index, alias = skip_alias(tokens, index)
-    if alias is None or skip_watermark(tokens, index) == index:
+def _after_alias(tokens: Tokens, start: int) -> Iterator[SqlProblem]:
+    index, alias = skip_alias(tokens, start)
+    if alias is None:
+        return
+    if skip_watermark(tokens, index) == index:
+        yield from _misspelt_after(tokens, start, index)
         return
     yield _problem(
         tokens[index],
@@ -162,15 +182,48 @@ def _after_alias(tokens: Tokens, index: int) -> Iterator[SqlProblem]:
     )
 
 
+def _misspelt_after(tokens: Tokens, start: int, index: int) -> Iterator[SqlProblem]:
+    """What follows the alias that begins at `start` and ends before `index`, and is none of what can: most likely the
+    alias, or what follows, is a keyword with a typo.
+    """
+    following, alias = at(tokens, index), tokens[start]
+    is_sure = alias.key == "AS" or alias.key not in AFTER_ALIAS
+    if following.kind in (Kind.SYMBOL, Kind.HINT) or following.key in AFTER_ALIAS or not is_sure:
+        return
+    meant = _meant_before(following)
+    for token, keywords in ((alias, meant), (following, AFTER_ALIAS)):
+        close = nearest(token.key, sorted(keywords), 1, likeness=0.7)
+        if close and alias.key != "AS":
+            yield misspelt(token, close[0])
+            return
+    why = f"{quoted(at(tokens, index - 1).text)} ends the relation: a clause, a join, a comma or nothing may follow it"
+    yield _problem(
+        following,
+        f"Spark cannot read the SQL at {quoted(following.text)}",
+        why,
+        "put a comma, JOIN or the keyword of a clause before it, or delete it",
+    )
+
+
+def _meant_before(token: Token) -> frozenset[str]:
+    """The keywords that may stand before `token` and after a relation."""
+    if token.key == "BY":
+        return frozenset({"GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"})
+    return frozenset({"LIMIT", "OFFSET"} if token.kind is Kind.NUMBER else {"HAVING", "JOIN", "QUALIFY", "WHERE"})
+
+
 def _of_pipelines(tokens: Tokens, index: int, relation: Relation) -> Iterator[SqlProblem]:
-    """STREAM and IDENTIFIED BY, with which declarative pipelines read tables; the relation's name is at `index`."""
+    """STREAM before a static table, and IDENTIFIED BY, with which declarative pipelines name what they read.
+
+    The relation's name is at `index`. STREAM before a stream is gone by now: see `stream_words`.
+    """
     before = at(tokens, index - 1)
     before = at(tokens, index - 2) if before.key == "(" else before
     if before.key == "STREAM" and before.start != relation.name_start:
         yield _problem(
             before,
-            f"STREAM stands before {quoted(relation.name)}",
-            "a source of the project is a stream already; the word is of Spark's declarative pipelines, which name it",
+            f"STREAM stands before {quoted(relation.name)}, which is not a stream",
+            "Spark reads only streams behind this word, and everything in this relation is read once per run",
             "delete STREAM",
         )
     elif at(tokens, index + 1).key == "IDENTIFIED" and at(tokens, index + 2).key == "BY":

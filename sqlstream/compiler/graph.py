@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
 from sqlstream.compiler.node_ids import model_id, seed_id, source_id
@@ -12,6 +12,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.values import Project
+from sqlstream.project.wording import quoted_list
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,14 @@ class Graph:
 
 @dataclass(frozen=True)
 class Names:
-    """What a reference may name: node ids by model or seed name, by (source, table), and the disabled models' names."""
+    """What a reference may name: node ids by model or seed name, by (source, table), and the disabled models' names.
+    `source_files` are the files that declare the tables of each source.
+    """
 
     nodes: Mapping[str, str]
     sources: Mapping[tuple[str, ...], str]
     disabled: frozenset[str]
+    source_files: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def project_names(project: Project, enabled: Iterable[str]) -> Names:
@@ -61,7 +65,10 @@ def project_names(project: Project, enabled: Iterable[str]) -> Names:
         (table.source, table.name): source_id(project.name, table) for table in project.sources
     }
     disabled = frozenset(model.name for model in project.models if model.name not in enabled)
-    return Names(nodes, sources, disabled)
+    files: dict[str, frozenset[str]] = {}
+    for table in project.sources:
+        files[table.source] = files.get(table.source, frozenset()) | {table.location.path}
+    return Names(nodes, sources, disabled, files)
 
 
 def resolve_reference(reference: Reference, names: Names) -> str | Finding:
@@ -98,10 +105,12 @@ def _source_call(name: str, names: Names) -> str | None:
 
 def _unknown_source(reference: Reference, names: Names) -> Finding:
     given = ".".join(reference.parts)
+    files = names.source_files.get(reference.parts[0]) or frozenset().union(*names.source_files.values())
+    declared = f"; see {quoted_list(sorted(files))}" if files else ", and no file declares any"
     return Finding(
         "unknown-source",
         f"`{given}` is not a declared source table",
-        "source() takes a source's name and one of its tables, as sources.yml declares them",
+        f"source() takes the name of a source and of one of its tables{declared}",
         did_you_mean(given, [".".join(parts) for parts in names.sources]),
         reference.location,
         calls=reference.calls,

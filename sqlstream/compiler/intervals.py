@@ -85,7 +85,7 @@ def parse_interval(text: str) -> Interval:
     while text[position:].strip():
         match = _UNIT.match(text, position)
         if match is None:
-            raise IntervalError(f"`{text.strip()}` is not a list of numbers, each with a unit of time")
+            raise _no_list(text)
         units.append(_checked_unit(*match.groups()))
         position = match.end()
     if not units:
@@ -109,20 +109,31 @@ class Span:
 
 
 def read_span(text: str) -> Span | None:
-    """Returns the length that `text` says, each unit with a sign of its own; None where Spark cannot read it.
+    """Returns the length that `text` says, as `parse_span`; None where Spark cannot read it."""
+    try:
+        return parse_span(text)
+    except IntervalError:
+        return None
+
+
+def parse_span(text: str) -> Span:
+    """Returns the length that `text` says, in which each unit may have a sign.
 
     This is what the arguments of `window` hold (`IntervalUtils.stringToInterval` of Spark 4.3).
+
+    Raises:
+        IntervalError: Spark cannot read the text.
     """
     prefix = _PREFIX.match(text)
     position = prefix.end() if prefix else 0
     months, microseconds = 0, Decimal(0)
     if not text[position:].strip():
-        return None
+        raise IntervalError("the length is empty")
     while text[position:].strip():
         match = _UNIT.match(text, position)
-        unit = match.group(3).upper() if match else ""
-        if match is None or unit not in _UNITS or ("." in match.group(2) and not unit.startswith("SECOND")):
-            return None
+        if match is None:
+            raise _no_list(text)
+        unit = _known_unit(*match.group(2, 3))
         value = Decimal(match.group(2)) * (-1 if match.group(1) == "-" else 1)
         singular = unit.removesuffix("S")
         months += int(value) * _MONTHS.get(singular, 0)
@@ -131,14 +142,23 @@ def read_span(text: str) -> Span | None:
     return Span(months, int(microseconds))
 
 
+def _no_list(text: str) -> IntervalError:
+    return IntervalError(f"`{text.strip()}` is not a list of numbers, each with a unit of time")
+
+
 def _checked_unit(sign: str, value: str, written: str) -> tuple[str, str]:
+    unit = _known_unit(value, written)
+    if sign == "-":
+        raise IntervalError(NEGATIVE, NO_DELAY)
+    return value, unit
+
+
+def _known_unit(value: str, written: str) -> str:
     unit = written.upper()
     if unit not in _UNITS:
         near = get_close_matches(unit, sorted(_UNITS), n=1)
         fix = f"did you mean `{near[0].lower()}`?" if near else "use seconds, minutes, hours, days or weeks"
         raise IntervalError(f"`{written}` is not a unit of Spark's intervals", fix)
-    if sign == "-":
-        raise IntervalError(NEGATIVE, NO_DELAY)
     if "." in value and not unit.startswith("SECOND"):
         raise IntervalError("Spark takes a fraction only of seconds", f"write {value} {written} in a smaller unit")
-    return value, unit
+    return unit

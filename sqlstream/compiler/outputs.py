@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from sqlstream.compiler.cache.digest import declared, digest
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import Meanings, values_of
 from sqlstream.compiler.compiled import Output
-from sqlstream.compiler.render.values import Reads, RenderOptions
+from sqlstream.compiler.render.values import Reads, RenderOptions, united
 from sqlstream.compiler.render.yaml import SinkRenderer
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
@@ -36,6 +36,43 @@ def resolve_output(
         return _remembered(found[0], options, file, config, memory), []
     except FindingsError as error:
         return None, list(error.findings)
+
+
+def resolve_unused(
+    project: Project, options: RenderOptions, used: Collection[str], memory: Memory
+) -> tuple[tuple[Output, ...], list[Finding]]:
+    """Returns the outputs of the sinks that are not among the names `used`, filled in for some model, and what is wrong
+    with their Jinja. A sink is left out if its Jinja needs a model's own `meta`, or variables that are not set here.
+    """
+    sinks = [sink for sink in project.sinks if sink.name not in used]
+    key = digest(*map(declared, sinks), options.target.name)
+    kept: tuple[tuple[Output, ...], Reads, Meanings] | None = memory.recall("output", "", key)
+    if kept is not None and values_of(kept[1], options) == kept[2]:
+        places = {sink.name: sink.location for sink in sinks}
+        return tuple(replace(output, location=places[output.sink]) for output in kept[0]), []
+    findings: list[Finding] = []
+    filled: list[tuple[Output, Reads]] = []
+    for sink in sinks:
+        try:
+            filled.append(_fill_in(sink, options, _ANY_MODEL, ModelConfig(tags=("tag",))))
+        except FindingsError as error:
+            findings += [found for found in error.findings if found.code not in _ELSEWHERE and not _needs_meta(sink)]
+    outputs, reads = tuple(output for output, _ in filled), united(tuple(reads for _, reads in filled))
+    if not findings:
+        memory.note("output", "", key, (outputs, reads, values_of(reads, options)))
+    return outputs, findings
+
+
+_ELSEWHERE = frozenset({"missing-env-var", "missing-var"})
+"""What a sink may lack in one target or environment, and have in that in which models write to it."""
+
+_ANY_MODEL = ModelFile("model", "models/model.sql", "", (), "", (), ())
+"""Stands for the models that may write to a sink one day."""
+
+
+def _needs_meta(sink: Sink) -> bool:
+    values = (sink.path, sink.table, *sink.options.values())
+    return any(value is not None and "meta" in str(value.value) for value in values)
 
 
 def _unknown_sink(project: Project, name: str, location: Location) -> Finding:

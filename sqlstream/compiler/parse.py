@@ -20,6 +20,7 @@ from sqlstream.compiler.known_types import types_read_once
 from sqlstream.compiler.parse_limits import is_bounded
 from sqlstream.compiler.pipe_stages import Stage, cut, parse_stages
 from sqlstream.compiler.relations import Relation
+from sqlstream.compiler.spark_reading import PLUS, plus_signs, read_as_spark
 from sqlstream.compiler.sql_text import SqlText, read_sql
 from sqlstream.compiler.tokens import SqlTokenError
 
@@ -83,19 +84,21 @@ def parse_text(text: SqlText) -> ParsedSql:
     overwriting.run()
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     read = overwriting.text[: text.tokens[cuts[0]].start] if cuts else overwriting.text
-    tree, unread_at = _read(read)
+    tree, unread_at = _read(read, has_plus=overwriting.has_plus)
     if tree is None:
         return ParsedSql(None, unread_at=unread_at)
-    return ParsedSql(tree, overwriting.watermarks, parse_stages(text.tokens, cuts, overwriting.text, _parsed))
+
+    def parsed(stage: str) -> exp.Query | None:
+        return _read(stage, has_plus=overwriting.has_plus)[0]
+
+    return ParsedSql(tree, overwriting.watermarks, parse_stages(text.tokens, cuts, overwriting.text, parsed))
 
 
-def _parsed(text: str) -> exp.Query | None:
-    """The tree of a query in which Spark's own syntax is written over; None where sqlglot cannot read it."""
-    return _read(text)[0]
+def _read(text: str, *, has_plus: bool) -> tuple[exp.Query | None, int | None]:
+    """The tree of a query in which Spark's own syntax is written over.
 
-
-def _read(text: str) -> tuple[exp.Query | None, int | None]:
-    """The tree, as `_parsed` gives it, or else the offset of the word at which sqlglot gives up, where it says that."""
+    Where sqlglot cannot read it, the offset of the word at which it gives up, if it says so.
+    """
     tokens: list[Token] = []
     try:
         tokens = _TOKENIZER.tokenize(text)
@@ -112,6 +115,7 @@ def _read(text: str) -> tuple[exp.Query | None, int | None]:
     for node in tree.find_all(exp.Identifier, exp.Anonymous) if WINDOW in text else ():
         if isinstance(node.this, str) and node.this.lower() == WINDOW:
             node.set("this", "window")
+    read_as_spark(tree, text, has_plus=has_plus)
     return tree, None
 
 
@@ -124,8 +128,10 @@ class _Overwriting:
         self._relations = text.relations
         self._starts, self._ends = text.starts, text.ends
         self._has_windows = "WINDOW" in text.keys
+        self._reads_plus_signs = "+" in text.keys and PLUS not in text.keys
         self._characters = list(text.sql)
         self.watermarks: dict[int, WatermarkClause] = {}
+        self.has_plus = False
 
     @property
     def text(self) -> str:
@@ -133,10 +139,13 @@ class _Overwriting:
         return "".join(self._characters)
 
     def run(self) -> None:
-        """Writes over every word `window` that starts no WINDOW clause, and over Spark's clauses at each relation."""
+        """Writes over words `window` that start no WINDOW clause, plus signs, and Spark's clauses at relations."""
         for index, token in enumerate(self._tokens) if self._has_windows else ():
             if token.key == "WINDOW" and at(self._tokens, index + 2).key != "AS":
                 self._put(token.start, token.end, WINDOW)
+        for token in plus_signs(self._tokens) if self._reads_plus_signs else ():
+            self._put(token.start, token.end, PLUS)
+            self.has_plus = True
         for relation in self._relations:
             if relation.name is not None:
                 self._stream(relation)

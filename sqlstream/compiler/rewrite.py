@@ -1,5 +1,5 @@
 """From rendered SQL to the very text that Spark runs, with the smallest edits: watermark hints become Spark's clause,
-and the second reference to a stream within one text gets a name of its own.
+the second reference to a stream within one text gets a name of its own, and STREAM before a stream is dropped.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from sqlstream.compiler.rewriting import Rewriting
 from sqlstream.compiler.second_references import name_second_references
 from sqlstream.compiler.sql_text import SqlText, read_sql
 from sqlstream.compiler.statement import statement_problem
+from sqlstream.compiler.stream_words import drop_stream_words
 from sqlstream.compiler.tokens import SqlTokenError
 from sqlstream.compiler.watermarks import place_watermarks
 from sqlstream.errors import Finding
@@ -80,10 +81,11 @@ def plan_rewriting(rendered: RenderedModel, views: Mapping[str, str], repeated: 
     marks, problems = place_watermarks(text)
     renames, reads = _name_reads(text, views, repeated)
     statement = statement_problem(text, rendered.file.name)
+    edits = (*marks, *renames, *drop_stream_words(text, repeated))
     if statement is not None:
-        return Rewriting((*marks, *renames), reads, (*problems, statement))
+        return Rewriting(edits, reads, (*problems, statement))
     problems = (*problems, *ignored_hints(text.sql, text.tokens))
-    return Rewriting((*marks, *renames), reads, problems, bare_names(text, views))
+    return Rewriting(edits, reads, problems, bare_names(text, views))
 
 
 def _name_reads(

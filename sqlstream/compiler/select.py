@@ -89,6 +89,16 @@ def evaluate(graph: SelectionGraph, selection: Selection) -> frozenset[str]:
     return frozenset[str]().union(*found)
 
 
+def removed_nodes(graph: SelectionGraph, selection: Selection) -> frozenset[str]:
+    """Returns the unique ids that any `exclude` within a selection names, also in the selectors that it takes."""
+    if isinstance(selection, Difference):
+        return evaluate(graph, selection.removed) | removed_nodes(graph, selection.base)
+    if isinstance(selection, Criterion):
+        names = named_selectors(selection, graph.selectors) if selection.method == SELECTOR else ()
+        return frozenset[str]().union(*(removed_nodes(graph, graph.selectors[name]) for name in names))
+    return frozenset[str]().union(*(removed_nodes(graph, part) for part in selection.parts))
+
+
 class Unmatched(NamedTuple):
     """A criterion that finds no node, as given, at most three likely corrections, and its place in selectors.yml.
 

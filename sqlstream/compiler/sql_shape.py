@@ -10,7 +10,9 @@ AFTER_QUERY = SET_OPERATORS | {"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT"
 """What may stand after a query in parentheses, but not after an expression or a relation in parentheses."""
 
 _STARTS_OPERAND = frozenset({"SELECT", "FROM", "ALL", "DISTINCT", "TABLE", "WITH", "("})
-_ENDS_FROM = frozenset({"WHERE", "GROUP", "HAVING", "QUALIFY", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "WINDOW"})
+_ENDS_FROM = frozenset(
+    {"CLUSTER", "DISTRIBUTE", "GROUP", "HAVING", "MAP", "ORDER", "QUALIFY", "REDUCE", "SORT", "WHERE", "WINDOW"}
+)
 
 
 def is_keyword(tokens: Tokens, index: int) -> bool:

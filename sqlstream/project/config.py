@@ -130,7 +130,7 @@ def check_patch(patch: ConfigPatch, model: type[Document] = ModelConfig) -> tupl
 
 
 def _findings(problems: Iterable[ErrorDetails], patch: ConfigPatch, model: type[Document]) -> tuple[Finding, ...]:
-    return tuple(to_finding(model, problem, lambda path, _: _place_in(patch, path)) for problem in problems)
+    return tuple(to_finding(model, problem, lambda path, _: _place_in(patch, path), patch) for problem in problems)
 
 
 def combine_patches(patches: Iterable[ConfigPatch]) -> ConfigPatch:

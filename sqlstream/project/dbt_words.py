@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-_QUERIES = "take it out: templates are rendered before Spark starts; declare what it reads as a source or a seed"
+from collections.abc import Collection
+
+_QUERIES = "delete it: templates are rendered before Spark starts; declare what it reads as a source or a seed"
 _PACKAGES = "packages of dbt are not read; copy the macro into macros/, or use a function of Spark's SQL"
-_RELATION = "take it out: a model is a view in Spark, named like its file; where a sink writes, sinks.yml says"
-_FILTER = "take it out, with its {% if %}: Spark gives a stream's query only new rows"
-_HOOKS = "take it out: a stream has no moment before or after it; run other SQL by other means"
-_ROWS = "take it out: a sink's output_mode says whether rows are added (append) or replaced (update, complete)"
+_RELATION = "delete it: a model is a view named like its file, and its sink says where the rows are written"
+_FILTER = "delete it, with its {% if %}: Spark gives the query of a stream only new rows"
+_HOOKS = "delete it: sqlstream has no hooks; run other SQL before or after `sqlstream run`"
+_ROWS = "delete it: the model's `output_mode` says which rows a batch writes (append, update or complete)"
 
 TEMPLATE_NAMES = {
     "is_incremental": _FILTER,
@@ -15,22 +17,163 @@ TEMPLATE_NAMES = {
     **dict.fromkeys(("adapter", "api", "graph", "load_result", "run_query", "statement", "store_result"), _QUERIES),
     **dict.fromkeys(("codegen", "dbt", "dbt_date", "dbt_expectations", "dbt_utils"), _PACKAGES),
     **dict.fromkeys(("database", "schema"), _RELATION),
-    "doc": "take it out: descriptions are plain text in YAML",
-    "flags": "take it out; the command line's choices are not known to templates, but those of --vars are: var('name')",
-    "modules": "take it out; `run_started_at` is the time of the run, and dates are computed in the SQL",
+    "doc": "delete it: descriptions are plain text in YAML",
+    "flags": "delete it; the command line's choices are not known to templates, but those of --vars are: var('name')",
+    "modules": "delete it; `run_started_at` is the time of the run, and dates are computed in the SQL",
     "print": "write log(message, info=true)",
     "set": "write a list instead; Jinja's |unique filter leaves each value in it once",
     "zip": "loop over range() with an index",
 }
 """What to do instead, by the name that a template of dbt uses."""
 
-MODEL_KEYS = {
-    "materialized": "take it out: a model with a sink is a stream, and one without is a view; give it sink='...'",
-    **dict.fromkeys(("alias", "database", "schema", "location_root", "file_format"), _RELATION),
-    **dict.fromkeys(("incremental_strategy", "merge_update_columns", "unique_key"), _ROWS),
-    **dict.fromkeys(("pre_hook", "post_hook", "pre-hook", "post-hook", "sql_header"), _HOOKS),
-    "full_refresh": "take it out: `sqlstream run --full-refresh` starts a query over",
-    "on_schema_change": "take it out: a run refuses a change that does not fit the checkpoint, and says what to do",
-    "docs": "take it out: `description` and `meta` are what sqlstream keeps",
+TEMPLATE_TAGS = {
+    "test": "delete the block: sqlstream has no tests of data; test models with `unit_tests:`",
+    "data_test": "delete the block: sqlstream has no tests of data; test models with `unit_tests:`",
+    "snapshot": "delete the block: sqlstream has no snapshots; read the changes as a stream and write them to a sink",
+    "materialization": "delete the block: a model with a sink is a query that writes to it, and one without is a view",
+    "docs": "delete the block: write `description:` in YAML",
 }
-"""What to do instead, by the configuration of a model that dbt has."""
+"""What to do instead, by the block that a template of dbt has."""
+
+_CONTRACT = "delete it: sqlstream compares `columns:` with what the model gives, and warns where they differ"
+_CATALOG = "delete it: `path` or `table` of a source or sink says where its rows are"
+_TESTS = "delete it: sqlstream has no tests of data; test models with `unit_tests:`, which give and expect rows"
+_CONSTRAINTS = (
+    "delete it: sqlstream checks no constraints; leave wrong rows out in the model, and test that with `unit_tests:`"
+)
+_NO_GROUPS = "delete it: every model can read every other; select models by folder or by `tags`"
+_PATHS = "delete it: the folders have fixed names (models/, seeds/, macros/, python/, tests/models/, target/)"
+_FRESHNESS = "delete it: `sqlstream status` says when a query gets no rows, and why"
+_TARGETS = "delete it: connections are `targets:` in project.yml"
+
+CONFIG_KEYS = {
+    **dict.fromkeys(("alias", "database", "schema", "location_root", "file_format", "quoting"), _RELATION),
+    **dict.fromkeys(("incremental_strategy", "merge_update_columns", "merge_exclude_columns"), _ROWS),
+    **dict.fromkeys(("incremental_predicates", "event_time", "batch_size", "begin", "lookback"), _FILTER),
+    **dict.fromkeys(("pre_hook", "post_hook", "pre-hook", "post-hook", "sql_header"), _HOOKS),
+    "contract": _CONTRACT,
+    "constraints": _CONSTRAINTS,
+    **dict.fromkeys(("access", "group"), _NO_GROUPS),
+    **dict.fromkeys(("grants", "persist_docs", "tblproperties", "clustered_by", "buckets"), _CATALOG),
+    **dict.fromkeys(("tests", "data_tests", "severity"), _TESTS),
+    "full_refresh": "delete it: `sqlstream run --full-refresh` starts a query over",
+    "on_schema_change": "delete it: a run refuses a change that does not fit the checkpoint, and says what to do",
+    "docs": "delete it: `description` and `meta` take its place",
+}
+"""What to do instead, by the configuration that a model or seed of dbt has."""
+
+_OF_SEEDS = {
+    "quote_columns": "delete it: columns have the names in the header; quote odd ones with back-quotes in SQL",
+    "column_types": "declare the types as `columns:` of the seed, each with its data_type",
+}
+
+_OF_PROPERTIES = {
+    **CONFIG_KEYS,
+    **dict.fromkeys(("versions", "latest_version", "deprecation_date"), "delete it: a model has one version"),
+    "time_spine": "delete it: sqlstream has no semantic layer; compute the metric in a model",
+}
+
+_OF_SOURCES = {
+    **dict.fromkeys(("database", "identifier", "quoting"), _CATALOG),
+    "schema": "delete it: in a table, `schema:` declares the columns, and `table:` names a table of Spark's catalog",
+    **dict.fromkeys(("freshness", "loaded_at_field", "loaded_at_query"), _FRESHNESS),
+    **dict.fromkeys(("tests", "data_tests"), _TESTS),
+    **dict.fromkeys(("loader", "overrides", "external"), "delete it: `description` and `meta` are for its readers"),
+    "config": "delete it: `tags` and `meta` are keys of the source itself",
+}
+
+_OF_FILES = {
+    **dict.fromkeys(("tests", "data_tests"), _TESTS),
+    "exposures": "delete it; note who reads a sink in its `description` or `meta`",
+    **dict.fromkeys(
+        ("metrics", "semantic_models", "saved_queries"),
+        "delete it: sqlstream has no semantic layer; compute the metric in a model",
+    ),
+    "groups": _NO_GROUPS,
+    "macros": "delete it: describe a macro with a comment {# #} beside it",
+    "analyses": "delete it: `sqlstream show --inline` shows the rows of a query that is not a model",
+    "snapshots": "delete it: sqlstream has no snapshots; read the changes as a stream and write them to a sink",
+}
+
+_OF_PROJECTS = {
+    **dict.fromkeys(("on-run-start", "on-run-end"), _HOOKS),
+    **dict.fromkeys(("profile", "flags"), _TARGETS),
+    **dict.fromkeys(
+        ("model-paths", "seed-paths", "test-paths", "macro-paths", "analysis-paths", "snapshot-paths", "docs-paths"),
+        _PATHS,
+    ),
+    **dict.fromkeys(("asset-paths", "function-paths", "source-paths", "data-paths", "target-path", "log-path"), _PATHS),
+    **dict.fromkeys(("clean-targets", "packages-install-path"), _PATHS),
+    "config-version": "delete it: project.yml has one form",
+    "require-dbt-version": 'write `require_sqlstream:`, for example ">=0.1"',
+    **dict.fromkeys(("dispatch", "packages", "dependencies"), _PACKAGES),
+    "query-comment": "delete it: nothing is added to the SQL that runs",
+    "quoting": _CATALOG,
+    **dict.fromkeys(("tests", "data_tests"), _TESTS),
+    "snapshots": _OF_FILES["snapshots"],
+    "exposures": _OF_FILES["exposures"],
+    "metrics": _OF_FILES["metrics"],
+    "semantic-models": _OF_FILES["metrics"],
+    "saved-queries": _OF_FILES["metrics"],
+}
+
+KEYS_BY_PLACE = {
+    "project.yml": _OF_PROJECTS,
+    "a file of sources, sinks, models and seeds": _OF_FILES,
+    "a file of unit tests": _OF_FILES,
+    "a source": _OF_SOURCES,
+    "a source table": _OF_SOURCES,
+    "a model's properties": _OF_PROPERTIES,
+    "a model's configuration": CONFIG_KEYS,
+    "a seed's properties": {**_OF_PROPERTIES, **_OF_SEEDS},
+    "a seed's configuration": {**CONFIG_KEYS, **_OF_SEEDS},
+    "a column": {
+        **dict.fromkeys(("tests", "data_tests"), _TESTS),
+        "constraints": _CONSTRAINTS,
+        "quote": "delete it: quote an odd name with back-quotes in SQL",
+        "policy_tags": "delete it: `tags` and `meta` take its place",
+    },
+}
+"""What to do instead, by what messages call the place of a key, and by the key that dbt has there."""
+
+MISPLACED = {
+    "project.yml": {
+        "sources": "declare sources in sources.yml; `sources:` of a target overrides them",
+        "sinks": "declare sinks in sinks.yml; `sinks:` of a target overrides them",
+        "unit_tests": "write unit tests into YAML files of models/ or tests/models/",
+    }
+}
+"""What to do about keys of sqlstream's own that belong to another file."""
+
+_OF_ONE_MODEL = ("a model's configuration", "a model's properties")
+_VIEWS = ("view", "ephemeral")
+
+
+def hint_of_key(
+    place: str, key: str, value: object, beside: Collection[str] = (), *, in_call: bool = False
+) -> str | None:
+    """Returns what to do instead of a key of dbt at a place, None where dbt has none of that name there.
+
+    `beside` are the keys of the same configuration; `in_call` says that it is a call of config() and not YAML.
+    """
+    if key == "materialized" and place != "a column":
+        return _materialized(value, in_call=in_call, has_sink="sink" in beside)
+    if key == "unique_key" and place in _OF_ONE_MODEL:
+        return _unique_key(value, in_call=in_call)
+    return KEYS_BY_PLACE.get(place, {}).get(key)
+
+
+def _materialized(value: object, *, in_call: bool, has_sink: bool) -> str:
+    if value in _VIEWS:
+        return f"delete it{' and the sink' if has_sink else ''}: a model without a sink is a view already"
+    if has_sink:
+        return "delete it: the model has a sink already, so it is a query that writes its rows there"
+    sink = "sink='...'" if in_call else "`sink: ...`"
+    return f"write {sink} instead: sqlstream then runs the model as a query that writes its rows to that sink"
+
+
+def _unique_key(value: object, *, in_call: bool) -> str:
+    names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    shown = ", ".join(f"'{name}'" if in_call else str(name) for name in names) or "..."
+    key = f"deduplicate=[{shown}]" if in_call else f"`deduplicate: [{shown}]`"
+    return f"write {key} to drop rows that come again; sqlstream does not merge into tables"

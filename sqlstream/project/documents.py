@@ -7,7 +7,18 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, SkipValidation
 
 from sqlstream.project.config import ModelConfig, SeedConfig
-from sqlstream.project.fields import Definition, Delay, Document, Identifier, Name, Names, Options, Text
+from sqlstream.project.fields import (
+    Definition,
+    Delay,
+    Document,
+    Format,
+    Identifier,
+    Lowered,
+    Name,
+    Names,
+    Options,
+    Text,
+)
 from sqlstream.project.unit_test_documents import UnitTestDocument
 
 _TAGS = "Words to select by; tags of all places count together."
@@ -43,7 +54,7 @@ class TableDocument(Document):
 
     name: Name = Field(description="The table's name in source('source', 'table').")
     description: Text = Field("", description=_DESCRIPTION)
-    format: Text | None = Field(None, description="Spark's reader, such as json, csv, rate, socket or table.")
+    format: Format | None = Field(None, description="Spark's reader, such as json, csv, rate, socket or table.")
     path: Text | None = Field(None, description="Where the files lie; a relative path is under the project.")
     table: Text | None = Field(None, description="With `format: table`, the table's name in Spark's catalog.")
     class_: Text | None = Field(
@@ -79,7 +90,7 @@ class SourceDocument(Document):
 
     name: Name = Field(description="The source's name in source('source', 'table').")
     description: Text = Field("", description=_DESCRIPTION)
-    format: Text | None = Field(None, description="The format of all of its tables that name none.")
+    format: Format | None = Field(None, description="The format of all of its tables that name none.")
     options: Options = Field(default_factory=dict, description="Options of all of its tables, under their own.")
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
@@ -93,7 +104,7 @@ class SinkDocument(Document):
 
     name: Name = Field(description="The name that a model's configuration gives as `sink`.")
     description: Text = Field("", description=_DESCRIPTION)
-    format: Text = Field(description="Spark's writer, such as parquet, json, table or console.")
+    format: Format = Field(description="Spark's writer, such as parquet, json, table or console.")
     path: Text | None = Field(
         None, description="Where the output lies, under the target's storage if relative; may use {{ model.name }}."
     )
@@ -205,8 +216,8 @@ class ProjectDocument(Document):
     vars: dict[str, Any] = Field(default_factory=dict, description="Variables, read with var('name').")
     targets: dict[str, TargetDocument] = Field(default_factory=dict, description="Environments by name.")
     functions: Names = Field((), description="Functions of python/ that SQL may call, as `module:name`.")
-    rules: dict[str, Literal["info", "ignore"]] = Field(
-        default_factory=dict, description="Warnings to lower, by their codes: to `info`, or to `ignore` them."
+    rules: dict[str, Lowered] = Field(
+        default_factory=dict, description="Warnings to lower, by their codes: to `info`, or `ignore` (`off`)."
     )
     models: dict[str, Any] = Field(default_factory=dict, description="Configuration of models by folder, keys with +.")
     seeds: dict[str, Any] = Field(default_factory=dict, description="Configuration of seeds by folder, keys with +.")

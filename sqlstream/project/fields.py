@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
 
 from sqlstream.project.retries import Retries, parse_retries
 from sqlstream.project.trigger import Trigger, invalid, parse_interval, parse_trigger
@@ -56,6 +64,16 @@ def _parse_identifier(value: object) -> str:
     if _IDENTIFIER.fullmatch(text):
         return text
     raise invalid(f"cannot be {given(text)}", "use letters, digits and `_` only, with a letter first")
+
+
+def format_name(text: str) -> str:
+    """Returns the name of a format as Spark's own are spelled: Spark finds them in any letter case. The name of a Java
+    class stays as it is.
+    """
+    return text if "." in text else _MIXED_CASE.get(text.lower(), text.lower())
+
+
+_MIXED_CASE = {"binaryfile": "binaryFile"}
 
 
 def _as_list(value: object) -> object:
@@ -150,6 +168,11 @@ _RETRIES_SCHEMA: dict[str, Any] = {
 }
 
 Text = Annotated[str, BeforeValidator(_parse_text), WithJsonSchema(_TEXT_SCHEMA)]
+Format = Annotated[str, BeforeValidator(_parse_text), AfterValidator(format_name), WithJsonSchema(_TEXT_SCHEMA)]
+Lowered = Annotated[
+    Literal["info", "ignore", "off"],
+    BeforeValidator(lambda value: "off" if value is False else value),  # YAML 1.1 reads off as false
+]
 Name = Annotated[str, BeforeValidator(_parse_name), WithJsonSchema({"type": "string", "pattern": r"^\w[\w-]*$"})]
 Identifier = Annotated[
     str, BeforeValidator(_parse_identifier), WithJsonSchema({"type": "string", "pattern": f"^{_IDENTIFIER.pattern}$"})

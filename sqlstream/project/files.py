@@ -12,6 +12,7 @@ from sqlstream.location import Location, location_at
 from sqlstream.project.wording import quoted
 
 PROJECT_FILE = "project.yml"
+DBT_PROJECT_FILE = "dbt_project.yml"
 
 LARGEST_FILE_BYTES = 5 * 1024 * 1024
 """No SQL, YAML or seed that a person keeps in a repository is larger; data belongs in a source."""
@@ -59,6 +60,13 @@ class ProjectFiles:
             raise FindingsError([_outside(relative, at)])
         return _decode(_read_bytes(path, relative, at), relative).removeprefix("\ufeff")
 
+    def files_in(self, folder: str) -> tuple[str, ...]:
+        """Returns the paths of what lies right in `folder`, sorted; none if there is no such folder."""
+        try:
+            return tuple(sorted(f"{folder}/{name}" for name in os.listdir(self.root / folder)))  # noqa: PTH208
+        except OSError:
+            return ()
+
     def list_files(self, folder: str, *suffixes: str) -> Listing:
         """Returns the files below `folder` that end in one of `suffixes`; none if there is no such folder.
 
@@ -87,10 +95,16 @@ def find_project_root(start: Path) -> Path:
 
 
 def project_not_found(folder: Path) -> Finding:
-    """Returns the finding for a folder that is in no project."""
+    """Returns the finding for a folder that is in no project; a project of dbt may be meant."""
+    what = f"there is no {PROJECT_FILE} in {quoted(folder)} or above it"
+    of_dbt = next((path for path in (folder, *folder.parents) if (path / DBT_PROJECT_FILE).is_file()), None)
+    if of_dbt is not None:
+        why = f"`{DBT_PROJECT_FILE}` in {quoted(of_dbt)} makes it a project of dbt, which sqlstream does not read"
+        fix = f"write a {PROJECT_FILE} beside it, with `name:` and `targets:`; `sqlstream init NAME` makes an example"
+        return Finding("project-not-found", what, why, fix)
     return Finding(
         "project-not-found",
-        f"there is no {PROJECT_FILE} in {quoted(folder)} or above it",
+        what,
         f"a project is a folder with a {PROJECT_FILE}",
         "change to the project's folder, give --project-dir, or make a project with `sqlstream init NAME`",
     )

@@ -9,8 +9,13 @@ BINARY_FILE = "path string, modificationTime timestamp, length bigint, content b
 
 _TICKS = "timestamp timestamp, value bigint"
 
+_MESSAGES = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
+)
+
 _COLUMNS = {
-    "binaryfile": BINARY_FILE,
+    "binaryFile": BINARY_FILE,
+    "kafka": _MESSAGES,
     "rate": _TICKS,
     "rate-micro-batch": _TICKS,
     "socket": "value string",
@@ -20,11 +25,18 @@ _COLUMNS = {
 
 def fixed_columns(table: SourceTable) -> str | None:
     """Returns the columns of `table` as Spark DDL where its format alone decides on them, else None."""
-    columns = _COLUMNS.get(table.format.lower())
-    if columns and table.format.lower() == "socket" and _has_timestamp(table):
-        return f"{columns}, timestamp timestamp"
-    return columns
+    columns = _COLUMNS.get(table.format)
+    option, more = _OPTIONAL.get(table.format, ("", ""))
+    return f"{columns}, {more}" if columns and _is_on(table, option) else columns
 
 
-def _has_timestamp(table: SourceTable) -> bool:
-    return any(name.lower() == "includetimestamp" and str(value) == "true" for name, value in table.options.items())
+_OPTIONAL = {
+    "kafka": ("includeHeaders", "headers array<struct<key: string, value: binary>>"),
+    "socket": ("includeTimestamp", "timestamp timestamp"),
+}
+"""Options that add columns, by format, with those columns."""
+
+
+def _is_on(table: SourceTable, option: str) -> bool:
+    given = (str(value) for name, value in table.options.items() if name.lower() == option.lower())
+    return any(value.lower() == "true" for value in given)

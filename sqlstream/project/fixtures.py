@@ -80,6 +80,8 @@ class FixtureReader:
             return Rows(rows.key_location)
         if not isinstance(node, YamlSequence):
             fix = f"write `format: {named}` rows as text, after `|`" if named in FORMATS else "begin each row with `- `"
+            if isinstance(node, YamlScalar) and named not in FORMATS:
+                fix += f", or name the format of the text: `format: {FORMATS[0]}` (or {', '.join(FORMATS[1:])})"
             what = f"`rows` must be a list of rows, and is {given(plain(node))}"
             self._add("unit-test-fixture", what, "each row is a mapping of columns to values", fix, rows.key_location)
             return None

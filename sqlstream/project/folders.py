@@ -11,7 +11,7 @@ from sqlstream.project.config import check_patch
 from sqlstream.project.fields import Document
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.templates import as_written
-from sqlstream.project.validate import allowed_keys
+from sqlstream.project.validate import allowed_keys, of_dbt
 from sqlstream.project.values import ConfigPatch, Located
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.project.yaml import YamlEntry, YamlMapping, plain
@@ -108,21 +108,25 @@ class _Reader:
                 self.places.setdefault(below, entry.key_location)
                 self.read(below, entry.value)
             elif key not in self._keys:
-                self._findings.append(self._unknown(entry))
+                self._findings.append(self._unknown(entry, node))
             else:
                 patch[key] = _located(entry, key)
         if patch:
             self._findings.extend(check_patch(patch, self._model))
             self.patches[path] = (*self.patches.get(path, ()), patch)
 
-    def _unknown(self, entry: YamlEntry) -> Finding:
-        return Finding(
+    def _unknown(self, entry: YamlEntry, around: YamlMapping) -> Finding:
+        key = entry.key.removeprefix("+")
+        why = f"keys with + are configuration ({quoted_list(self._keys, most=20)}); a folder is a key with a mapping"
+        found = Finding(
             "unknown-key",
             f"{quoted(entry.key)} is not a key of {self._model.called}",
-            f"keys with + are configuration ({quoted_list(self._keys, most=20)}); a folder is a key with a mapping",
-            did_you_mean(entry.key.removeprefix("+"), self._keys),
+            why,
+            did_you_mean(key, self._keys),
             entry.key_location,
         )
+        beside = [other.key.removeprefix("+") for other in around.entries]
+        return of_dbt(found, self._model, key, plain(entry.value), beside)
 
 
 def _located(entry: YamlEntry, key: str) -> Located:

@@ -14,6 +14,8 @@ from sqlstream.project.documents import (
     TableDocument,
 )
 from sqlstream.project.fields import Document
+from sqlstream.project.unit_test_documents import UnitTestsDocument
+from sqlstream.project.unit_test_values import Mark
 from sqlstream.project.validate import allowed_keys
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
@@ -21,13 +23,14 @@ DIALECT = "http://json-schema.org/draft-07/schema#"
 
 
 def json_schemas() -> Mapping[str, dict[str, Any]]:
-    """Returns the schemas of project.yml, of selectors.yml and of all other YAML files, by the name of the file to
-    write each to.
+    """Returns the schemas of project.yml, of selectors.yml, of the files below tests/models/ and of all other YAML
+    files, by the name of the file to write each to.
     """
     return {
         "project.schema.json": _with_folders(_schema(ProjectDocument, "sqlstream: project.yml")),
-        "resources.schema.json": _schema(ResourceDocument, "sqlstream: sources, sinks, models and seeds"),
+        "resources.schema.json": _with_marks(_schema(ResourceDocument, "sqlstream: sources, sinks, models and seeds")),
         "selectors.schema.json": _schema(SelectorsDocument, "sqlstream: selectors.yml"),
+        "unit_tests.schema.json": _with_marks(_schema(UnitTestsDocument, "sqlstream: unit tests")),
     }
 
 
@@ -35,6 +38,15 @@ def _schema(model: type[Document], title: str) -> dict[str, Any]:
     schema = model.model_json_schema(ref_template="#/definitions/{model}")
     definitions = schema.pop("$defs", {})
     return {"$schema": DIALECT, **schema, "title": title, "definitions": definitions}
+
+
+def _with_marks(schema: dict[str, Any]) -> dict[str, Any]:
+    """Returns a schema of unit tests with the words that may stand between two batches."""
+    given = dict(schema["definitions"]["GivenDocument"])
+    batches = dict(given["properties"]["batches"])
+    batches["items"] = {"anyOf": [batches["items"], {"type": "string", "enum": [str(mark) for mark in Mark]}]}
+    given["properties"] = {**given["properties"], "batches": batches}
+    return {**schema, "definitions": {**schema["definitions"], "GivenDocument": given}}
 
 
 def _with_folders(schema: dict[str, Any]) -> dict[str, Any]:

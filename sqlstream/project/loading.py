@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sqlstream.errors import Finding
+from sqlstream.location import Location
 from sqlstream.project.config import ModelConfig, SeedConfig
-from sqlstream.project.files import ProjectFiles
+from sqlstream.project.dbt_files import unread_files
+from sqlstream.project.files import PROJECT_FILE, ProjectFiles
 from sqlstream.project.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
 from sqlstream.project.functions import build_functions
 from sqlstream.project.models import (
@@ -23,17 +25,18 @@ from sqlstream.project.models import (
     refuse_other_files,
 )
 from sqlstream.project.on_corrupt import quarantine_models, quarantine_names
-from sqlstream.project.overrides import wrong_overrides
+from sqlstream.project.overrides import wrong_keys, wrong_overrides
 from sqlstream.project.properties import collect_properties, unused_properties
 from sqlstream.project.python_files import PythonFunction, PythonModule, load_python
 from sqlstream.project.resources import Resources, load_resources, overrides_of
 from sqlstream.project.seeds import load_seeds
 from sqlstream.project.selectors import load_selectors
-from sqlstream.project.settings import Settings, load_settings
+from sqlstream.project.settings import Settings, load_settings, written_section
 from sqlstream.project.sinks import build_sinks
 from sqlstream.project.sources import build_sources
-from sqlstream.project.target import Wanted
+from sqlstream.project.target import DEFAULT_MASTER, DEFAULT_TARGET, Wanted
 from sqlstream.project.values import (
+    CommentedFile,
     MacroFile,
     MakeRenderYaml,
     ModelFile,
@@ -42,6 +45,7 @@ from sqlstream.project.values import (
     Selector,
     Sink,
     SourceTable,
+    Target,
     WrittenTests,
 )
 from sqlstream.project.yaml import Parse, parse_yaml
@@ -49,10 +53,16 @@ from sqlstream.project.yaml import Parse, parse_yaml
 
 @dataclass(frozen=True)
 class LoadResult:
-    """What loading gave: `project` is None when any finding is an error. Findings are in the order of their places."""
+    """What loading gave: `project` is None when any finding is an error. Findings are in the order of their places.
+
+    `partial` is then what could be read of the project: all of its models, so that their templates can be checked too.
+    `knows_variables` says that its variables and its target are the right ones.
+    """
 
     project: Project | None
     findings: tuple[Finding, ...]
+    partial: Project | None = None
+    knows_variables: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,7 @@ class _Parts:
     python: tuple[PythonModule, ...]
     functions: tuple[PythonFunction, ...]
     tests: tuple[WrittenTests, ...]
+    commented: tuple[CommentedFile, ...]
 
 
 def load_project(
@@ -93,9 +104,18 @@ def load_project(
         return LoadResult(None, tuple(findings))
     parts = _load_parts(files, settings, parse, findings)
     ordered = tuple(sorted(findings, key=_by_place))
-    if settings is None or any(finding.is_error for finding in ordered):
-        return LoadResult(None, ordered)
-    return LoadResult(_build_project(files.root, settings, parts), ordered)
+    if settings is None:
+        return LoadResult(None, ordered, _project_without_settings(files.root, cli_vars, parts))
+    project = _build_project(files.root, settings, parts)
+    if any(finding.is_error for finding in ordered):
+        return LoadResult(None, ordered, project, knows_variables=True)
+    return LoadResult(project, ordered)
+
+
+def _project_without_settings(root: Path, variables: Mapping[str, object], parts: _Parts) -> Project:
+    """The models and macros of a project whose project.yml is wrong."""
+    target = Target(DEFAULT_TARGET, DEFAULT_MASTER, "", {}, (), Location(PROJECT_FILE))
+    return Project(root, "project", "", target, (), variables, (), (), (), parts.models, parts.macros)
 
 
 def _build_project(root: Path, settings: Settings, parts: _Parts) -> Project:
@@ -117,6 +137,7 @@ def _build_project(root: Path, settings: Settings, parts: _Parts) -> Project:
         python=parts.python,
         functions=parts.functions,
         tests=parts.tests,
+        commented=parts.commented,
     )
 
 
@@ -125,13 +146,17 @@ def _load_parts(files: ProjectFiles, settings: Settings | None, parse: Parse, fi
     model_paths = tuple(path for ending in (".sql", ".py") for path in find_files(files, MODELS, ending, findings))
     seed_paths = find_files(files, SEEDS, ".csv", findings)
     refuse_other_files(files, findings)
+    findings.extend(unread_files(files))
     sources = build_sources(resources, files, findings)
     check_names(model_paths, seed_paths, quarantine_names(sources), findings)
     sinks = build_sinks(resources, findings)
     python = load_python(files, findings)
     if settings is not None and resources.complete:
         pairs = [(table.source, table.name) for table in sources]
-        findings.extend(wrong_overrides(overrides_of(settings), pairs, [sink.name for sink in sinks]))
+        for target in settings.target_names:
+            overrides = overrides_of(settings, target)
+            findings.extend(wrong_overrides(overrides, pairs, [sink.name for sink in sinks]))
+            findings.extend([] if target == settings.target.name else wrong_keys(overrides))
     return _Parts(
         sources=sources,
         sinks=sinks,
@@ -142,6 +167,7 @@ def _load_parts(files: ProjectFiles, settings: Settings | None, parse: Parse, fi
         python=python,
         functions=build_functions(settings, python, findings) if settings is not None else (),
         tests=resources.tests,
+        commented=resources.commented,
     )
 
 
@@ -153,10 +179,11 @@ def _load_models(
     sources: tuple[SourceTable, ...],
     findings: list[Finding],
 ) -> tuple[ModelFile, ...]:
-    folders = _folder_config(settings, MODELS, paths, findings)
+    folders = _folder_config(files, settings, MODELS, paths, findings)
     properties = collect_properties(resources, MODELS, findings)
     names = [*map(file_name, paths), *quarantine_names(sources)]
-    findings.extend(unused_properties(properties.values(), names, MODELS))
+    if resources.complete:  # a table that could not be read may ask for the model of a quarantine
+        findings.extend(unused_properties(properties.values(), names, MODELS))
     models = load_models(files, paths, folders, properties, findings)
     return tuple(sorted((*models, *quarantine_models(sources, folders, properties)), key=lambda model: model.name))
 
@@ -168,7 +195,7 @@ def _load_seeds(
     paths: tuple[str, ...],
     findings: list[Finding],
 ) -> tuple[Seed, ...]:
-    folders = _folder_config(settings, SEEDS, paths, findings)
+    folders = _folder_config(files, settings, SEEDS, paths, findings)
     properties = collect_properties(resources, SEEDS, findings)
     findings.extend(unused_properties(properties.values(), [file_name(path) for path in paths], SEEDS))
     configured = settings is not None and resources.complete
@@ -176,12 +203,14 @@ def _load_seeds(
 
 
 def _folder_config(
-    settings: Settings | None, kind: str, paths: tuple[str, ...], findings: list[Finding]
+    files: ProjectFiles, settings: Settings | None, kind: str, paths: tuple[str, ...], findings: list[Finding]
 ) -> FolderConfig:
-    if settings is None:
-        return FolderConfig({}, {}, {})
     known: list[Folders] = [(*folders_of(path), file_name(path)) for path in paths]
     model = ModelConfig if kind == MODELS else SeedConfig
+    if settings is None:
+        written, name = written_section(files, kind)
+        read_folder_config(Section(written, written), name, known, model, findings)
+        return FolderConfig({}, {}, {})
     section = Section(settings.section(kind), settings.written_section(kind))
     config = read_folder_config(section, settings.document.name, known, model, findings)
     findings.extend(unused_folders(config, known, kind))

@@ -24,7 +24,7 @@ def lowering_problem(code: str, location: Location) -> Finding | None:
     if code in CODES:
         message, fix = (
             f"findings with the code {quoted(code)} cannot be lowered",
-            "delete it here, and mend what is found",
+            "delete it here, and correct what it finds",
         )
         why = "only warnings and infos can: an error is what Spark would refuse, or what would do harm"
     else:

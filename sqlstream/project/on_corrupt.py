@@ -42,7 +42,7 @@ def on_corrupt_problems(table: SourceTable) -> Iterator[Finding]:
         yield _sink_alone(table)
     if table.on_corrupt is None:
         return
-    if table.format.lower() not in CORRUPT_FORMATS:
+    if table.format not in CORRUPT_FORMATS:
         yield _other_format(table)
         return
     if option_of(table, "mode") is not None:
@@ -68,7 +68,7 @@ def captures_corrupt(table: SourceTable, default: str = CORRUPT_COLUMN) -> bool:
     """
     if option_of(table, CORRUPT_OPTION) is not None:
         return True
-    return table.schema is not None and default.lower() in _column_names(table.schema)
+    return table.schema is not None and default.lower() in map(str.lower, column_names(table.schema))
 
 
 def corrupt_table(table: SourceTable) -> SourceTable | None:
@@ -145,13 +145,13 @@ def _kept(patch: ConfigPatch) -> ConfigPatch:
     return {key: located for key, located in patch.items() if key in KEPT_CONFIG}
 
 
-def _column_names(schema: Schema) -> frozenset[str]:
-    """The names in lower case; none where nobody but Spark can read the schema."""
+def column_names(schema: Schema) -> tuple[str, ...]:
+    """Returns the names of the columns in their order; none where nobody but Spark can read the schema."""
     try:
         found = read_json_schema(schema.json) if schema.json is not None else parse_schema(schema.ddl or "")
     except TypeSyntaxError:
-        return frozenset()
-    return frozenset(field.name.lower() for field in found.fields) if isinstance(found, Struct) else frozenset()
+        return ()
+    return tuple(field.name for field in found.fields) if isinstance(found, Struct) else ()
 
 
 def _declares_types(table: SourceTable) -> bool:

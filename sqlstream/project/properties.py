@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlstream.errors import Finding, Severity
@@ -70,18 +70,35 @@ def _read(
     return Properties(
         name=entry.name,
         description=entry.description,
-        columns=_with_places(columns, node, path) if is_seed else columns,
+        columns=tuple(
+            replace(column, places=_Places(node, (*path, "columns", index))) for index, column in enumerate(columns)
+        ),
         config=config,
         written=config if written is node else _configuration(written, path, keys),
         location=locate(node, (*path, "name")),
     )
 
 
-def _with_places(columns: Sequence[Column], node: YamlMapping, path: Path) -> tuple[Column, ...]:
-    def places(index: int) -> Mapping[str, Location]:
-        return {key: locate(node, (*path, "columns", index, key)) for key in ("name", "data_type")}
+@dataclass(frozen=True)
+class _Places(Mapping[str, Location]):
+    """The places of a column's name and type, which are looked up when they are asked for: hardly any ever is."""
 
-    return tuple(replace(column, places=places(index)) for index, column in enumerate(columns))
+    node: YamlMapping
+    path: Path
+
+    def __getitem__(self, key: str) -> Location:
+        if key not in self:
+            raise KeyError(key)
+        return locate(self.node, (*self.path, key))
+
+    def __contains__(self, key: object) -> bool:
+        return key in ("name", "data_type")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("name", "data_type"))
+
+    def __len__(self) -> int:
+        return 2
 
 
 def _configuration(node: YamlMapping, path: Path, keys: Collection[str]) -> ConfigPatch:

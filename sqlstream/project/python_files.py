@@ -27,12 +27,24 @@ REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 @dataclass(frozen=True)
 class PythonName:
     """A name that a module defines. `kind` is function, class, one of `DECORATORS`, or value where it is assigned or
-    imported; `returns` is the type that its decorator says literally, as Spark DDL.
+    imported; `returns` is the type that its decorator says literally, as Spark DDL. `bases` are the last parts of the
+    names of a class's bases.
     """
 
     name: str
     kind: str
     returns: str | None = None
+    bases: tuple[str, ...] = ()
+
+    @property
+    def is_data_source(self) -> bool:
+        """Whether it is for certain a data source of PySpark's."""
+        return self.kind == "class" and "DataSource" in self.bases
+
+    @property
+    def is_foreach(self) -> bool:
+        """Whether as a sink it is for certain called with rows: a function, or a class that has no base."""
+        return self.kind == "function" or (self.kind == "class" and not self.bases)
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,10 @@ class PythonFunction:
 
 
 def load_python(files: ProjectFiles, findings: list[Finding]) -> tuple[PythonModule, ...]:
-    """Returns the modules below python/, in the order of their paths; one that cannot be parsed is a finding."""
+    """Returns the modules below python/, in the order of their paths.
+
+    One that cannot be read or parsed is a finding; it may define any name.
+    """
     listing = files.list_files(PYTHON, ".py")
     findings.extend(listing.findings)
     modules = []
@@ -71,8 +86,10 @@ def load_python(files: ProjectFiles, findings: list[Finding]) -> tuple[PythonMod
             modules.append(_module(path, ast.parse(files.read_text(path))))
         except FindingsError as error:
             findings.extend(error.findings)
+            modules.append(PythonModule(_module_name(path), path, (), whole=False, digest=""))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             findings.append(_unparsed(path, error))
+            modules.append(PythonModule(_module_name(path), path, (), whole=False, digest=""))
     return tuple(modules)
 
 
@@ -103,9 +120,12 @@ def find_name(modules: tuple[PythonModule, ...], reference: str, location: Locat
     return found or PythonName(name, "value")
 
 
-def _module(path: str, tree: ast.Module) -> PythonModule:
+def _module_name(path: str) -> str:
     parts = path.removeprefix(f"{PYTHON}/").removesuffix(".py").split("/")
-    module = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+def _module(path: str, tree: ast.Module) -> PythonModule:
     statements = list(_statements(tree.body))
     names = tuple(name for statement in statements for name in _names(statement))
     stars = any(
@@ -113,7 +133,7 @@ def _module(path: str, tree: ast.Module) -> PythonModule:
         for statement in statements
     )
     whole = not stars and all(name.name != "__getattr__" for name in names)
-    return PythonModule(module, path, names, whole, checksum(ast.dump(tree)))
+    return PythonModule(_module_name(path), path, names, whole, checksum(ast.dump(tree)))
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -132,7 +152,8 @@ def _names(statement: ast.stmt) -> Iterator[PythonName]:
         plain = "class" if isinstance(statement, ast.ClassDef) else "function"
         made = next((found for found in map(_decorated, statement.decorator_list) if found is not None), None)
         unknown = plain if not statement.decorator_list else "value"
-        yield PythonName(statement.name, *(made or (unknown, None)))
+        bases = tuple(map(_last_word, statement.bases)) if isinstance(statement, ast.ClassDef) else ()
+        yield PythonName(statement.name, *(made or (unknown, None)), bases=bases)
     elif isinstance(statement, ast.Import | ast.ImportFrom):
         for alias in statement.names:
             yield PythonName(alias.asname or alias.name.split(".")[0], "value")
@@ -140,6 +161,12 @@ def _names(statement: ast.stmt) -> Iterator[PythonName]:
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 yield PythonName(node.id, "value")
+
+
+def _last_word(node: ast.expr) -> str:
+    """The last part of a dotted name, also of one with an index: `Series` of `pd.Series` and of `Series[int]`."""
+    node = node.value if isinstance(node, ast.Subscript) else node
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _decorated(node: ast.expr) -> tuple[str, str | None] | None:

@@ -11,9 +11,9 @@ from sqlstream.project.documents import ResourceDocument
 from sqlstream.project.files import ProjectFiles
 from sqlstream.project.overrides import NO_OVERRIDES, Overrides, apply_overrides
 from sqlstream.project.settings import Settings
-from sqlstream.project.templates import RESOURCE_RULES, render_mapping
+from sqlstream.project.templates import KEPT_PATHS, RESOURCE_RULES, render_mapping, render_node
 from sqlstream.project.validate import Path, is_template, validate_node
-from sqlstream.project.values import WrittenTests
+from sqlstream.project.values import CommentedFile, WrittenTests, may_allow
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import Parse, YamlMapping, follow, locate
 
@@ -31,13 +31,14 @@ class Resources:
     """The validated files with their nodes, by the path of the file; `complete` says that none was left out.
 
     `written` are the same nodes before Jinja was rendered and the target's overrides were laid over them; `tests` are
-    their unit tests, which a run does not look at.
+    their unit tests, which a run does not look at; `commented` are the texts with a comment to sqlstream.
     """
 
     documents: Mapping[str, tuple[ResourceDocument, YamlMapping]]
     written: Mapping[str, YamlMapping]
     complete: bool
     tests: tuple[WrittenTests, ...] = ()
+    commented: tuple[CommentedFile, ...] = ()
 
 
 def load_resources(files: ProjectFiles, settings: Settings | None, parse: Parse, findings: list[Finding]) -> Resources:
@@ -48,20 +49,24 @@ def load_resources(files: ProjectFiles, settings: Settings | None, parse: Parse,
     documents: dict[str, tuple[ResourceDocument, YamlMapping]] = {}
     written: dict[str, YamlMapping] = {}
     tests: list[WrittenTests] = []
+    commented: list[CommentedFile] = []
     paths = _resource_paths(files, findings)
     for path in paths:
-        loaded = _load(files, path, settings, parse, findings, tests)
+        loaded = _load(files, path, settings, parse, findings, tests, commented)
         if loaded is not None:
             document, node, written[path] = loaded
             documents[path] = (document, node)
-    return Resources(documents, written, len(documents) == len(paths), tuple(tests))
+    return Resources(documents, written, len(documents) == len(paths), tuple(tests), tuple(commented))
 
 
-def overrides_of(settings: Settings) -> Overrides:
-    """Returns what the target in use lays over sources and sinks."""
-    name = settings.target.name
-    sources = settings.section("targets", name, "sources")
-    sinks = settings.section("targets", name, "sinks")
+def overrides_of(settings: Settings, target: str | None = None) -> Overrides:
+    """Returns what a target, by default the one in use, lays over sources and sinks.
+
+    The Jinja of a target that is not in use is unrendered.
+    """
+    name = target or settings.target.name
+    section = settings.section if name == settings.target.name else settings.written_section
+    sources, sinks = section("targets", name, "sources"), section("targets", name, "sinks")
     return Overrides(sources, sinks) if sources.entries or sinks.entries else NO_OVERRIDES
 
 
@@ -119,6 +124,7 @@ def _load(
     parse: Parse,
     findings: list[Finding],
     tests: list[WrittenTests],
+    commented: list[CommentedFile],
 ) -> tuple[ResourceDocument, YamlMapping, YamlMapping] | None:
     """The document, its node, and the node as it is written; its unit tests are set aside."""
     try:
@@ -127,14 +133,18 @@ def _load(
     except FindingsError as error:
         findings.extend(error.findings)
         return None
+    if may_allow(text):
+        commented.append(CommentedFile(path, text))
     overrides = overrides_of(settings) if settings is not None else NO_OVERRIDES
-    node = apply_overrides(parsed, overrides) if overrides != NO_OVERRIDES else parsed
     # A file without Jinja is the common case, and rendering it would walk all of its nodes for nothing.
     render = settings.render if settings and is_template(text) else None
+    node = parsed
+    if overrides != NO_OVERRIDES:
+        node = apply_overrides(parsed, overrides, lambda value: render_node(value, render, {}, []))
     rendered = render_mapping(node, render, RESOURCE_RULES, findings)
     as_it_is = node is parsed and render is None
     written = rendered if as_it_is else render_mapping(parsed, None, RESOURCE_RULES, findings)
-    document = validate_node(ResourceDocument, rendered, findings)
+    document = validate_node(ResourceDocument, rendered, findings, KEPT_PATHS)
     return (document, rendered, written) if document is not None else None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
 from sqlstream.project.documents import ProjectDocument
 from sqlstream.project.files import PROJECT_FILE, ProjectFiles, project_not_found
 from sqlstream.project.lowering import wrong_rules
@@ -72,6 +73,15 @@ def load_settings(
         return None
     variables = {**_vars_of(node), **_target_vars(node, name, first, findings), **cli_vars}
     return _finish(node, written, name, variables, make_render(variables, name), findings)
+
+
+def written_section(files: ProjectFiles, key: str) -> tuple[YamlMapping, str]:
+    """Returns the mapping at a key of project.yml as it is written, and the project's name; both empty where there is
+    none. For a project.yml that gives no settings.
+    """
+    written = _read(files, []) or YamlMapping((), Location(PROJECT_FILE))
+    name = written.get("name")
+    return _section(written, (key,)), str(plain(name)) if name is not None else ""
 
 
 def _finish(

@@ -33,6 +33,9 @@ RESOURCE_RULES: Rules = {
     ("models", "*", "config", "options"): Treatment.TEXT,
 }
 
+KEPT_PATHS = tuple(path for path, treatment in RESOURCE_RULES.items() if treatment is Treatment.KEEP)
+"""Where Jinja in a resource file stays as it is until a model is known."""
+
 TARGET_RULES: Rules = {
     ("spark",): Treatment.OPTION,
     ("sources", "*", "options"): Treatment.OPTION,

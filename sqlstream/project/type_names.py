@@ -11,7 +11,6 @@ MEANT = {
     **dict.fromkeys(("bytes", "bytea", "blob", "varbinary"), "binary"),
     **dict.fromkeys(("datetime", "timestamptz", "timestamp_tz"), "timestamp"),
     **dict.fromkeys(("int64", "serial", "bigserial"), "bigint"),
-    **dict.fromkeys(("number", "bignumeric", "money"), "decimal"),
     **dict.fromkeys(("json", "jsonb"), "variant"),
     **dict.fromkeys(("dict", "hash"), "map"),
     **dict.fromkeys(("object", "record", "row"), "struct"),
@@ -25,10 +24,15 @@ MEANT = {
 }
 """Names of types elsewhere, each with Spark's type for it."""
 
+_FRACTIONS = frozenset({"number", "bignumeric", "money", "smallmoney"})
+"""Names elsewhere of types with decimal places, which Spark's `decimal` alone has none of."""
+
 _KNOWN = (*PLAIN_NAMES, *ALIASES, "decimal", "numeric", "char", "varchar", "time", "array", "map", "struct")
 
 
 def meant_type(name: str) -> str:
     """Returns the advice for a type of this name."""
+    if name.lower() in _FRACTIONS:
+        return "did you mean `double` or `decimal(10,2)`?"
     meant = MEANT.get(name.lower())
     return f"did you mean `{meant}`?" if meant else did_you_mean(name, _KNOWN)

@@ -201,7 +201,7 @@ class _Parser:
         if token.key in _SIZED:
             name = ALIASES.get(token.text.lower(), token.text.lower())
             if self._next.key != "(":
-                raise self._unexpected("a length in parentheses", f"write for example {name}(20), or string")
+                raise _without_length(token, name)
             return Primitive(name, tuple(map(str, self._numbers(f"{name}(20)", 1))), self._collation())
         if token.key == "TIME":
             digits = self._numbers("time(6)", 1) if self._next.key == "(" else [6]
@@ -289,6 +289,12 @@ class _Parser:
 _WHY = "columns are written in Spark's DDL: names with their types, and commas between"
 _OTHER_CHARACTERS = "put a name with other characters than the letters a to z, digits and _ in `back-quotes`"
 _SIZES = {"string": ", or varchar(20)", "float": ", or decimal(10,2)", "double": ", or decimal(10,2)"}
+
+
+def _without_length(token: TypeToken, name: str) -> TypeSyntaxError:
+    why = f"Spark's {name}(n) holds {'exactly' if name == 'char' else 'at most'} n characters"
+    fix = f"write `string`, or for example {name}(100)"
+    return TypeSyntaxError(token.offset, f"{quoted(token.name)} needs a length", why, fix)
 
 
 def _unknown_type(token: TypeToken) -> TypeSyntaxError:

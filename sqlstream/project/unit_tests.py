@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
@@ -32,6 +33,10 @@ _INPUT = re.compile(
     r"""(?:(ref)\(\s*(['"])([^'"]+)\2\s*\)|(source)\(\s*(['"])([^'"]+)\5\s*,\s*(['"])([^'"]+)\7\s*\))"""
 )
 
+_UNIT_TESTS = re.compile(r"(?m)^unit_tests[ \t]*:")
+
+_BRACED = re.compile(r"\{\{-?\s*(.+?)\s*-?\}\}")
+
 
 def load_unit_tests(
     files: ProjectFiles, written: Sequence[WrittenTests], render: RenderYaml | None, parse: Parse
@@ -41,6 +46,7 @@ def load_unit_tests(
     cases: list[UnitTest] = []
     broken: list[BrokenTest] = []
     names: dict[tuple[str, str], Location] = {}
+    findings += _misplaced(files)
     for tests in (*written, *_other_files(files, parse, findings)):
         for node in _nodes_of(tests, findings):
             problems: list[Finding] = []
@@ -70,6 +76,31 @@ def _other_files(files: ProjectFiles, parse: Parse, findings: list[Finding]) -> 
         if entry is not None:
             found.append(WrittenTests(entry.value, entry.key_location))
     return found
+
+
+def _misplaced(files: ProjectFiles) -> list[Finding]:
+    """Files right in tests/ or in tests/unit/ that hold unit tests and that nobody would read."""
+    near = (
+        path for folder in ("tests", "tests/unit") for path in files.files_in(folder) if path.endswith(YAML_SUFFIXES)
+    )
+    return [
+        Finding(
+            "unsupported-file",
+            f"the unit tests in {quoted(path)} are not read",
+            f"unit tests stand in YAML files of models/ and {TESTS_FOLDER}/",
+            f"move the file to `{TESTS_FOLDER}/{path.rpartition('/')[2]}`",
+            Location(path, 1, 1),
+        )
+        for path in near
+        if _has_unit_tests(files, path)
+    ]
+
+
+def _has_unit_tests(files: ProjectFiles, path: str) -> bool:
+    try:
+        return _UNIT_TESTS.search(files.read_text(path)) is not None
+    except FindingsError:
+        return False  # what cannot be read is no matter of this project
 
 
 def _nodes_of(tests: WrittenTests, findings: list[Finding]) -> tuple[YamlNode, ...]:
@@ -103,7 +134,7 @@ def _read(node: YamlNode, render: RenderYaml | None, files: ProjectFiles, findin
         what = f"a unit test must be a mapping, and is {given(plain(node))}"
         findings.append(Finding("invalid-value", what, "its keys say what it tests", "write `name:`", node.location))
         return None
-    rendered = render_mapping(node, render, UNIT_TEST_RULES, findings)
+    rendered = render_mapping(_without_braces(node), render, UNIT_TEST_RULES, findings)
     document = validate_node(UnitTestDocument, rendered, findings)
     if document is None:
         return None
@@ -127,6 +158,27 @@ def _read(node: YamlNode, render: RenderYaml | None, files: ProjectFiles, findin
     )
 
 
+def _without_braces(node: YamlMapping) -> YamlMapping:
+    """The unit test, in which an input that is copied from the model, `{{ ref('x') }}`, stands without its braces."""
+
+    def plain_input(item: YamlNode, path: tuple[str, ...] = ("given", "input")) -> YamlNode:
+        if isinstance(item, YamlSequence):
+            return replace(item, items=tuple(plain_input(each, path) for each in item.items))
+        if isinstance(item, YamlMapping) and path:
+            entries = (
+                entry._replace(value=plain_input(entry.value, path[1:])) if entry.key == path[0] else entry
+                for entry in item.entries
+            )
+            return replace(item, entries=tuple(entries))
+        braced = _BRACED.fullmatch(str(item.value).strip()) if isinstance(item, YamlScalar) and not path else None
+        if braced is not None and _INPUT.fullmatch(braced[1]):
+            return YamlScalar(braced[1], braced[1], item.location)
+        return item
+
+    plain_test = plain_input(node)
+    return plain_test if isinstance(plain_test, YamlMapping) else node
+
+
 def _items(node: YamlMapping, key: str) -> tuple[YamlMapping, ...]:
     found = node.get(key)
     items = found.items if isinstance(found, YamlSequence) else ()
@@ -137,8 +189,8 @@ def _given(node: YamlMapping, document: GivenDocument, reader: FixtureReader) ->
     place = locate(node, ("input",))
     match = _INPUT.fullmatch(document.input.strip())
     if match is None:
-        what = f"{quoted(document.input)} is no input"
-        why = "an input is what the model reads, as its SQL names it"
+        what = f"{quoted(document.input)} does not name an input"
+        why = "an input is a source, seed or model that the model reads, named as in its SQL"
         fix = "write source('source', 'table') or ref('model')"
         reader.findings.append(Finding("unit-test-input", what, why, fix, place))
         return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
@@ -12,9 +13,10 @@ from pydantic_core import ErrorDetails
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.dbt_words import MODEL_KEYS
+from sqlstream.project.dbt_words import MISPLACED, hint_of_key
 from sqlstream.project.fields import Document
-from sqlstream.project.nearest import did_you_mean, nearest
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.type_parser import TypeSyntaxError, parse_type
 from sqlstream.project.wording import alternatives, given, quoted, quoted_list
 from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, follow, locate, plain
 
@@ -32,28 +34,59 @@ def is_template(value: object) -> bool:
     return isinstance(value, str) and any(mark in value for mark in JINJA_MARKS)
 
 
-def validate_node(model: type[D], node: YamlMapping, findings: list[Finding]) -> D | None:
+def validate_node(
+    model: type[D], node: YamlMapping, findings: list[Finding], kept: Collection[tuple[str, ...]] = ()
+) -> D | None:
     """Returns the validated document, or None where something is wrong, after adding why to `findings`.
 
-    A value that still holds Jinja is not judged: either its rendering has failed, which is a finding already, or it
-    belongs to a target that is not in use.
+    A value that still holds Jinja is not checked: either its rendering has failed, which is a finding already, or it
+    belongs to a target that is not in use. Jinja at or below the paths `kept` (`*` for any key or index) stays text for
+    good, so it is checked as text.
     """
     try:
         return model.model_validate(plain(node))
     except ValidationError as error:
-        for problem in error.errors(include_url=False):
+        problems = error.errors(include_url=False)
+        split = {(*path[:-1], str(path[-1]).partition(":")[0]) for path in _unknown_paths(problems)}
+        short = {path: fix for path in _unknown_paths(problems) if (fix := _short_column(model, path, node))}
+        split |= {(*path[:-1], "name") for path in short}
+        for problem in problems:
+            if problem["type"] == "missing" and problem["loc"] in split:
+                continue  # `{name:orders}` has the key, without a space after its colon, and `{orders: ...}` its value
             value = follow(node, problem["loc"])
-            if not (isinstance(value, YamlScalar) and is_template(value.value)):
-                findings.append(to_finding(model, problem, lambda path, key: _locate(node, path, key=key)))
+            is_text = any(_covers(path, problem["loc"]) for path in kept)
+            if is_text or not (isinstance(value, YamlScalar) and is_template(value.value)):
+                around = follow(node, problem["loc"][:-1])
+                beside = [entry.key for entry in around.entries] if isinstance(around, YamlMapping) else []
+                found = to_finding(model, problem, lambda path, key: _locate(node, path, key=key), beside)
+                fix = short.get(problem["loc"])
+                findings.append(found if fix is None else replace(found, fix=fix))
         return None
 
 
-def to_finding(model: type[Document], problem: ErrorDetails, location_of: Callable[[Path, bool], Location]) -> Finding:
-    """Returns the finding for one pydantic error; `location_of(path, of_key)` gives the place of a value or its key."""
+def _unknown_paths(problems: Iterable[ErrorDetails]) -> Iterator[Path]:
+    return (problem["loc"] for problem in problems if problem["type"] == "extra_forbidden")
+
+
+def _covers(path: tuple[str, ...], loc: Path) -> bool:
+    """Whether `loc` is the place `path`, or lies below it."""
+    return len(loc) >= len(path) and all(part in ("*", key) for part, key in zip(path, loc, strict=False))
+
+
+def to_finding(
+    model: type[Document],
+    problem: ErrorDetails,
+    location_of: Callable[[Path, bool], Location],
+    beside: Collection[str] = (),
+) -> Finding:
+    """Returns the finding for one pydantic error; `location_of(path, of_key)` gives the place of a value or its key.
+    `beside` are the keys of the mapping that it is in.
+    """
     path = problem["loc"]
     place = document_at(model, path[:-1])
     if problem["type"] == "extra_forbidden":
-        return _unknown_key(place, path, location_of(path, True))
+        found = _unknown_key(model, place, path, location_of(path, True))
+        return of_dbt(found, place, str(path[-1]), problem["input"], beside)
     if problem["type"] == "missing":
         return _missing_key(place, path, location_of(path[:-1], False))
     return _invalid_value(place, problem, location_of(path, False))
@@ -103,23 +136,61 @@ def _locate(node: YamlNode, path: Path, *, key: bool) -> Location:
     return entry.key_location if entry else locate(node, path)
 
 
-def _unknown_key(place: type[Document], path: Path, location: Location) -> Finding:
+def _unknown_key(root: type[Document], place: type[Document], path: Path, location: Location) -> Finding:
     key, keys = str(path[-1]), allowed_keys(place)
     if any(key.count(closing) > key.count(opening) for opening, closing in ("()", "<>")):
         return _cut_value(place, key, location)
-    return Finding(
-        "unknown-key",
-        f"{quoted(key)} is not a key of {place.called}",
-        f"the keys of {place.called} are {quoted_list(keys, most=20)}",
-        _fix_of_key(place, key, keys),
-        location,
-    )
+    why = f"the keys of {place.called} are {quoted_list(keys, most=20)}"
+    fix = _other_level(root, place, path, key) or _split_key(key, keys) or did_you_mean(key, keys)
+    return Finding("unknown-key", f"{quoted(key)} is not a key of {place.called}", why, fix, location)
 
 
-def _fix_of_key(place: type[Document], key: str, keys: Sequence[str]) -> str:
-    if not nearest(key, keys) and key in MODEL_KEYS and place.called.startswith("a model's"):
-        return MODEL_KEYS[key]
-    return did_you_mean(key, keys)
+def _other_level(root: type[Document], place: type[Document], path: Path, key: str) -> str | None:
+    """The fix for a key of what is around the place, or of what it holds: its indentation is wrong."""
+    around = (document_at(root, path[:depth]) for depth in range(len(path) - 1, -1, -1))
+    for document in around:
+        if document is not place and key in allowed_keys(document):
+            return f"move it out: {quoted(key)} is a key of {document.called}, so indent it less"
+    for field, held in _held_documents(place):
+        if key in allowed_keys(held):
+            return f"move it in: {quoted(key)} is a key of {held.called}, so indent it below {quoted(field)}"
+    return None
+
+
+def _held_documents(place: type[Document]) -> Iterator[tuple[str, type[Document]]]:
+    for name in allowed_keys(place):
+        held = document_at(place, (name, 0))
+        if held is not place:
+            yield name, held
+
+
+def _short_column(root: type[Document], path: Path, node: YamlNode) -> str | None:
+    """The fix for `id: int` in a list of columns, None where the key at `path` is no such form."""
+    around, value = follow(node, path[:-1]), follow(node, path)
+    is_alone = isinstance(around, YamlMapping) and len(around.entries) == 1 and isinstance(value, YamlScalar)
+    if not is_alone or "data_type" not in allowed_keys(document_at(root, path[:-1])):
+        return None
+    text = value.text if isinstance(value, YamlScalar) else ""
+    try:
+        parse_type(text)
+    except TypeSyntaxError:
+        return None
+    return f"write {{name: {path[-1]}, data_type: {text if text.isidentifier() else repr(text)}}}"
+
+
+def _split_key(key: str, keys: Sequence[str]) -> str | None:
+    """The fix for `{name:orders}`, which YAML takes for one word."""
+    first, colon, rest = key.partition(":")
+    return f"write a space after the colon: {quoted(f'{first}: {rest}')}" if colon and first in keys else None
+
+
+def of_dbt(finding: Finding, place: type[Document], key: str, value: object, beside: Collection[str]) -> Finding:
+    """Returns the finding for an unknown key, with what to do instead where it is a key of dbt or of another file."""
+    if key in MISPLACED.get(place.called, {}):
+        return replace(finding, fix=MISPLACED[place.called][key])
+    is_yaml = finding.location is not None and finding.location.path.endswith((".yml", ".yaml"))
+    hint = hint_of_key(place.called, key, value, beside, in_call=not is_yaml)
+    return finding if hint is None else replace(finding, why="dbt has this key, and sqlstream does not", fix=hint)
 
 
 def _cut_value(place: type[Document], key: str, location: Location) -> Finding:
@@ -149,6 +220,9 @@ def _missing_key(place: type[Document], path: Path, location: Location) -> Findi
 def _invalid_value(place: type[Document], problem: ErrorDetails, location: Location) -> Finding:
     path = problem["loc"]
     message, fix = _problem_and_fix(problem)
+    if problem["type"] == "model_type":
+        keys = [f"{key}: ..." for key in _needed_keys(document_at(place, path[-1:]))]
+        fix = f"write for example `{path[-1]}: {{{', '.join(keys)}}}`" if keys else fix
     key = next((part for part in reversed(path) if isinstance(part, str)), None)
     subject = quoted(key) if key is not None else "the file"
     if path and isinstance(path[-1], int):
@@ -160,6 +234,10 @@ def _invalid_value(place: type[Document], problem: ErrorDetails, location: Locat
     return Finding("invalid-value", f"{subject} {message}", why, fix, location)
 
 
+def _needed_keys(model: type[Document]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items() if field.is_required()]
+
+
 def _problem_and_fix(problem: ErrorDetails) -> tuple[str, str]:
     kind, context, value = problem["type"], problem.get("ctx", {}), problem["input"]
     if kind == "sqlstream":
@@ -167,6 +245,11 @@ def _problem_and_fix(problem: ErrorDetails) -> tuple[str, str]:
     if kind == "literal_error":
         allowed = [part.strip().strip("'") for part in str(context["expected"]).replace(" or ", ",").split(",")]
         return f"cannot be {given(value)}", _nearest_literal(value, allowed)
+    if kind.startswith(("list", "tuple")) and isinstance(value, dict):
+        first = next((key for key, item in value.items() if isinstance(item, dict) or item is None), None)
+        fix = "begin each entry with `- `, for example `- name: ...`"
+        by_name = f"write `- name: {first}` instead of `{first}:`, with its keys below it"
+        return "must be a list, and is a mapping", fix if first is None or first == "name" else by_name
     for start, wanted, fix in _WANTED:
         if kind.startswith(start):
             return f"must be {wanted}, and is {given(value)}", fix

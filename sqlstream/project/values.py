@@ -61,7 +61,7 @@ ConfigPatch = Mapping[str, Located]
 class Column:
     """A declared column: `data_type` is Spark DDL, or None where only a description is given.
 
-    `places` gives the location of `name` and `data_type` where the column is a seed's.
+    `places` gives the location of `name` and `data_type` of a column of a model or seed.
     """
 
     name: str
@@ -239,6 +239,23 @@ class MacroFile:
     text: str
 
 
+TO_SQLSTREAM = "sqlstream:"
+"""What a comment to sqlstream begins with."""
+
+
+def may_allow(text: str) -> bool:
+    """Whether a file may hold a comment to sqlstream, or one that was meant for it."""
+    return TO_SQLSTREAM in text or "allow" in text.lower()
+
+
+@dataclass(frozen=True)
+class CommentedFile:
+    """A YAML file that has a comment to sqlstream."""
+
+    path: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Selector:
     """A named selection of selectors.yml; `is_default` says whether it holds where nothing else is selected.
@@ -268,7 +285,7 @@ class Project:
     `vars` are the effective ones: project.yml's, then the target's, then the command line's. `written_vars` are
     project.yml's alone, their Jinja unrendered. `rules` are what warnings are lowered to, `info` or `ignore`, by code.
     `selectors` are in the order of the file. `python` are the modules below python/, `functions` what SQL may call of
-    them. `tests` are the unit tests of the files of models/.
+    them. `tests` are the unit tests of the files of models/. `commented` are the YAML files with comments to sqlstream.
     """
 
     root: Path
@@ -288,6 +305,7 @@ class Project:
     python: tuple[PythonModule, ...] = ()
     functions: tuple[PythonFunction, ...] = ()
     tests: tuple[WrittenTests, ...] = ()
+    commented: tuple[CommentedFile, ...] = ()
 
 
 class RenderYaml(Protocol):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from itertools import groupby
 
-from sqlstream.errors import Finding
+from sqlstream.errors import BRIEF, Finding
 from sqlstream.location import Location
 
 NOWHERE = Location("")
@@ -14,10 +14,13 @@ NOWHERE = Location("")
 
 
 def finding_text(finding: Finding) -> str:
-    """Returns the three lines of a finding, and one more for each line of the model that led into a macro.
+    """Returns the three lines of a finding, and one more for each line of the model that led into a macro; of a finding
+    that is `BRIEF` its first line.
 
     Calls from one and the same place, those of a macro that calls itself, are one line.
     """
+    if finding.code in BRIEF:
+        return finding.head
     calls = [_call_line(call, len(list(same))) for call, same in groupby(reversed(finding.calls))]
     return "\n".join([finding.head, *calls, f"  why: {finding.why}", f"  fix: {finding.fix}"])
 

@@ -19,7 +19,7 @@ NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 def rows_text(shown: ShownRows, width: int | None) -> str:
     """Returns a line of title and the table, at most `width` characters wide; uncut where that is None."""
     header = [column.name for column in shown.columns]
-    cells = [[cell_text(value) for value in row] for row in shown.rows]
+    cells = [[shown_text(value) for value in row] for row in shown.rows]
     right = [at for at, column in enumerate(shown.columns) if column.data_type.partition("(")[0] in NUMBERS]
     table, hidden = fit_table(header, cells, right, width)
     lines = [f"{shown.name}, {_count(shown)}", *([table] if header else [])]
@@ -41,6 +41,20 @@ def cell_text(value: object) -> str:
     if value is None:
         return "null"
     return value if isinstance(value, str) else json_text(value)
+
+
+def shown_text(value: object) -> str:
+    """Returns a value as a person tells it from others: text that would not be seen as it is stands in quotes and
+    escaped, such as no text at all, `null`, blanks at an end, and characters that print nothing.
+    """
+    if not isinstance(value, str) or _is_plain(value):
+        return cell_text(value)
+    return repr(value)
+
+
+def _is_plain(text: str) -> bool:
+    is_other = text.casefold() == "null" or text[:1] in ("'", '"')
+    return bool(text) and text == text.strip() and text.isprintable() and not is_other
 
 
 def rows_json(shown: Sequence[ShownRows]) -> str:
@@ -81,9 +95,9 @@ def json_text(value: object, indent: int = 0, depth: int = 0) -> str:
     if isinstance(value, dict):
         parts = [f"{_quoted(key)}: {json_text(item, indent, depth + 1)}" for key, item in value.items()]
         return _joined(parts, "{}", indent, depth)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return _joined([json_text(item, indent, depth + 1) for item in value], "[]", indent, depth)
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 DEEPEST_LINE = 4

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlstream.report.rows import cell_text
+from sqlstream.report.rows import json_text
 from sqlstream.state.events import (
     Notice,
     ProjectFound,
@@ -39,6 +40,9 @@ EVENT_NAMES: dict[type[RunEvent], str] = {
 }
 
 
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+
+
 class JsonReporter:
     """Writes each event as one line: `{"time": ..., "event": ..., ...}`, time in UTC, unknown figures as null."""
 
@@ -65,9 +69,10 @@ def event_name(event: RunEvent) -> str:
 
 
 def to_line(name: str, fields: Mapping[str, Any]) -> str:
-    """Returns an event as one line of JSON, with the time in UTC."""
+    """Returns an event as one line of JSON in ASCII, with the time in UTC."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return json.dumps({"time": now, "event": name, **fields}, default=str)
+    text = json_text({"time": now, "event": name, **fields})
+    return _NOT_ASCII.sub(lambda found: json.dumps(found.group())[1:-1], text)
 
 
 def event_fields(event: RunEvent) -> dict[str, Any]:
@@ -80,6 +85,4 @@ def event_fields(event: RunEvent) -> dict[str, Any]:
         return {**asdict(event), "finding": event.finding.as_json()}
     if isinstance(event, QuerySilent):
         return {"model": event.model, **event.silence.as_json()}
-    if isinstance(event, TableShown):
-        return {**asdict(event), "rows": [[cell_text(value) for value in row] for row in event.rows]}
     return asdict(event)

@@ -12,10 +12,10 @@ from rich.live import Live
 from rich.text import Text
 
 from sqlstream.report.query_table import query_table
-from sqlstream.report.run_text import TextReporter, done_line, shown_path
+from sqlstream.report.run_text import TIME_LAYOUT, Silent, TextReporter, done_line, shown_path, silence_texts
 from sqlstream.state.events import QueriesChosen, QueryResult, QuerySilent, QueryStarted, RunEvent, Status
 from sqlstream.state.progress import BatchProgress
-from sqlstream.state.standing import RunStanding, follow
+from sqlstream.state.standing import QueryStanding, RunStanding, follow
 
 FRAMES_PER_SECOND = 2.0
 """Enough for batches, and for a terminal whose size changes."""
@@ -32,7 +32,7 @@ class LiveReporter:
 
     def __init__(self, file: IO[str], width: int | None = None) -> None:
         self._console = Console(file=file, force_terminal=True, width=width, highlight=False, legacy_windows=False)
-        self._plain = TextReporter(self._print)
+        self._plain = TextReporter(self._print, layout=TIME_LAYOUT)
         self._run = RunStanding()
         self._live: Live | None = None
         self._has_table = True
@@ -78,11 +78,14 @@ class LiveReporter:
         """The table as wide as the terminal is now, and why some queries give nothing."""
         now, queries = datetime.now(UTC), self._run.queries.values()
         table = query_table([query.as_json(now) for query in queries], self._console.width)
-        notes = [
-            f"{query.query.model} gives no rows: {silence.text}" for query in queries if (silence := query.why_silent())
-        ]
+        notes = silence_texts(silent for query in queries if (silent := _silence_of(query)))
         lines = Text(table, no_wrap=True, overflow="crop")
         return Group(Text(""), lines, *(Text(note) for note in notes))
 
     def _print(self, line: str) -> None:
         self._console.print(Text(line), soft_wrap=True)
+
+
+def _silence_of(query: QueryStanding) -> Silent | None:
+    silence, had_rows = query.why_silent(), bool(query.figures.rows_out)
+    return None if silence is None else Silent(query.query.model, silence.text, query.has_ended, had_rows)

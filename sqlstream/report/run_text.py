@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -37,12 +38,27 @@ OUTCOMES = {
 }
 
 
-class TextReporter:
-    """Prints each event of a run as it happens, through `write` (one call per line, no newline)."""
+TIME_LAYOUT = "%H:%M:%S"
+"""Of a line in a terminal, where somebody watches."""
 
-    def __init__(self, write: Callable[[str], None], clock: Callable[[], datetime] = datetime.now) -> None:
+DATE_LAYOUT = f"%Y-%m-%d {TIME_LAYOUT}"
+"""Of a line in a file, which may hold months."""
+
+
+class TextReporter:
+    """Prints each event of a run as it happens, through `write` (one call per line, no newline), with the local time in
+    `layout`.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        clock: Callable[[], datetime] = datetime.now,
+        layout: str = DATE_LAYOUT,
+    ) -> None:
         self._write = write
         self._clock = clock
+        self._layout = layout
 
     def __call__(self, event: RunEvent) -> None:
         """Prints `event`."""
@@ -71,7 +87,7 @@ class TextReporter:
         elif isinstance(event, Notice):
             self._say(event.text)
         elif event.is_new:
-            self._say(f"{event.model} gives no rows: {event.silence.text}")
+            self._say(*silence_texts([Silent(event.model, event.silence.text, event.has_ended)]))
 
     def _result(self, result: QueryResult) -> None:
         word, status = OUTCOMES[result.status]
@@ -90,7 +106,7 @@ class TextReporter:
         self._say(f"{start.ljust(LINE_WIDTH, '.')} [{end}]" if len(start) < LINE_WIDTH else f"{start}[{end}]")
 
     def _say(self, text: str) -> None:
-        self._write(f"{self._clock():%H:%M:%S}  {text}")
+        self._write(f"{self._clock():{self._layout}}  {text}")
 
 
 def batch_text(batch: BatchProgress) -> str:
@@ -107,6 +123,29 @@ def batch_text(batch: BatchProgress) -> str:
     return f"{batch.model} batch {batch.batch_id}: {', '.join(parts)}"
 
 
+@dataclass(frozen=True)
+class Silent:
+    """Why the query of a model gives no rows, or gave none until it ended; `had_rows` says that it gave some before."""
+
+    model: str
+    why: str
+    has_ended: bool
+    had_rows: bool = False
+
+
+def silence_texts(silent: Iterable[Silent]) -> list[str]:
+    """Returns a line for each reason, with the names of all queries that have it."""
+    names: dict[tuple[str, bool, bool], list[str]] = {}
+    for each in silent:
+        names.setdefault((each.why, each.has_ended, each.had_rows), []).append(each.model)
+    return [_silence_text(models, *reason) for reason, models in names.items()]
+
+
+def _silence_text(models: Sequence[str], why: str, has_ended: bool, had_rows: bool) -> str:
+    verb = "gave" if has_ended else "gives" if len(models) == 1 else "give"
+    return f"{', '.join(models)} {verb} no {'more ' if had_rows else ''}rows: {why}"
+
+
 def dropped_text(records: int) -> str:
     """Returns how many records could not be read and were dropped."""
     return f"{plural(records, 'corrupt record')} dropped"
@@ -120,7 +159,8 @@ def restart_text(restarting: QueryRestarting) -> str:
 
 def memory_text(shown: TableShown) -> str:
     """Returns the table of a memory sink with its name above it."""
-    part = f", the first {len(shown.rows):,} shown" if shown.count > len(shown.rows) else ""
+    is_cut = shown.count > len(shown.rows)
+    part = f", the first {len(shown.rows):,} shown; --limit shows more" if is_cut else ""
     rows = [[cell_text(value) for value in row] for row in shown.rows]
     head = f"{shown.model} ({plural(shown.count, 'row')}{part})"
     return "\n".join(["", head, table_text(shown.columns, rows)])

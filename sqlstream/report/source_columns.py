@@ -6,6 +6,7 @@ import json
 import re
 
 from sqlstream.report.numbers import plural
+from sqlstream.report.rows import json_text
 from sqlstream.state.source_columns import FoundColumn, SourceColumns
 
 PLAIN = re.compile(r"[A-Za-z_](?:[\w .,()<>/`'-]|:(?=\S)|(?<=\S)#)*(?<![ :])")
@@ -24,11 +25,35 @@ def columns_yaml(found: SourceColumns) -> str:
     return "\n".join(f"{margin}{line}" for line in lines)
 
 
+def columns_json(found: SourceColumns) -> str:
+    """Returns the columns as one JSON object; `files` is null where the format gives its columns itself."""
+    files = {"total": found.files, "looked_at": found.looked_at, "empty": found.empty}
+    columns = [
+        {
+            "name": column.name,
+            "data_type": column.data_type,
+            "description": column.description,
+            "notes": list(column.notes),
+        }
+        for column in found.columns
+    ]
+    return json_text(
+        {
+            "source": found.table,
+            "format": found.format,
+            "files": None if found.is_fixed else files,
+            "columns": columns,
+        },
+        indent=2,
+    )
+
+
 def _comments(found: SourceColumns) -> list[str]:
     if found.is_fixed:
         return [f"{found.table}: {found.format} gives these columns itself, so declare no data_type"]
-    of = f"{found.read:,} of {plural(found.files, 'file')}" if found.read < found.files else plural(found.files, "file")
-    lines = [f"{found.table}, from {of}"]
+    lines = [f"{found.table}: looked at {found.looked_at:,} of {plural(found.files, 'file')}"]
+    if found.empty:
+        lines[0] += f", {found.empty:,} of them empty"
     if found.replaces is not None:
         lines.append(f"in place of `{found.replaces}:`, which declares the schema so far")
     return lines

@@ -9,6 +9,8 @@ from typing import Any
 
 from sqlstream.report.numbers import HOUR, MINUTE, plural, seconds_text
 from sqlstream.report.query_table import query_table
+from sqlstream.report.run_text import Silent, silence_texts
+from sqlstream.state.standing import Standing
 from sqlstream.state.status import Life, ProjectStatus, SeenQuery, SeenRun
 
 DAY = 24 * HOUR
@@ -21,8 +23,9 @@ def status_text(status: ProjectStatus, now: datetime, width: int | None) -> str:
     """
     heads = [_run_line(run, now) for run in status.runs]
     table = query_table([query.entry for query in status.queries], width) if status.queries else "No query was started."
+    silences = silence_texts(silent for query in status.queries if (silent := _silence_of(query)))
     notes = [note for query in status.queries for note in _notes(query, now)]
-    return "\n\n".join(["\n".join(heads), table, *notes])
+    return "\n\n".join(["\n".join(heads), table, *silences, *notes])
 
 
 def status_json(status: ProjectStatus) -> str:
@@ -66,10 +69,16 @@ def _ended(seen: SeenRun) -> str:
     return "ended" if seen.run.succeeded else "failed, and ended"
 
 
+def _silence_of(query: SeenQuery) -> Silent | None:
+    silence = query.entry.get("silence")
+    if not isinstance(silence, Mapping):
+        return None
+    has_ended, had_rows = query.status not in set(Standing), bool(query.entry.get("rows_out"))
+    return Silent(query.model, str(silence.get("text")), has_ended, had_rows)
+
+
 def _notes(query: SeenQuery, now: datetime) -> Iterator[str]:
-    silence, error, failure = (query.entry.get(key) for key in ("silence", "error", "last_failure"))
-    if isinstance(silence, Mapping):
-        yield f"{query.model} gives no rows: {silence.get('text')}"
+    error, failure = (query.entry.get(key) for key in ("error", "last_failure"))
     if isinstance(error, Mapping):
         yield f"{query.model} failed {_ago(query.entry['heard_at'], now)}\n{_finding(error)}"
     elif isinstance(failure, Mapping):

@@ -41,6 +41,7 @@ def _entry(result: CaseResult) -> dict[str, object]:
         "location": asdict(result.location),
         "differences": [_difference(difference) for difference in result.differences],
         "findings": [finding.as_json() for finding in result.findings],
+        "notes": dict(result.notes),
     }
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from unicodedata import normalize
 
 from sqlstream.errors import Finding
 from sqlstream.report.findings import finding_text
 from sqlstream.report.numbers import plural, seconds_text
-from sqlstream.report.rows import cell_text
+from sqlstream.report.rows import shown_text
 from sqlstream.report.run_text import LINE_WIDTH
 from sqlstream.report.table import fit_table
 from sqlstream.state.test_results import (
+    ANY,
     CaseResult,
     ComparedRow,
     Outcome,
@@ -118,12 +120,21 @@ def _table_lines(difference: RowDifference, width: int | None) -> Iterator[str]:
 
 def _cells(row: ComparedRow) -> list[str]:
     if row.expected is None or row.actual is None:
-        return [cell_text(value) for value in row.expected or row.actual or ()]
+        return [_cell(value) for value in row.expected or row.actual or ()]
     both = enumerate(zip(row.expected, row.actual, strict=True))
-    return [
-        f"{cell_text(expected)} → {cell_text(actual)}" if at in row.changed else cell_text(actual)
-        for at, (expected, actual) in both
-    ]
+    return [_change(expected, actual) if at in row.changed else _cell(actual) for at, (expected, actual) in both]
+
+
+def _cell(value: object) -> str:
+    return repr(value) if value is ANY else shown_text(value)
+
+
+def _change(expected: object, actual: object) -> str:
+    """Both values of a column that differs; letters that look the same are escaped."""
+    one, other = _cell(expected), _cell(actual)
+    if normalize("NFKC", one) == normalize("NFKC", other):
+        one, other = ascii(one), ascii(other)
+    return f"{one} → {other}"
 
 
 def done_line(results: Sequence[CaseResult], findings: Sequence[Finding] = ()) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, Observation
 from pyspark.sql.functions import count, lit
 
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
+from sqlstream.spark.dropped import counted
 from sqlstream.spark.jobs import cancel_jobs, group_jobs
 from sqlstream.spark.jvm import SPARK_ERRORS, set_pool
 from sqlstream.spark.prepare import REPLACED
@@ -76,7 +77,8 @@ class BatchWrite:
             rows = self._write()
             seconds = time.monotonic() - began
             if not self._is_stopped:
-                self._on_progress(_progress(started_at, seconds, rows))
+                observed = {ROWS_OUT: {"rows": rows}, **counted(self._order.query.dropped)}
+                self._on_progress(_progress(started_at, seconds, observed))
         except Exception as error:
             self._error = error
         finally:
@@ -150,7 +152,7 @@ def replace_output(storage: Storage, complete: str, place: str) -> str | None:
     return archived
 
 
-def _progress(started_at: datetime, seconds: float, rows: int) -> str:
+def _progress(started_at: datetime, seconds: float, observed: Mapping[str, object]) -> str:
     """The write as Spark tells of a micro-batch (StreamingQueryProgress.json): nobody counts what a batch reads."""
     milliseconds = round(1000 * seconds)
     return json.dumps(
@@ -161,6 +163,6 @@ def _progress(started_at: datetime, seconds: float, rows: int) -> str:
             "durationMs": {"triggerExecution": milliseconds},
             "stateOperators": [],
             "sources": [{"description": "static", "startOffset": None, "endOffset": None, "numInputRows": -1}],
-            "observedMetrics": {ROWS_OUT: {"rows": rows}},
+            "observedMetrics": observed,
         }
     )

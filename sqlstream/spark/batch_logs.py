@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
-from sqlstream.spark.hadoop import hadoop_exists
-from sqlstream.spark.storage import Storage, storage_for
+from sqlstream.spark.storage import Storage
+from sqlstream.spark.storages import SessionStorages, Storages
 from sqlstream.state.batch_logs import (
     COMMITS_LINES,
     OFFSETS_LINES,
@@ -23,25 +20,28 @@ from sqlstream.state.batch_logs import (
     since_compact,
 )
 from sqlstream.state.damage import Damage, find_damage
+from sqlstream.state.layout import archive_folder
 
 LAST = 3
 """Entries of the offsets and commits that are read: Spark asks for the last two, and one more may be torn."""
-
-_LOCAL = re.compile(r"file:(?://)?(?=/(?!/))")
 
 
 def checkpoint_damage(session: SparkSession, checkpoint: str, output: str | None) -> list[Damage]:
     """Returns what keeps the query with this checkpoint from going on exactly; `output` is the folder of its file sink,
     None for other sinks. Raises: OSError, Spark's errors.
     """
-    logs = _read_logs(session, checkpoint, output)
-    return find_damage(logs, partial(_missing_files, session))
+    return stored_damage(SessionStorages(session), checkpoint, output)
 
 
-def _read_logs(session: SparkSession, checkpoint: str, output: str | None) -> BatchLogs:
-    storage, checkpoint = storage_for(checkpoint, session)
+def stored_damage(storages: Storages, checkpoint: str, output: str | None) -> list[Damage]:
+    """Returns what `checkpoint_damage` does, whether or not Spark runs."""
+    return find_damage(_read_logs(storages, checkpoint, output), lambda uris: _missing_files(storages, uris))
+
+
+def _read_logs(storages: Storages, checkpoint: str, output: str | None) -> BatchLogs:
+    storage, checkpoint = storages.of(checkpoint)
     offsets = _read(storage, f"{checkpoint}/offsets", _last, OFFSETS_LINES)
-    commits = _read(storage, f"{checkpoint}/commits", _last, COMMITS_LINES)
+    commits = read_commits(storage, checkpoint)
     choose = partial(_of_files, with_last=offsets.last > commits.last)
     folder = f"{checkpoint}/sources"
     sources = {name: _read(storage, f"{folder}/{name}", choose) for name in storage.names(folder)}
@@ -49,8 +49,25 @@ def _read_logs(session: SparkSession, checkpoint: str, output: str | None) -> Ba
     logs = BatchLogs(offsets, commits, sources, identity=(identity, storage.read_text(identity)))
     if output is None:
         return logs
-    storage, output = storage_for(output, session)
+    storage, output = storages.of(output)
     return replace(logs, sink=_read(storage, f"{output}/{SINK_LOG}", since_compact))
+
+
+def read_commits(storage: Storage, checkpoint: str) -> BatchLog:
+    """Returns the last entries of the log of commits."""
+    return _read(storage, f"{checkpoint}/commits", _last, COMMITS_LINES)
+
+
+def read_sink_log(storage: Storage, output: str) -> BatchLog:
+    """Returns the log of the file sink that writes to `output`, with all entries that name its files."""
+    return _read(storage, f"{output}/{SINK_LOG}", _from_compact)
+
+
+def _from_compact(names: Mapping[int, str]) -> list[int]:
+    """The entries that together hold all that a compacted log does: the last compact one, and those after it."""
+    later = since_compact(names)
+    compact = [number for number in names if names[number].endswith(".compact")]
+    return [*([max(compact)] if compact else ()), *later]
 
 
 def _last(names: Mapping[int, str]) -> list[int]:
@@ -71,35 +88,38 @@ def _read(
     return BatchLog(folder, names, {number: text for number, text in texts.items() if text is not None}, lines)
 
 
-def _missing_files(session: SparkSession, uris: Sequence[str]) -> list[str]:
+def _missing_files(storages: Storages, uris: Sequence[str]) -> list[str]:
     """Those of `uris`, as a source's log has them, that do not exist."""
-    return [uri for uri in uris if not _exists(session, uri)]
+    return [uri for uri in uris if not storages.exists(uri)]
 
 
-def _exists(session: SparkSession, uri: str) -> bool:
-    local = _LOCAL.match(uri)
-    return Path(unquote(uri[local.end() :])).exists() if local else hadoop_exists(session, uri)
-
-
-def archive_entry(session: SparkSession, path: str, checkpoint: str, archive: str) -> tuple[str, str]:
+def archive_entry(storages: Storages, path: str, checkpoint: str, archive: str) -> tuple[str, str]:
     """Moves an entry with its checksum and returns its old and its new path.
 
-    One of the checkpoint goes below the folder `archive`, one of a file sink below the output's own `_archive`: it lies
-    in the same file system, and no reader sees it.
+    One of the checkpoint goes below the folder `archive`, one of a file sink's log where `archive_leftovers` puts the
+    files of its output.
     """
-    storage, checkpoint = storage_for(checkpoint, session)
+    storage, checkpoint = storages.of(checkpoint)
     moved = _archived(path, checkpoint, archive)
-    storage, path = storage_for(path, session)
-    folder, _, name = path.rpartition("/")
-    checksum = f".{name}.crc"
-    storage.move(path, moved)
-    if checksum in storage.names(folder):
-        storage.move(f"{folder}/{checksum}", f"{moved.rpartition('/')[0]}/{checksum}")
+    storage, path = storages.of(path)
+    move_with_checksum(storage, path, moved)
     return path, moved
+
+
+def move_with_checksum(storage: Storage, path: str, moved: str) -> None:
+    """Moves a file, and the checksum that Hadoop has put beside it on a local disk."""
+    storage.move(path, moved)
+    if storage.exists(_checksum(path)):
+        storage.move(_checksum(path), _checksum(moved))
+
+
+def _checksum(path: str) -> str:
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.crc"
 
 
 def _archived(path: str, checkpoint: str, archive: str) -> str:
     if path.startswith(f"{checkpoint}/"):
         return archive + path.removeprefix(checkpoint)
     output, _, name = path.rpartition(f"/{SINK_LOG}/")
-    return f"{output}/_archive/{archive.rpartition('/')[2]}/{SINK_LOG}/{name}"
+    return f"{archive_folder(output)}/{archive.rpartition('/')[2]}/{SINK_LOG}/{name}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.functions import col, count_if, current_timestamp
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -37,7 +37,7 @@ def handling(table: SourceTable, session: SparkSession) -> str | None:
     """Returns what is done with corrupt records of `table`: `fail`, `drop` or `quarantine`, and None where its format
     knows none, or the options or the schema already say what is done.
     """
-    if table.format.lower() not in CORRUPT_FORMATS or option_of(table, "mode") is not None:
+    if table.format not in CORRUPT_FORMATS or option_of(table, "mode") is not None:
         return None
     if table.on_corrupt is not None:
         return table.on_corrupt
@@ -47,7 +47,7 @@ def handling(table: SourceTable, session: SparkSession) -> str | None:
 def separating_options(table: SourceTable) -> dict[str, str]:
     """Returns the options with which a reader of `table` gives corrupt records too."""
     options = {"mode": "PERMISSIVE", CORRUPT_OPTION: CORRUPT}
-    if table.format.lower() == "xml" and option_of(table, LEGACY_XML) is None:
+    if table.format == "xml" and option_of(table, LEGACY_XML) is None:
         options[LEGACY_XML] = "true"
     return options
 
@@ -57,10 +57,10 @@ def with_corrupt(schema: StructType) -> StructType:
     return StructType([*schema.fields, StructField(CORRUPT, StringType())])
 
 
-def good_rows(frame: DataFrame, columns: Sequence[str], metric: str | None) -> DataFrame:
+def good_rows(frame: DataFrame, columns: Sequence[str], metric: str | Observation | None) -> DataFrame:
     """Returns the rows of `frame` that could be read, with the column for corrupt records left in.
 
-    With a `metric` Spark counts the others under that name, as `rows`.
+    With a `metric` Spark counts the others as `rows`, under that name.
     """
     if metric is not None:
         frame = frame.observe(metric, count_if(col(CORRUPT).isNotNull()).alias("rows"))

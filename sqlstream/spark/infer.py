@@ -36,13 +36,15 @@ TIME_PATTERNS: tuple[tuple[DataType, str], ...] = (
 
 @dataclass(frozen=True)
 class Inferred:
-    """What was found: the columns together, those of each file read, and how many files there are.
+    """What was found: the columns together, those of each file that has any, how many files were looked at, and how
+    many there are.
 
     `by_file` is empty where the format has no files, whose columns are its own.
     """
 
     schema: StructType
     by_file: tuple[tuple[str, StructType], ...] = ()
+    looked_at: int = 0
     files: int = 0
 
 
@@ -123,7 +125,7 @@ def _infer(reader: _FileReader, paths: Sequence[str], files: int) -> Inferred:
     together = _together(reader, [path for path, _ in by_file]) if by_file else None
     if together is None or not together.fields:
         raise FindingsError([_no_columns(reader.table, len(paths))])
-    return Inferred(together, tuple(by_file), files)
+    return Inferred(together, tuple(by_file), len(paths), files)
 
 
 def _together(reader: _FileReader, paths: Sequence[str]) -> StructType | None:

@@ -14,7 +14,9 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.duplicates import drop_duplicates
+from sqlstream.spark.endpoints import host_fix
 from sqlstream.spark.jvm import SPARK_ERRORS, command_in
+from sqlstream.spark.plans import AggregateCall, streaming_python_aggregates
 from sqlstream.spark.python_models import ModelInputs, run_python_model
 from sqlstream.spark.seeds import open_seed
 from sqlstream.spark.sources import Readers, SchemaError, quoted
@@ -74,23 +76,39 @@ class Inputs:
 
         Raises: FindingsError, with the place in the model that Spark named.
         """
-        if model.file.is_python:
-            return self._deduplicated(model, self._run(model, frames))
+        frame = self._run(model, frames) if model.file.is_python else self._read(model, frames)
+        findings = [self._stream_aggregate(model, call) for call in streaming_python_aggregates(frame)]
+        if findings:
+            raise FindingsError(findings)
+        return self._deduplicated(model, frame)
+
+    def _read(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
         for read, frame in zip(model.reads, frames, strict=True):
             frame.createOrReplaceTempView(quoted(read.view))
         try:
             command = command_in(self.readers.session, model.sql)
             if command is not None:
                 raise FindingsError([command_problem(model.name, command).at(Place(model.file.location))])
-            frame = self.readers.session.sql(model.sql)
+            return self.readers.session.sql(model.sql)
         except SPARK_ERRORS as error:
             raise FindingsError([self._model_finding(model, error)]) from error
-        return self._deduplicated(model, frame)
 
     def _run(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
         project, readers = self.compiled.project, self.readers
         inputs = ModelInputs(frames, project.vars)
         return run_python_model(model, inputs, readers.session, project.root, readers.secrets)
+
+    def _stream_aggregate(self, model: CompiledModel, call: AggregateCall) -> Finding:
+        unplaced = call.offset is None or model.file.is_python
+        place = at(model.file.location) if unplaced else self.compiled.locate(model.unique_id, call.offset or 0)
+        return Finding(
+            "misplaced-function",
+            f"the Python aggregate `{call.function}` cannot aggregate a stream",
+            "Spark aggregates a stream batch by batch, and a Python aggregate needs all rows of a group at once",
+            "use one of Spark's aggregates, or a @udf that takes the list of values that collect_list(...) gives",
+            place.location,
+            calls=place.calls,
+        )
 
     def _deduplicated(self, model: CompiledModel, frame: DataFrame) -> DataFrame:
         try:
@@ -117,7 +135,7 @@ class Inputs:
             what=what,
             place=Place(location),
             secrets=self.readers.secrets,
-            fix=fix or _source_fix(error),
+            fix=host_fix(str(error)) or fix or _source_fix(error),
         )
 
 
@@ -132,6 +150,8 @@ def _blame(table: SourceTable, error: Exception) -> Location:
     condition = "SCHEMA" if isinstance(error, SchemaError) else read_error(error).condition or ""
     if table.schema is not None and any(word in condition for word in ("PARSE", "SCHEMA", "DATATYPE", "DECIMAL")):
         return table.schema.location
+    if "path" in table.places and host_fix(str(error)) is not None:
+        return table.places["path"]
     for key, words in (("path", ("PATH",)), ("format", ("DATA_SOURCE",))):
         if key in table.places and any(word in condition for word in words):
             return table.places[key]

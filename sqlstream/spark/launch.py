@@ -10,11 +10,11 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -72,21 +72,35 @@ def _gateway(process: subprocess.Popen[bytes], ready: Path, reader: threading.Th
             reader.join()  # it has the reason
             raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
         time.sleep(LOOK_SECONDS)
-    return _connect(ready)
+    return connect(ready)
 
 
 def _start(conf: SparkConf, ready: Path, *, stderr: int, stdout: int | None) -> subprocess.Popen[bytes]:
     """Starts the JVM as `pyspark.java_gateway.launch_gateway` does; it writes `ready` when it can be called."""
     settings = [part for name, value in conf.getAll() for part in ("--conf", f"{name}={value}")]
     given = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
-    secret = {name for name in os.environ if name.startswith(SECRET_PREFIX)}
-    env = {name: value for name, value in os.environ.items() if name not in secret}
-    return subprocess.Popen(  # noqa: S603 - Spark's own script
-        [f"{_find_spark_home()}/bin/spark-submit", *settings, *given],
+    submit = [f"{_find_spark_home()}/bin/spark-submit", *settings, *given]
+    return start_gateway(submit, ready, os.environ, stderr=stderr, stdout=stdout)
+
+
+def start_gateway(
+    command: Sequence[str],
+    ready: Path,
+    env: Mapping[str, str],
+    *,
+    stderr: int | IO[bytes],
+    stdout: int | IO[bytes] | None,
+) -> subprocess.Popen[bytes]:
+    """Starts a process that becomes Spark's gateway for Python, without the secrets of `env`. It writes `ready` when it
+    can be called, ignores the signals that end this process, and ends when its stdin does.
+    """
+    public = {name: value for name, value in env.items() if not name.startswith(SECRET_PREFIX)}
+    return subprocess.Popen(  # noqa: S603 - Spark's own script, or the user's own Java
+        command,
         stdin=subprocess.PIPE,
         stdout=stdout,
         stderr=stderr,
-        env={**env, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(ready)},
+        env={**public, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(ready)},
         preexec_fn=_ignore_signals,
     )
 
@@ -102,7 +116,7 @@ def _ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _connect(ready: Path) -> Any:
+def connect(ready: Path) -> Any:
     """Returns py4j's gateway to the JVM that has written `ready`: its port and its secret, which PySpark takes from the
     environment.
     """

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from sqlstream.spark.duplicates import WATERMARK
-from sqlstream.spark.jvm import analyzed, jvm_of, rows_of
+from sqlstream.spark.jvm import analyzed, java_class, jvm_of, rows_of
 
 STATEFUL_NODES = frozenset(
     {
@@ -120,7 +120,7 @@ def _attribute_id(expression: Any) -> int | None:
 
 
 def plan_nodes(node: Any) -> Iterator[Any]:
-    """Gives a plan and all plans below it."""
+    """Gives a plan and all plans below it, or an expression and all of its parts."""
     yield node
     children = node.children()
     for index in range(children.size()):
@@ -140,6 +140,37 @@ class Processor:
     def never_rests(self) -> bool:
         """Whether Spark runs batches for it for ever, whether there are rows or not."""
         return "ProcessingTime" in self.time
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """A call of a Python aggregate, such as a pandas UDF of Series to scalar: the function's name, and where the call
+    begins in the text of SQL, None where it comes from no SQL.
+    """
+
+    function: str
+    offset: int | None
+
+
+def streaming_python_aggregates(frame: DataFrame) -> tuple[AggregateCall, ...]:
+    """Returns the calls of Python aggregates over streams in `frame`: Spark refuses them when it plans the first batch
+    (org.apache.spark.sql.execution.SparkStrategies.StatefulAggregationStrategy). Over Connect: there is no plan.
+    """
+    plan = analyzed(frame)
+    pattern = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.trees.TreePattern").PYTHON_UDF()
+    if not plan.isStreaming() or not plan.containsPattern(pattern):
+        return ()
+    aggregates = (node for node in plan_nodes(plan) if node.getClass().getSimpleName() == "Aggregate")
+    calls = (call for node in aggregates if node.isStreaming() for call in _python_aggregates(node.expressions()))
+    return tuple(dict.fromkeys(calls))
+
+
+def _python_aggregates(expressions: Any) -> Iterator[AggregateCall]:
+    for index in range(expressions.size()):
+        for part in plan_nodes(expressions.apply(index)):
+            if part.getClass().getSimpleName() == "PythonUDAF":
+                start = part.origin().startIndex()
+                yield AggregateCall(str(part.name()), int(start.get()) if start.isDefined() else None)
 
 
 def processors(frame: DataFrame) -> tuple[Processor, ...]:

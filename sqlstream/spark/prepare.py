@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql.functions import count, lit
+from pyspark.sql.types import StructType
 
+from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.deduplicate import key_columns
 from sqlstream.compiler.fingerprint import fingerprint, python_fingerprint
@@ -16,6 +18,10 @@ from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.python_files import PythonFunction
+from sqlstream.project.values import SourceTable
+from sqlstream.spark.cluster import PARTITIONS
+from sqlstream.spark.corrupt_errors import tables_with_records
+from sqlstream.spark.endpoints import Endpoint, endpoints_of
 from sqlstream.spark.inputs import Inputs
 from sqlstream.spark.outputs import check_output
 from sqlstream.spark.plans import is_stateful, processors
@@ -23,10 +29,12 @@ from sqlstream.spark.python_code import register_functions
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import FROZEN_SETTINGS, PROVIDER, ROCKSDB, TIME_ZONE, SparkRuntime, child_session
 from sqlstream.spark.sources import TABLE, Readers
+from sqlstream.spark.type_text import type_text
 from sqlstream.spark.views import ViewBuilder
-from sqlstream.state.ledger import EVOLUTION, Ledger, QueryIdentity, SourceUse
+from sqlstream.state.ledger import EVOLUTION, Ledger, OutputColumn, QueryIdentity, SourceUse
 from sqlstream.state.progress import ROWS_OUT
 from sqlstream.state.readers import source_uses
+from sqlstream.state.refusals import refresh_text
 
 REPLACED = FILE_FORMATS | {"console", "delta", "noop"}
 """Formats in which a batch takes the place of the one before."""
@@ -44,7 +52,8 @@ class PreparedQuery:
     """A terminal model that Spark has analysed and checked: `frame` are its rows, in the query's own session.
 
     `unrestartable` says why it cannot be started again after a failure, None when it can: Spark cannot on a checkpoint,
-    or a batch would add rows to those that it has written.
+    or a batch would add rows to those that it has written. `dropped` counts the corrupt records of its static tables;
+    `endpoints` are what it connects to, `tables` what it reads that may have corrupt records.
     """
 
     model: CompiledModel
@@ -52,6 +61,9 @@ class PreparedQuery:
     frame: DataFrame
     identity: QueryIdentity
     unrestartable: str | None
+    dropped: tuple[Observation, ...] = ()
+    endpoints: tuple[Endpoint, ...] = ()
+    tables: tuple[SourceTable, ...] = ()
 
 
 def prepare_query(
@@ -77,15 +89,26 @@ def prepare_query(
     if frame.isStreaming and any(processor.in_rocksdb for processor in processors(frame)):
         session.conf.set(PROVIDER, ROCKSDB)  # Spark keeps such state nowhere else
     settings = {name: str(session.conf.get(name)) for name in (*FROZEN_SETTINGS, TIME_ZONE, EVOLUTION)}
-    identity = identity_of(compiled, model, uses, stateful=is_stateful(frame), settings=settings)
+    identity = identity_of(compiled, model, uses, frame.schema, stateful=is_stateful(frame), settings=settings)
     counts_rows = model.streaming and model.config.trigger.kind not in UNCOUNTED
     counted = frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if counts_rows else frame
-    return PreparedQuery(model, output, counted, identity, unrestartable(compiled, model))
+    return PreparedQuery(
+        model,
+        output,
+        counted,
+        identity,
+        unrestartable(compiled, model),
+        tuple(readers.dropped),
+        endpoints_of(compiled, model, secrets),
+        tables_with_records(compiled, model.unique_id),
+    )
 
 
 def _frozen_settings(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger | None) -> dict[str, str]:
     if ledger is None:
-        return {EVOLUTION: "true" if runtime.names_sources else "false"}
+        evolution = {EVOLUTION: "true" if runtime.names_sources else "false"}
+        partitions = runtime.cluster.partitions() if runtime.cluster and model.streaming else None
+        return evolution if partitions is None else {**evolution, PARTITIONS: str(partitions)}
     if ledger.identity.settings.get(EVOLUTION) == "true" and not runtime.names_sources:
         raise FindingsError([_older_spark(model, runtime, ledger)])
     kept = {name: ledger.identity.settings[name] for name in FROZEN_SETTINGS if name in ledger.identity.settings}
@@ -97,7 +120,7 @@ def _older_spark(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger) ->
         "unsupported-version",
         f"the checkpoint of `{model.name}` is from Spark {ledger.spark_version}, and this is Spark {runtime.version}",
         "it knows its sources by name, which Spark can since 4.3 only",
-        f"install pyspark {ledger.spark_version} again, or start over with --full-refresh {model.name}",
+        f"install pyspark {ledger.spark_version} again; or {refresh_text(model.name)}",
         model.file.location,
     )
 
@@ -116,11 +139,14 @@ def identity_of(
     compiled: CompiledProject,
     model: CompiledModel,
     uses: tuple[SourceUse, ...],
+    schema: StructType,
     *,
     stateful: bool,
     settings: Mapping[str, str],
 ) -> QueryIdentity:
-    """Returns what is written down of the query of `model`, whose readers are `uses`; of a view without a sink."""
+    """Returns what is written down of the query of `model`, whose readers are `uses` and whose rows have this `schema`;
+    of a view without a sink.
+    """
     upstream = compiled.graph.ancestors(model.unique_id) | {model.unique_id}
     parts = [compiled.models[node] for node in compiled.graph.order if node in upstream and node in compiled.models]
     return QueryIdentity(
@@ -136,6 +162,10 @@ def identity_of(
         settings=settings,
         batch=not model.streaming,
         deduplicated={part.name: key_columns(part.config.deduplicate) for part in parts if part.config.deduplicate},
+        columns=tuple(OutputColumn(field.name, type_text(field.dataType)) for field in schema),
+        partition_by=model.output.partition_by if model.output else (),
+        files={part.name: digest(part.file.text) for part in parts},
+        inputs={part.name: part.inputs for part in parts},
     )
 
 

@@ -17,7 +17,7 @@ from sqlstream.compiler.node_ids import view_of
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.values import SourceTable
-from sqlstream.spark.corrupt_errors import corrupt_record_finding, read_corrupt_record
+from sqlstream.spark.corrupt_errors import corrupt_record_finding, read_corrupt_record, tables_with_records
 from sqlstream.spark.inputs import Inputs
 from sqlstream.spark.jvm import SPARK_ERRORS
 from sqlstream.spark.python_code import load_name
@@ -117,14 +117,15 @@ class Preview:
         record = read_corrupt_record(error)
         if record is not None:
             place = Place(self._declared(node_id))
-            return corrupt_record_finding(record, what, place, self.inputs.readers.secrets)
+            tables = tables_with_records(self._compiled, node_id)
+            return corrupt_record_finding(record, what, place, self.inputs.readers.secrets, tables)
         return error_finding(
             error,
             code="query-failed",
             what=what,
             place=self._place(node_id, error),
             secrets=self.inputs.readers.secrets,
-            fix="mend the cause, or leave out the rows that it lies in",
+            fix="correct the cause, or filter out the rows that have it",
         )
 
     def _place(self, node_id: str, error: Exception) -> Place:

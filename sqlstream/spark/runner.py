@@ -11,8 +11,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.batch import BatchWrite
+from sqlstream.spark.endpoints import UnreachableError, check_brokers
 from sqlstream.spark.failures import failure_finding
 from sqlstream.spark.jvm import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone, listen, unfinished_batch
+from sqlstream.spark.kept_cores import KeptCores
 from sqlstream.spark.running import Running
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import fails_again
@@ -52,6 +54,7 @@ class Runner:
         self._tell = tell
         self._limits = limits
         self._stopper = Stopper(tell, grace_seconds)
+        self._cores = KeptCores(tell)
         self._events: SimpleQueue[tuple[Running, str | None]] = SimpleQueue()
         self._every: list[Running] = []
         self._asked = 0
@@ -78,6 +81,7 @@ class Runner:
                 self._stop()
             else:
                 self._start_next()
+                self._cores.look(self._every)
                 self._stop_reason = self._reason_to_stop(time.monotonic() - began)
             self._take_event()
         return tuple(running.result for running in self._every if running.result is not None)
@@ -132,12 +136,13 @@ class Runner:
         else:
             self._tell(QueryResumed(running.name, running.restarts))
         try:
-            if not is_first and not running.order.is_batch:
-                running.order.check()  # what its last run has left may be less than it needs
+            if not is_first:
+                _renew(running)
+            check_brokers(running.order.query.endpoints)
             running.query = self._write(running) if running.order.is_batch else self._stream(running, is_first)
         except FindingsError as error:
             self._give_up(running, error.findings[0])
-        except SPARK_ERRORS as error:
+        except (UnreachableError, *SPARK_ERRORS) as error:
             self._fail(running, error)
 
     def _due(self) -> Iterator[Running]:
@@ -226,7 +231,8 @@ class Runner:
         if retries.begins_anew(time.monotonic() - running.started):
             running.failures = 0
         running.failures += 1
-        if self._is_stopping or running.failures > retries.attempts or is_jvm_gone(error) or fails_again(error):
+        lasts = finding.code == "torn-checkpoint" or is_jvm_gone(error) or fails_again(error)
+        if self._is_stopping or running.failures > retries.attempts or lasts:
             self._give_up(running, finding)
             return
         delay = retries.delay_after(running.failures, random.random())  # noqa: S311 - nothing to guess
@@ -271,6 +277,14 @@ class Runner:
             self._tell(
                 Notice(f"stopping, because {self._stop_reason or 'a stop was asked for'}: {', '.join(names)} {rest}")
             )
+
+
+def _renew(running: Running) -> None:
+    """Has a failed query go on with its checkpoint, or with a new one where Spark cannot. Raises: FindingsError."""
+    if running.order.renewed is not None:
+        running.order = running.order.renewed()
+    elif not running.order.is_batch:
+        running.order.check()  # what its last run has left may be less than it needs
 
 
 def _has_ended(query: StreamingQuery | BatchWrite) -> bool:

@@ -52,8 +52,9 @@ class Running:
 
     @property
     def retries(self) -> Retries:
-        """How often it is started again: never where Spark cannot, or a batch would add rows twice."""
-        return Retries(0) if self.order.query.unrestartable else self.order.query.model.config.retries
+        """How often it is started again: never where a batch would add rows twice."""
+        adds = self.order.is_batch and self.order.query.unrestartable
+        return Retries(0) if adds else self.order.query.model.config.retries
 
     @property
     def ends(self) -> bool:

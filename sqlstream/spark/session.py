@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.values import Target
+from sqlstream.spark.cluster import PARTITIONS, ClusterDefault
 from sqlstream.spark.jvm import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
 from sqlstream.spark.launch import forget_jvm, launch_jvm
 from sqlstream.spark.secrets import Secrets
@@ -26,7 +27,6 @@ from sqlstream.spark.slow_classes import initialise
 from sqlstream.spark.spark_errors import read_error
 
 TIME_ZONE = "spark.sql.session.timeZone"
-PARTITIONS = "spark.sql.shuffle.partitions"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -65,11 +65,14 @@ _JVM_REASON = re.compile(r"(?i)^(error:|exception in|invalid |could not |caused 
 
 @dataclass(frozen=True)
 class SparkRuntime:
-    """A started Spark: the root session, its version, and whether this Spark can name its sources."""
+    """A started Spark: the root session, its version, whether this Spark can name its sources, and on a cluster the
+    default of the shuffle partitions.
+    """
 
     session: SparkSession
     version: str
     names_sources: bool
+    cluster: ClusterDefault | None = None
 
 
 def spark_settings(target: Target, app_name: str, warehouse: str) -> dict[str, str]:
@@ -153,7 +156,8 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
     hidden = {name: value for name, value in target.spark.items() if not isinstance(value, str)}
     _set_secret_settings(context, secrets.resolve_all(hidden))
     session = SparkSession(context)
-    return SparkRuntime(session, session.version, names_sources(session))
+    cluster = None if target.is_local else ClusterDefault(session)
+    return SparkRuntime(session, session.version, names_sources(session), cluster)
 
 
 def names_sources(session: SparkSession) -> bool:
@@ -207,8 +211,8 @@ def _start_context(conf: SparkConf, on_log: Callable[[str], None], launch: Spark
 
 
 def _start_finding(target: Target, error: Exception, said: Iterable[str], secrets: Secrets) -> Finding:
-    reasons = [line.strip() for line in said if _JVM_REASON.search(line)]
-    why = reasons[0] if isinstance(error, PySparkException) and reasons else read_error(error).message
+    reason = jvm_reason(said) if isinstance(error, PySparkException) else None
+    why = reason or read_error(error).message
     return Finding(
         "spark-start",
         f"Spark does not start for target `{target.name}`",
@@ -216,6 +220,11 @@ def _start_finding(target: Target, error: Exception, said: Iterable[str], secret
         "correct the target's master: and spark: settings; `sqlstream debug` checks them, logs/sqlstream.log has more",
         target.location,
     )
+
+
+def jvm_reason(said: Iterable[str]) -> str | None:
+    """Returns the first line of a JVM's log that says why it does not start, None where none does."""
+    return next((line.strip() for line in said if _JVM_REASON.search(line)), None)
 
 
 def _prepare_environment(target: Target) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, Observation, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import DataType, StructType
 
@@ -18,6 +18,7 @@ from sqlstream.project.fixed_columns import fixed_columns
 from sqlstream.project.paths import join
 from sqlstream.project.values import Schema, SourceTable
 from sqlstream.spark.corrupt import FAILING, corrupt_rows, good_rows, handling, separating_options, with_corrupt
+from sqlstream.spark.dropped import new_count
 from sqlstream.spark.python_code import load_name
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.progress import DROPPED
@@ -25,17 +26,20 @@ from sqlstream.state.progress import DROPPED
 TABLE = "table"
 """The format of sources and sinks that are tables of Spark's catalog."""
 
-NAMED_ALWAYS = frozenset({"binaryfile"})
+NAMED_ALWAYS = frozenset({"binaryFile"})
 """Formats whose own columns a stream must be told."""
 
 
 @dataclass(frozen=True)
 class Readers:
-    """Makes readers in one query's session. `root` is the project's folder, under which relative paths lie."""
+    """Makes readers in one query's session. `root` is the project's folder, under which relative paths lie; `dropped`
+    are the counts of corrupt records that the static tables opened so far drop.
+    """
 
     session: SparkSession
     secrets: Secrets
     root: Path
+    dropped: list[Observation] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def open_stream(self, table: SourceTable, name: str | None) -> DataFrame:
         """Returns a new streaming reader of `table`, known to the checkpoint as `name` where this Spark can name
@@ -51,15 +55,21 @@ class Readers:
 
     def open_table(self, table: SourceTable) -> DataFrame:
         """Returns `table` as static rows. Raises: Spark's errors."""
-        return self._load(self.session.read.options(**self.secrets.resolve_all(table.options)), table, None)
+        reader = self.session.read.options(**self.secrets.resolve_all(table.options))
+        if handling(table, self.session) != "drop":
+            return self._load(reader, table, None)
+        self.dropped.append(new_count())
+        return self._load(reader, table, self.dropped[-1])
 
     def missing_secrets(self, table: SourceTable) -> list[Finding]:
         """Returns a finding for each secret that the options of `table` name and the environment does not hold."""
         return self.secrets.missing(table.options, table.places.get("options", table.location))
 
-    def _load(self, reader: DataStreamReader | DataFrameReader, table: SourceTable, metric: str | None) -> DataFrame:
-        """What `reader` reads of `table`, with the columns that are declared or that its format has. `metric` is the
-        name under which corrupt records that are dropped are counted.
+    def _load(
+        self, reader: DataStreamReader | DataFrameReader, table: SourceTable, metric: str | Observation | None
+    ) -> DataFrame:
+        """What `reader` reads of `table`, with the columns that are declared or that its format has. `metric` counts
+        corrupt records that are dropped.
         """
         if table.corrupt_of is not None:
             return corrupt_rows(*self._load_separating(reader, table.corrupt_of))
@@ -71,7 +81,7 @@ class Readers:
             frame, names = self._load_separating(reader, table)
             return _declared(good_rows(frame, names, metric if handled == "drop" else None), schema)
         reader = reader.format(self._format(table)).options(**(FAILING if handled == "fail" else {}))
-        if schema is not None and (table.schema is not None or table.format.lower() in NAMED_ALWAYS):
+        if schema is not None and (table.schema is not None or table.format in NAMED_ALWAYS):
             reader = reader.schema(schema)
         return _declared(reader.load(self._path(table)) if table.path else reader.load(), schema)
 
@@ -134,11 +144,11 @@ def _declared(frame: DataFrame, schema: StructType | str | None) -> DataFrame:
 
 def _typed(frame: DataFrame, schema: StructType | str | None, table: SourceTable) -> DataFrame:
     """Returns `frame`, the rows of a table of the catalog, whose own types no reader changes. Raises: SchemaError."""
-    own = {field.name.lower(): field.dataType.simpleString() for field in frame.schema.fields}
-    for field in _struct(schema).fields:
-        wanted, has = field.dataType.simpleString(), own.get(field.name.lower())
+    own = {column.name.lower(): column.dataType.simpleString() for column in frame.schema.fields}
+    for column in _struct(schema).fields:
+        wanted, has = column.dataType.simpleString(), own.get(column.name.lower())
         if has != wanted:
-            said = f"no column `{field.name}`" if has is None else f"`{field.name}` as {has}, and not as {wanted}"
+            said = f"no column `{column.name}`" if has is None else f"`{column.name}` as {has}, and not as {wanted}"
             raise SchemaError(f"the table {table.table} has {said}")
     return frame
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import pyspark
 from pyspark.errors import AnalysisException, PySparkException, QueryContext, QueryContextType
 from pyspark.errors.exceptions.captured import StreamingQueryException
 
@@ -14,12 +13,14 @@ from sqlstream.location import Location, Place
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.spark.corrupt_errors import read_corrupt_record
 from sqlstream.spark.jvm import causes_of, is_jvm_gone, java_words
+from sqlstream.spark.packages import package_fix
 from sqlstream.spark.python_traces import python_words
 from sqlstream.spark.secrets import Secrets
 
 _SQLSTATE = re.compile(r"\s*SQLSTATE: (\w{5})")
 _CONDITION = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
 _PARSE_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
+_CONTEXT_POSITION = re.compile(r"== SQL \(line (\d+), position (\d+)\) ==")
 _ANALYSIS_POSITION = re.compile(r";? ?line \d+ pos \d+;?$")
 _SUGGESTION = re.compile(r"\s*Did you mean one of the following\?.*$")
 _ADVICE = re.compile(r" Verify the spelling and correctness of .*$")
@@ -29,17 +30,13 @@ _TASK = re.compile(r"^Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\)
 _CAUSE = re.compile(r"(?m)^Caused by: (.+)$")
 _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|Driver stacktrace:|==)")
 
-_PACKAGE = "add org.apache.spark:{name}_2.13:{version} to the target's packages:"
-
 OTHER_RUN = "another run has the same query: stop one of the two, and run again"
 
 FIXES = {
-    "AVRO_DATA_SOURCE_NOT_ENABLED": _PACKAGE.format(name="spark-avro", version=pyspark.__version__),
     "CONCURRENT_STREAM_LOG_UPDATE": OTHER_RUN,
     "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE": "select it as a timestamp in a model upstream, for example "
     "to_timestamp({eventName}) as {eventName}, and put the watermark on that model's column",
     "FIELD_NOT_FOUND": "the fields are {fields}",
-    "KAFKA_DATA_SOURCE_NOT_ENABLED": _PACKAGE.format(name="spark-sql-kafka-0-10", version=pyspark.__version__),
     "NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING": "take the OVER clause out: a stream never has all of its rows; "
     "aggregate with GROUP BY window(event_time, '10 minutes') instead",
     "TABLE_OR_VIEW_NOT_FOUND": "read models with {{{{ ref('...') }}}} and sources with {{{{ source('...', '...') }}}}",
@@ -69,9 +66,13 @@ LASTING_CONDITIONS = (
     *("STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION"),
     *("STATE_STORE_KEY_ROW_FORMAT_VALIDATION_FAILURE", "STATE_STORE_VALUE_ROW_FORMAT_VALIDATION_FAILURE"),
 )
-"""Others that no new start mends: the checkpoint is another query's, or what a batch was to read is gone."""
+"""Others that no new start fixes: the checkpoint is another query's, or what a batch was to read is gone."""
 
-SAY_NOTHING = ("TASK_WRITE_FAILED", "CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT")
+SAY_NOTHING = (
+    "TASK_WRITE_FAILED",
+    "CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT",
+    "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED",
+)
 """Conditions of errors that say that something failed and leave it to their causes to say why."""
 
 PLAIN_FIX = "change the SQL so that Spark accepts it"
@@ -155,7 +156,7 @@ def _root_cause(error: BaseException) -> BaseException:
 def _describe(error: BaseException) -> str:
     words = java_words(error)
     if words is not None:
-        return _JAVA_CLASSES.sub("", words) or type(error).__name__
+        return _JAVA_CLASSES.sub("", words).strip() or type(error).__name__
     return str(error) or type(error).__name__
 
 
@@ -203,6 +204,9 @@ def _first_sentences(text: str) -> str:
 
 
 def _fix(error: BaseException, condition: str | None) -> str | None:
+    package = package_fix(str(error), condition)
+    if package is not None:
+        return package
     if not isinstance(error, PySparkException) or condition is None:
         return next((fix for words, fix in FIXES_BY_WORDS.items() if words in str(error)), None)
     parameters = error.getMessageParameters() or {}
@@ -245,14 +249,14 @@ def fragment_of(error: BaseException) -> tuple[int | None, str]:
 
 
 def _offset(error: BaseException, text: str, sql: str | None) -> int | None:
-    if not isinstance(error, PySparkException):
-        return None
     context = _context(error)
     if context is not None:
         return int(context.startIndex())
-    match = _PARSE_POSITION.search(text)
+    stopped, quoted = _PARSE_POSITION.search(text), _CONTEXT_POSITION.search(text)
+    match = stopped or quoted
     if match is None or sql is None:
         return None
     lines = sql.split("\n")
     line = min(int(match.group(1)), len(lines))
-    return sum(len(above) + 1 for above in lines[: line - 1]) + int(match.group(2))
+    first = 0 if stopped else 1  # the parser counts from 0, and the heading of a quotation from 1
+    return sum(len(above) + 1 for above in lines[: line - 1]) + int(match.group(2)) - first

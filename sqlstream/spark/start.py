@@ -26,7 +26,8 @@ class StartOrder:
     batch model, `output` the name of a table where the sink's format is `table`, and None for sinks that have no place.
     `check` raises FindingsError where the checkpoint does not let the query go on exactly. `place_of` gives the place
     of a piece of SQL by its offset in the compiled text that it is from, and its words; that of the query's own model
-    where these do not tell which text it is.
+    where these do not tell which text it is. `renewed` makes the order of another start where the query cannot go on
+    with its checkpoint: with a new one. It is None where it can.
     """
 
     query: PreparedQuery
@@ -35,6 +36,7 @@ class StartOrder:
     output: str | None
     check: Callable[[], None]
     place_of: Callable[[int | None, str], Place]
+    renewed: Callable[[], StartOrder] | None = None
 
     @property
     def is_batch(self) -> bool:

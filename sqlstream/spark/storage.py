@@ -1,9 +1,10 @@
-"""Reads and writes the small files under a target's storage: ledgers, and what tells whether a checkpoint is used."""
+"""Reads and writes the small files under a target's storage, and keeps other processes from a query."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -13,14 +14,14 @@ from pyspark.sql import SparkSession
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
+from sqlstream.spark.endpoints import host_fix
 from sqlstream.spark.hadoop import default_file_system, hadoop_file_system, hadoop_replace
 from sqlstream.spark.holding import HeldError, holding
 from sqlstream.spark.jvm import SPARK_ERRORS
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding
-from sqlstream.state.layout import checkpoint_path, hold_path, ledger_path, version_number
-from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
-from sqlstream.state.plan import CheckpointState
+from sqlstream.state.layout import hold_path
+from sqlstream.state.output_files import StoredFile
 
 CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 """Spark's setting of what writes the files of a checkpoint and of a file sink's log."""
@@ -30,7 +31,7 @@ PLAIN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystem
 each look at a file: that is 40 % of a small batch.
 """
 
-_FILE_URI = re.compile(r"file:(?://)?(?=/(?!/))")
+FILE_URI = re.compile(r"file:(?://)?(?=/(?!/))")
 """What begins the URI of a local path. The rest is the path as it is: Hadoop decodes no `%20` either."""
 
 
@@ -46,11 +47,17 @@ class Storage(Protocol):
     def names(self, folder: str) -> tuple[str, ...]:
         """Returns the names in `folder`, none where it does not exist."""
 
+    def files(self, folder: str) -> tuple[StoredFile, ...]:
+        """Returns all files in `folder` and the folders below it, none where it does not exist."""
+
     def exists(self, path: str) -> bool:
         """Returns whether there is a file or folder."""
 
     def move(self, source: str, destination: str) -> None:
         """Moves a file or folder to a place where there is none, with the folders above it."""
+
+    def remove(self, folder: str) -> None:
+        """Removes a folder and all that is in it."""
 
     def hold(self, path: str) -> AbstractContextManager[None]:
         """Has the file while the body runs, where the storage can keep other processes out. Raises: HeldError."""
@@ -81,8 +88,15 @@ class LocalStorage:
         """See `Storage`."""
         try:
             return tuple(sorted(path.name for path in Path(folder).iterdir()))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return ()
+
+    def files(self, folder: str) -> tuple[StoredFile, ...]:
+        """See `Storage`."""
+        walked = os.walk(folder, onerror=_unless_gone)
+        paths = (Path(parent, name) for parent, _, names in walked for name in names)
+        found = (_stored(path, folder) for path in paths)
+        return tuple(sorted(file for file in found if file is not None))
 
     def exists(self, path: str) -> bool:
         """See `Storage`."""
@@ -95,6 +109,10 @@ class LocalStorage:
         if final.exists():  # a rename would take the place of an empty folder
             raise FileExistsError(f"{destination} exists")
         Path(source).rename(final)
+
+    def remove(self, folder: str) -> None:
+        """See `Storage`."""
+        shutil.rmtree(folder)
 
     def hold(self, path: str) -> AbstractContextManager[None]:
         """See `Storage`."""
@@ -146,6 +164,21 @@ class HadoopStorage:
             return ()
         return tuple(sorted(status.getPath().getName() for status in system.listStatus(make_path(folder))))
 
+    def files(self, folder: str) -> tuple[StoredFile, ...]:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self._session, folder)
+        root = make_path(folder)
+        if not system.exists(root):
+            return ()
+        prefix = f"{system.makeQualified(root).toString().rstrip('/')}/"
+        listed = system.listFiles(root, True)
+        found = []
+        while listed.hasNext():
+            status = listed.next()
+            name = status.getPath().toString().removeprefix(prefix)
+            found.append(StoredFile(name, status.getLen(), status.getModificationTime()))
+        return tuple(sorted(found))
+
     def exists(self, path: str) -> bool:
         """See `Storage`."""
         system, make_path = hadoop_file_system(self._session, path)
@@ -161,16 +194,36 @@ class HadoopStorage:
         if not system.rename(make_path(source), final):
             raise OSError(f"{source} cannot be moved to {destination}")
 
+    def remove(self, folder: str) -> None:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self._session, folder)
+        system.delete(make_path(folder), True)
+
     def hold(self, path: str) -> AbstractContextManager[None]:
         """See `Storage`: such file systems have no locks; of two queries Spark lets one fail, at a batch of both."""
         del path
         return nullcontext()
 
 
+def _unless_gone(error: OSError) -> None:
+    """Passes over a folder that does not exist. Raises: OSError, for one that cannot be read."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+def _stored(path: Path, folder: str) -> StoredFile | None:
+    """A file, None where it has been removed since its folder was read."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return StoredFile(path.relative_to(folder).as_posix(), status.st_size, status.st_mtime_ns // 1_000_000)
+
+
 def storage_for(path: str, session: SparkSession) -> tuple[Storage, str]:
     """Returns the storage that holds `path`, and `path` as that storage takes it."""
     if default_file_system(session).startswith("file:"):
-        local = _FILE_URI.sub("", path)
+        local = FILE_URI.sub("", path)
         if local.startswith("/"):
             return LocalStorage(), local
     return HadoopStorage(session), path
@@ -185,6 +238,9 @@ def write_plainly(session: SparkSession, *paths: str | None) -> None:
         session.conf.set(CHECKPOINT_FILES, PLAIN_FILES)
 
 
+_STORAGE_FIX = "correct the target's storage:, its access rights, or the packages: that its file system comes with"
+
+
 @contextmanager
 def storage_problems(path: str, location: Location, secrets: Secrets) -> Iterator[None]:
     """Turns what reading or writing below `path` raises into a finding at `location`. Raises: FindingsError."""
@@ -197,7 +253,7 @@ def storage_problems(path: str, location: Location, secrets: Secrets) -> Iterato
             what=f"the storage `{path}` cannot be read or written",
             place=at(location),
             secrets=secrets,
-            fix="correct the target's storage:, its access rights, or the packages: that its file system comes with",
+            fix=host_fix(str(error)) or _STORAGE_FIX,
         )
         raise FindingsError([finding]) from error
 
@@ -226,33 +282,6 @@ def in_use(model: str, holder: str, location: Location) -> Finding:
     )
 
 
-def read_checkpoint(storage: Storage, root: str) -> CheckpointState:
-    """Returns what lies in storage for the query whose versions are under `root`."""
-    numbers = [version_number(name) for name in storage.names(root)]
-    version = max((number for number in numbers if number), default=0)
-    if not version:
-        return CheckpointState(0, None, False, ledger_path(root, 1))
-    path = ledger_path(root, version)
-    has_batches = bool(storage.names(f"{checkpoint_path(root, version)}/offsets"))
-    ledger, unreadable = _read(storage, path)
-    return CheckpointState(version, ledger, has_batches, path, unreadable)
-
-
-def _read(storage: Storage, path: str) -> tuple[Ledger | None, str | None]:
-    text = storage.read_text(path)
-    if text is None:
-        return None, None
-    try:
-        return read_ledger(text), None
-    except LedgerUnreadableError as error:
-        return None, str(error)
-
-
 def _decode(data: bytes) -> str:
     """A ledger's bytes as text; torn ones are read all the same, so that the ledger itself says what is wrong."""
     return data.decode("utf-8", errors="replace")
-
-
-def write_ledger(storage: Storage, root: str, ledger: Ledger) -> None:
-    """Writes `ledger` beside the checkpoint of its version under `root`."""
-    storage.write_text(ledger_path(root, ledger.version), ledger.to_json())

@@ -7,7 +7,10 @@ from itertools import count
 
 from pyspark.sql import SparkSession
 
+from sqlstream.compiler.rules.outputs import FILE_FORMATS
+from sqlstream.spark.type_text import type_text
 from sqlstream.state.layout import beside_table
+from sqlstream.state.ledger import OutputColumn
 
 _PART = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
 """A part of a table's name."""
@@ -18,10 +21,34 @@ def table_provider(session: SparkSession, name: str) -> str | None:
 
     Spark writes into a table that is there only when it is told the table's own format. Raises: Spark's errors.
     """
+    return _described(session, name).get("Provider")
+
+
+def table_folder(session: SparkSession, name: str) -> str | None:
+    """Returns the URI of the folder that holds the files of the table `name`, None where there is no such table or its
+    format keeps its own account of its files. Raises: Spark's errors.
+    """
+    described = _described(session, name)
+    return described.get("Location") if described.get("Provider", "").lower() in FILE_FORMATS else None
+
+
+def _described(session: SparkSession, name: str) -> dict[str, str]:
+    """What the catalog says of a table, nothing where there is no such table."""
     if not session.catalog.tableExists(name):
-        return None
+        return {}
     rows = session.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-    return next((str(row["data_type"]) for row in rows if row["col_name"] == "Provider"), None)
+    return {str(row["col_name"]): str(row["data_type"]) for row in rows}
+
+
+def table_columns(session: SparkSession, name: str) -> tuple[str, tuple[OutputColumn, ...]] | None:
+    """Returns the format and the columns of the table `name`, None where there is no such table or its catalog does not
+    say its format. Raises: Spark's errors.
+    """
+    provider = table_provider(session, name)
+    if provider is None:
+        return None
+    schema = session.table(name).schema
+    return provider.lower(), tuple(OutputColumn(field.name, type_text(field.dataType)) for field in schema)
 
 
 def replace_table(session: SparkSession, complete: str, name: str) -> str | None:

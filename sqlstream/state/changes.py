@@ -1,44 +1,93 @@
-"""What differs between two queries in a way that changes the meaning of state, in words."""
+"""What differs between two queries in a way that changes the meaning of state."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlstream.compiler.fingerprint import PYTHON
+from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.state.ledger import QueryIdentity, SourceUse
+from sqlstream.state.sql_difference import sql_difference
 
 
-def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[str, ...]:
-    """Returns what differs between two identities in a way that changes the meaning of state, in words."""
+@dataclass(frozen=True)
+class Change:
+    """One difference between two queries, in words. `model` is the model whose text it is in, None where it is not in
+    the text of one; `offset` is its place in the compiled SQL of the query now, None where that is not known.
+    `cause` says what changed the SQL where the model's own file did not, and `difference` quotes the SQL.
+    """
+
+    text: str
+    model: str | None = None
+    offset: int | None = None
+    cause: str | None = None
+    difference: str | None = None
+
+
+def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ...]:
+    """Returns what differs between two identities in a way that changes the meaning of state."""
     before, after = _renamed(old, new), new.fingerprints
     changed = [name for name in after if before.get(name, after[name]) != after[name]]
-    changes = [f"the {_language(name, after[name])} of `{name}` changed" for name in changed]
-    changes += [f"`{name}` was added" for name in after if name not in before]
-    changes += [f"`{name}` was removed" for name in before if name not in after]
+    changes = [_text_change(old, new, name) for name in changed]
+    changes += [Change(f"`{name}` was added") for name in after if name not in before]
+    changes += [Change(f"`{name}` was removed") for name in before if name not in after]
     changes += _other_duplicates(old, new)
     if old.output_mode != new.output_mode:
-        changes.append(f"the output mode changed from {old.output_mode} to {new.output_mode}")
-    if _told(old) != _told(new):
+        changes.append(Change(f"the output mode changed from {old.output_mode} to {new.output_mode}"))
+    if _known_to_checkpoint(old) != _known_to_checkpoint(new):
         paths = {use.path for use in old.sources} != {use.path for use in new.sources}
-        changes.append(f"the sources changed from {sources_text(old, paths=paths)} to {sources_text(new, paths=paths)}")
+        before_text, after_text = sources_text(old, paths=paths), sources_text(new, paths=paths)
+        changes.append(Change(f"the sources changed from {before_text} to {after_text}"))
     zone = "spark.sql.session.timeZone"
     if old.settings.get(zone) != new.settings.get(zone):
-        changes.append(f"the time zone changed from {old.settings.get(zone)} to {new.settings.get(zone)}")
+        changes.append(Change(f"the time zone changed from {old.settings.get(zone)} to {new.settings.get(zone)}"))
     return tuple(changes)
 
 
-def _language(name: str, fingerprint: str) -> str:
-    if ":" in name:  # a function of python/
-        return "code"
-    return "Python" if fingerprint.startswith(PYTHON) else "SQL"
+def _text_change(old: QueryIdentity, new: QueryIdentity, name: str) -> Change:
+    """The change of the SQL or the Python of a model, or of the code of a function of python/."""
+    if ":" in name:
+        return Change(f"the code of `{name}` changed")
+    if new.fingerprints[name].startswith(PYTHON):
+        return Change(f"the Python of `{name}` changed", name)
+    before = _earlier_name(old, new, name)
+    difference = sql_difference(old.models.get(before, ""), new.models[name]) if name in new.models else None
+    same_file = old.files.get(before) == new.files.get(name)
+    cause = _cause(old.inputs.get(before), new.inputs.get(name)) if same_file else None
+    text = f"the SQL of `{name}` changed"
+    if cause is not None:
+        text = f"{cause}, and with it the SQL of `{name}`"
+    offset = None if difference is None else difference.offset
+    return Change(text, name, offset, cause, None if difference is None else str(difference))
 
 
-def _other_duplicates(old: QueryIdentity, new: QueryIdentity) -> list[str]:
+def _cause(old: TemplateInputs | None, new: TemplateInputs | None) -> str | None:
+    """What changed the SQL of a model whose file is the same; None where that is not known."""
+    if old is None or new is None:
+        return None
+    variables = [
+        f"the variable `{name}` changed from {old.variables.get(name, 'unset')} to {new.variables.get(name, 'unset')}"
+        for name in sorted({*old.variables, *new.variables})
+        if old.variables.get(name) != new.variables.get(name)
+    ]
+    environment = [
+        f"the environment variable `{name}` changed"
+        for name in sorted({*old.environment, *new.environment})
+        if old.environment.get(name) != new.environment.get(name)
+    ]
+    return " and ".join(variables + environment) or "a macro, a reference or the target changed"
+
+
+def _other_duplicates(old: QueryIdentity, new: QueryIdentity) -> list[Change]:
     """What differs in the columns by which the models that are in both are deduplicated."""
     before = {new.model if name == old.model else name: keys for name, keys in old.deduplicated.items()}
     both = [name for name in new.fingerprints if name in _renamed(old, new)]
     return [
-        f"`{name}` was deduplicated by {_keys(before.get(name))} and is by {_keys(new.deduplicated.get(name))}"
+        Change(
+            f"`{name}` was deduplicated by {_keys(before.get(name))} and is now by {_keys(new.deduplicated.get(name))}",
+            name,
+        )
         for name in both
         if _lowered(before.get(name)) != _lowered(new.deduplicated.get(name))
     ]
@@ -52,9 +101,13 @@ def _lowered(columns: Sequence[str] | None) -> list[str]:
     return [name.lower() for name in columns or ()]
 
 
-def _told(identity: QueryIdentity) -> frozenset[tuple[str, str, str | None, str | None]]:
+def _known_to_checkpoint(identity: QueryIdentity) -> frozenset[tuple[str, str, str | None, str | None]]:
     """What a checkpoint knows of the sources: neither their order nor the views on the way to them."""
     return frozenset((use.name, use.table, use.watermark, use.path) for use in identity.sources)
+
+
+def _earlier_name(old: QueryIdentity, new: QueryIdentity, name: str) -> str:
+    return old.model if name == new.model else name
 
 
 def _renamed(old: QueryIdentity, new: QueryIdentity) -> dict[str, str]:

@@ -13,6 +13,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.wording import quoted
 from sqlstream.state.batch_logs import BatchLog, BatchLogs, is_json, log_offsets, logged_files
+from sqlstream.state.refusals import refresh_text
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def damage_finding(model: str, damage: Damage, location: Location) -> Finding:
     first, more = damage.files[0], len(damage.files) - 1
     named = f"{first} and {more:,} more" if more else first
     repair = f"`sqlstream state repair {model}`"
-    restart = f"`--full-refresh {model}` starts over and leaves the old checkpoint and output as they are"
+    restart = refresh_text(model)
     if damage.code == "source-file-gone":
         files = "files that are gone" if more else "a file that is gone"
         again = f"{repair} archives its plan, and the next run reads the files that are there"

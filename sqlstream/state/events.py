@@ -95,12 +95,13 @@ class QueryResumed:
 @dataclass(frozen=True)
 class QuerySilent:
     """The query of `model` reads, or waits for something to read, and gives nothing; `is_new` where it has not been
-    told before that this is why.
+    told before that this is why. It `has_ended` where it gave nothing until its end.
     """
 
     model: str
     silence: Silence
     is_new: bool
+    has_ended: bool = False
 
 
 @dataclass(frozen=True)

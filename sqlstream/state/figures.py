@@ -32,7 +32,8 @@ class Figures:
     """What a query has done since its first start in a run: totals, the newest event time seen (UTC, ISO 8601), the
     last batch, the rates of the latest ones in rows a second, and what it has been `quiet` about.
 
-    Totals are None where Spark does not know a part of them.
+    Totals are None where Spark does not know a part of them. `dropped_records` counts those of a static table once,
+    which each batch reads anew: as many as the batch with the most of them has dropped, `dropped_static`.
     """
 
     batches: int = 0
@@ -40,6 +41,7 @@ class Figures:
     rows_out: int | None = 0
     late_rows: int = 0
     dropped_records: int = 0
+    dropped_static: int = 0
     newest_event: str | None = None
     last: BatchProgress | None = None
     rates: tuple[float, ...] = ()
@@ -55,12 +57,15 @@ class Figures:
 
 def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
     """Returns `figures` with one more batch."""
+    static = max(figures.dropped_static, batch.dropped_static)
+    of_streams = figures.dropped_records - figures.dropped_static + batch.dropped_records - batch.dropped_static
     return Figures(
         batches=figures.batches + 1,
         rows_in=total((figures.rows_in, batch.rows_in)),
         rows_out=total((figures.rows_out, batch.rows_out)),
         late_rows=figures.late_rows + (batch.state.late_rows if batch.state else 0),
-        dropped_records=figures.dropped_records + batch.dropped_records,
+        dropped_records=of_streams + static,
+        dropped_static=static,
         newest_event=max(filter(None, (figures.newest_event, batch.newest_event)), default=None),
         last=batch,
         rates=(*figures.rates, batch.input_rows_per_second or 0.0)[-RATES_KEPT:],

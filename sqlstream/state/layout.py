@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 from sqlstream.project.paths import join
 
@@ -33,7 +34,17 @@ def checkpoint_path(root: str, version: int) -> str:
 
 def archive_path(root: str, version: int, moment: str) -> str:
     """Returns the folder for what is put aside of a version at a `moment`, which is a part of the name."""
-    return f"{version_root(root, version)}/archive/{moment}"
+    return f"{archives_path(root, version)}/{moment}"
+
+
+def archive_moment() -> str:
+    """Returns the present moment (UTC) as the name of a folder for what is put aside."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}"
+
+
+def archives_path(root: str, version: int) -> str:
+    """Returns the folder of all that was put aside of a version."""
+    return f"{version_root(root, version)}/archive"
 
 
 def ledger_path(root: str, version: int) -> str:

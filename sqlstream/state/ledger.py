@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, TypeAdapter, ValidationError
+
+from sqlstream.compiler.render.values import TemplateInputs
+from sqlstream.project.fields import format_name
 
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """The setting under which a checkpoint knows its sources by name; without it they are known by their order."""
@@ -33,6 +36,14 @@ class SourceUse:
 
 
 @dataclass(frozen=True)
+class OutputColumn:
+    """A column that a query writes: its name, and its type as DDL."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
 class QueryIdentity:
     """What decides whether a checkpoint still means what it meant.
 
@@ -40,7 +51,9 @@ class QueryIdentity:
     names to a digest that ignores comments, white space and letter case, and the functions of python/ that it calls, as
     `module:name`, to that of their module. `settings` are Spark settings which Spark freezes in a checkpoint or which
     change the meaning of its state. `batch` says that it is written once per run and has no checkpoint. `deduplicated`
-    are the columns by which models are, by name.
+    are the columns by which models are, by name. `columns` are those that the query writes, None in a ledger of an
+    early sqlstream; `partition_by` are those of them that name folders. `files` has by
+    model a digest of its file, and `inputs` what its template was rendered with.
     """
 
     query: str
@@ -48,13 +61,27 @@ class QueryIdentity:
     models: Mapping[str, str]
     fingerprints: Mapping[str, str]
     sources: tuple[SourceUse, ...]
-    sink_format: str
+    sink_format: Annotated[str, AfterValidator(format_name)]
     sink_path: str | None
     output_mode: str
     stateful: bool
     settings: Mapping[str, str]
     batch: bool = False
     deduplicated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    columns: tuple[OutputColumn, ...] | None = None
+    partition_by: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, TemplateInputs] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PendingLedger:
+    """The ledger of a changed query that was started after batch `after_batch` (-1: none) and has committed no batch
+    yet: it takes effect with the first later commit. Until then the checkpoint is that of the earlier query.
+    """
+
+    after_batch: int
+    ledger: Ledger
 
 
 @dataclass(frozen=True)
@@ -63,6 +90,7 @@ class Ledger:
 
     `accepted` lists the state changes that the user accepted: when, and which models differed. `retired` are the names
     of readers that the query has no more: the checkpoint still knows where they stopped, so none is given again.
+    `pending` is the changed query that was last started on the checkpoint, until it has committed a batch.
     """
 
     identity: QueryIdentity
@@ -74,6 +102,13 @@ class Ledger:
     output: str | None = None
     accepted: tuple[Mapping[str, Any], ...] = field(default=())
     retired: tuple[str, ...] = ()
+    pending: PendingLedger | None = None
+
+    def settled(self, last_commit: int) -> Ledger:
+        """Returns the ledger in effect when batch `last_commit` (-1: none) is the last one committed."""
+        if self.pending is not None and last_commit > self.pending.after_batch:
+            return self.pending.ledger
+        return self
 
     def to_json(self) -> str:
         """Returns the text of ledger.json."""

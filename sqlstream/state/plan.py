@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.errors import Finding
-from sqlstream.location import Location
 from sqlstream.project.paths import is_absolute, plain_path
-from sqlstream.state.changes import describe_changes, sources_text
+from sqlstream.state import refusals
+from sqlstream.state.changes import describe_changes
 from sqlstream.state.ledger import EVOLUTION, Ledger, QueryIdentity, SourceUse
+from sqlstream.state.output_columns import ColumnChange, column_changes
 from sqlstream.state.readers import unsure_tables
+from sqlstream.state.refusals import PlaceOf, Refusal, StateChange
 
 _PATTERN = re.compile(r"[][{}*?]")
 """What makes a path a pattern to Hadoop."""
@@ -24,6 +25,8 @@ class Action(StrEnum):
 
     START = "start"
     RESUME = "resume"
+    RESET = "reset"
+    """Starts in the same version after archiving a checkpoint in which no batch was committed."""
     REFRESH = "refresh"
     FRESH_EACH_RUN = "fresh each run"
     WRITE = "write"
@@ -31,9 +34,12 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class CheckpointState:
-    """What lies in storage for a query: the newest `version` (0: none), its ledger, and whether a batch has begun.
+    """What lies in storage for a query: the newest `version` (0: none), the ledger in effect, whether a batch has
+    begun, and the number of the last one committed (-1: none).
 
-    `ledger` is None when there is none; `unreadable` then says why where there is a file all the same.
+    `ledger` is None when there is none; `unreadable` then says why where there is a file all the same. `abandoned` is
+    the ledger of a changed query that was started last and has committed no batch. `output_committed` says that the
+    log of a file sink has a batch, whatever the checkpoint has.
     """
 
     version: int
@@ -41,12 +47,21 @@ class CheckpointState:
     has_batches: bool
     ledger_path: str
     unreadable: str | None = None
+    last_commit: int = -1
+    output_committed: bool = False
+    abandoned: Ledger | None = None
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a batch was committed, in the checkpoint or in the output."""
+        return self.last_commit >= 0 or self.output_committed
 
 
 @dataclass(frozen=True)
 class QueryPlan:
     """How a query starts: on which version, whether the ledger is written anew, what changed since, and whether it
-    resumes only because the user accepted that.
+    resumes only because the user accepted that. `new_columns` says how the columns of its output differ from those in
+    the rows that are there, where the sink can hold both.
     """
 
     action: Action
@@ -54,6 +69,7 @@ class QueryPlan:
     writes_ledger: bool
     changes: tuple[str, ...] = ()
     accepted: bool = False
+    new_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,99 +81,98 @@ class Wishes:
 
 
 def plan_query(
-    identity: QueryIdentity, state: CheckpointState, wishes: Wishes, *, restartable: bool, location: Location
-) -> QueryPlan | Finding:
-    """Returns how the query starts, or the finding that refuses it. `location` is the model's."""
+    identity: QueryIdentity, state: CheckpointState, wishes: Wishes, *, restartable: bool, place_of: PlaceOf
+) -> QueryPlan | Refusal:
+    """Returns how the query starts, or why it may not."""
     if wishes.full_refresh and state.version:
         return QueryPlan(Action.REFRESH, state.version + 1, writes_ledger=True)
     if identity.batch:
-        return _write(identity, state, location)
+        return _write(identity, state, place_of)
     if not restartable:
         return QueryPlan(Action.FRESH_EACH_RUN, state.version + 1, writes_ledger=True)
+    was_batch = state.ledger is not None and state.ledger.identity.batch
+    if was_batch and identity.sink_format in FILE_FORMATS:
+        return _refused(refusals.other_kind(identity, state.ledger_path, place_of(None, None)))
     if not state.has_batches:
-        was_batch = state.ledger is not None and state.ledger.identity.batch
-        if was_batch and identity.sink_format in FILE_FORMATS:
-            return _other_kind(identity, state, location)
         return QueryPlan(Action.START, max(state.version, 1), writes_ledger=True)
-    if state.ledger is None:
-        return _without_ledger(identity, state, wishes, location)
-    return _resume(identity, state, state.ledger.identity, wishes, location)
+    if not state.is_used and (state.ledger is None or state.ledger.identity != identity):
+        return QueryPlan(Action.RESET, state.version, writes_ledger=True)
+    return _go_on(identity, state, wishes, place_of)
 
 
-def _write(identity: QueryIdentity, state: CheckpointState, location: Location) -> QueryPlan | Finding:
-    """The plan of a batch model: whatever it wrote before is whole, so any change of it is safe."""
+def _refused(*findings: Finding) -> Refusal:
+    return Refusal(findings)
+
+
+def _write(identity: QueryIdentity, state: CheckpointState, place_of: PlaceOf) -> QueryPlan | Refusal:
+    """The plan of a batch model, which writes its whole output each time: any change of it is safe."""
     if state.has_batches:
-        return _other_kind(identity, state, location)
+        return _refused(refusals.other_kind(identity, state.ledger_path, place_of(None, None)))
     changed = state.ledger is None or state.ledger.identity != identity
     return QueryPlan(Action.WRITE, max(state.version, 1), writes_ledger=changed)
 
 
-def _other_kind(identity: QueryIdentity, state: CheckpointState, location: Location) -> Finding:
-    """The refusal of a stream's output as a batch model's, or the other way round.
-
-    Beside its files a stream keeps a log that names them with their whole paths: readers take only what that names, so
-    files that a batch wrote before are not seen, and files that are moved are not found.
-    """
-    was, now = ("a batch model", "a stream") if not identity.batch else ("a stream", "a batch model")
-    return Finding(
-        "sink-change",
-        f"`{identity.model}` is {now}, and has been {was} so far",
-        f"{state.ledger_path} says so; an output that both have written to could not be read rightly",
-        f"`--full-refresh {identity.model}` starts over beside the old output, and leaves that as it is",
-        location,
-    )
+def _go_on(identity: QueryIdentity, state: CheckpointState, wishes: Wishes, place_of: PlaceOf) -> QueryPlan | Refusal:
+    """The plan on a checkpoint in which a batch has begun."""
+    place = place_of(None, None)
+    if state.ledger is None:
+        problem = f"cannot be read: {state.unreadable}" if state.unreadable else "is missing"
+        if not wishes.accept_state_change:
+            return _refused(refusals.without_ledger(identity, state.ledger_path, problem, place))
+        change = f"its ledger {problem}"
+        return QueryPlan(Action.RESUME, state.version, writes_ledger=True, changes=(change,), accepted=True)
+    old = state.ledger.identity
+    if _sink(old) != _sink(identity) and identity.sink_format in FILE_FORMATS:
+        before, after = (f"{fmt} `{path}`" if path else fmt for fmt, path in (_sink(old), _sink(identity)))
+        return _refused(refusals.other_sink(identity, state.ledger_path, before, after, place))
+    moved = _moved_source(old, identity)
+    if moved is not None:
+        return _refused(refusals.other_place(identity, state.ledger_path, *moved, place))
+    if old.settings.get(EVOLUTION) != "true" and _in_order(old) != _in_order(identity):
+        return _refused(refusals.other_order(identity, state.ledger_path, old, place))
+    return _resume(identity, state, old, wishes, place_of)
 
 
 def _resume(
-    identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, wishes: Wishes, location: Location
-) -> QueryPlan | Finding:
-    """The plan on a checkpoint that the query `old` has used."""
-    other_sink = _sink(old) != _sink(identity)
-    if other_sink and identity.sink_format in FILE_FORMATS:
-        return _other_files(identity, state, old, location)
-    moved = _moved_source(old, identity)
-    if moved is not None:
-        return _other_place(identity, state, *moved, location)
-    if old.settings.get(EVOLUTION) != "true" and _in_order(old) != _in_order(identity):
-        return _other_order(identity, state, old, location)
+    identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, wishes: Wishes, place_of: PlaceOf
+) -> QueryPlan | Refusal:
+    """The plan on a checkpoint that the query `old` has used, whose sources and sink are where they were."""
     changes = describe_changes(old, identity)
+    columns = column_changes(old, identity)
     unsure = unsure_tables(old.sources, identity.sources)
-    if unsure and not wishes.accept_state_change:
-        return _unsure_readers(identity, state, old, unsure, location)
     risky = bool(unsure) or (bool(changes) and (identity.stateful or old.stateful))
+    findings = [
+        refusals.other_columns(identity, state.ledger_path, change, place_of(identity.model, change.offset))
+        for change in columns
+        if change.undo is not None
+    ]
+    state_change = None
     if risky and not wishes.accept_state_change:
-        return _refusal(
-            "state-change",
-            f"`{identity.model}` keeps state, and is not the query that made its checkpoint: {'; '.join(changes)}",
-            f"Spark would mix the old and the new meaning; {state.ledger_path} says what made the checkpoint",
-            identity,
-            location,
-        )
-    return QueryPlan(Action.RESUME, state.version, writes_ledger=old != identity, changes=changes, accepted=risky)
+        if unsure:
+            place = place_of(None, None)
+            findings.append(refusals.unsure_readers(identity, state.ledger_path, old, unsure, place))
+        else:
+            place = place_of(changes[0].model, changes[0].offset)
+            state_change = StateChange(identity.model, changes, state.ledger_path, place, not findings)
+    if findings or state_change:
+        return Refusal(tuple(findings), state_change)
+    return QueryPlan(
+        Action.RESUME,
+        state.version,
+        writes_ledger=old != identity or state.abandoned is not None,
+        changes=tuple(change.text for change in changes),
+        accepted=risky,
+        new_columns=_texts(columns),
+    )
+
+
+def _texts(columns: tuple[ColumnChange, ...]) -> tuple[str, ...]:
+    return tuple(change.text for change in columns)
 
 
 def _sink(identity: QueryIdentity) -> tuple[str, str | None]:
     path = identity.sink_path
     return identity.sink_format, None if path is None else plain_path("/", path)
-
-
-def _other_files(identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, location: Location) -> Finding:
-    """The refusal of an output whose log lacks the batches so far.
-
-    Spark does not find them when it compacts the log, after at most ten batches: the query then fails for good, and
-    nobody can read the output (tried on 4.3; the guide forbids it under "Recovery Semantics after Changes in a
-    Streaming Query").
-    """
-    before, after = (f"{fmt} `{path}`" if path else fmt for fmt, path in (_sink(old), _sink(identity)))
-    return Finding(
-        "sink-change",
-        f"`{identity.model}` has a checkpoint whose batches so far went to another sink",
-        f"the sink changed from {before} to {after} since {state.ledger_path} was written; Spark cannot go on in a "
-        "folder that lacks the first batches",
-        f"`--full-refresh {identity.model}` starts over and leaves the old checkpoint and output as they are; or give "
-        "the sink its old format and path again",
-        location,
-    )
 
 
 def _moved_source(old: QueryIdentity, new: QueryIdentity) -> tuple[SourceUse, SourceUse] | None:
@@ -178,78 +193,8 @@ def _in_order(identity: QueryIdentity) -> tuple[tuple[str, str | None], ...]:
     return tuple((use.table, use.path) for use in identity.sources)
 
 
-def _other_order(identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, location: Location) -> Finding:
-    """The refusal of other sources on a checkpoint that knows them by their order alone."""
-    return Finding(
-        "source-change",
-        f"`{identity.model}` has a checkpoint that read other sources, or the same in another order",
-        f"the sources changed from {sources_text(old, paths=True)} to {sources_text(identity, paths=True)} since "
-        f"{state.ledger_path} was written; a checkpoint made by Spark before 4.3 knows them by their order alone",
-        f"`--full-refresh {identity.model}` starts over and leaves the old checkpoint and output as they are; or read "
-        "the sources in the order they had",
-        location,
-    )
-
-
-def _unsure_readers(
-    identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, tables: Sequence[str], location: Location
-) -> Finding:
-    names = ", ".join(f"`{table}`" for table in tables)
-    return Finding(
-        "state-change",
-        f"`{identity.model}` reads {names} through other references than the query that made its checkpoint",
-        f"the sources changed from {_readers(old)} to {_readers(identity)} since {state.ledger_path} was written; "
-        "nobody can tell which of them goes on where another one stopped, so rows could be read twice or not at all",
-        f"give each reference a model of its own, which tells them apart; `--full-refresh {identity.model}` starts "
-        f"over; `--accept-state-change {identity.model}` goes on, and reads what has a new name from the start",
-        location,
-    )
-
-
-def _readers(identity: QueryIdentity) -> str:
-    return ", ".join(f"{use.name} ({use.via})" for use in identity.sources) or "none"
-
-
 def _has_moved(before: str | None, after: str | None) -> bool:
     """Whether files that were found under `before` are not found under `after`. Early ledgers have relative paths."""
     if before is None or after is None or not is_absolute(before) or _PATTERN.search(after):
         return False
     return not f"{plain_path('/', before)}/".startswith(f"{plain_path('/', after).rstrip('/')}/")
-
-
-def _other_place(
-    identity: QueryIdentity, state: CheckpointState, before: SourceUse, after: SourceUse, location: Location
-) -> Finding:
-    return Finding(
-        "source-change",
-        f"`{identity.model}` has a checkpoint that read `{after.table}` from another place",
-        f"its path changed from {before.path} to {after.path} since {state.ledger_path} was written; Spark looks up "
-        "the files of the last batch again, and does not find them there",
-        f"`--full-refresh {identity.model}` starts over and leaves the old checkpoint and output as they are; or use a "
-        f"pattern that fits both places, for example {{old,new}}",
-        location,
-    )
-
-
-def _without_ledger(
-    identity: QueryIdentity, state: CheckpointState, wishes: Wishes, location: Location
-) -> QueryPlan | Finding:
-    problem = f"cannot be read: {state.unreadable}" if state.unreadable else "is missing"
-    if wishes.accept_state_change:
-        change = f"its ledger {problem}"
-        return QueryPlan(Action.RESUME, state.version, writes_ledger=True, changes=(change,), accepted=True)
-    return _refusal(
-        "ledger-unreadable",
-        f"`{identity.model}` has a checkpoint whose ledger {problem}",
-        f"without {state.ledger_path} nobody can tell whether the checkpoint fits this query",
-        identity,
-        location,
-    )
-
-
-def _refusal(code: str, message: str, why: str, identity: QueryIdentity, location: Location) -> Finding:
-    fix = (
-        f"`--full-refresh {identity.model}` starts over and leaves the old checkpoint and output as they are; "
-        f"`--accept-state-change {identity.model}` resumes on the old state as it is"
-    )
-    return Finding(code, message, why, fix, location)

@@ -16,6 +16,9 @@ ROWS_OUT = "sqlstream_rows_out"
 DROPPED = "sqlstream_dropped_"
 """What the names of the observations begin with that count the corrupt records a reader drops."""
 
+DROPPED_STATIC = f"{DROPPED}static_"
+"""The same of the readers of static tables, which every batch of a stream reads anew."""
+
 BEFORE_WATERMARK = "1970-01-01T00:00:00.000Z"
 """What Spark reports for the watermark until the first event."""
 
@@ -59,7 +62,8 @@ class BatchProgress:
     `started_at` is UTC, ISO 8601; so are `watermark`, the one that the batch used, and the oldest and newest event
     times in it, None without them. Of several watermarks Spark reports the events of one. Durations are milliseconds,
     `parts_ms` by Spark's names (addBatch, queryPlanning, walCommit, ...). `state` is None for a query without any.
-    `dropped_records` are the corrupt ones that sources with `on_corrupt: drop` met; `rows_in` counts them too.
+    `dropped_records` are the corrupt ones that sources with `on_corrupt: drop` met, `dropped_static` those of them in
+    static tables; `rows_in` counts the others too.
     """
 
     model: str
@@ -77,6 +81,7 @@ class BatchProgress:
     state: StateProgress | None = None
     sources: tuple[SourceProgress, ...] = ()
     dropped_records: int = 0
+    dropped_static: int = 0
 
 
 def read_progress(
@@ -105,8 +110,13 @@ def read_progress(
         parts_ms=parts,
         state=_state(data.get("stateOperators") or ()),
         sources=tuple(_source(source, uses, redact) for source in data["sources"]),
-        dropped_records=sum((row or {}).get("rows") or 0 for name, row in observed.items() if name.startswith(DROPPED)),
+        dropped_records=_observed(observed, DROPPED),
+        dropped_static=_observed(observed, DROPPED_STATIC),
     )
+
+
+def _observed(observed: Mapping[str, Any], prefix: str) -> int:
+    return sum((row or {}).get("rows") or 0 for name, row in observed.items() if name.startswith(prefix))
 
 
 def _state(operators: Sequence[Mapping[str, Any]]) -> StateProgress | None:

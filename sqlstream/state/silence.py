@@ -1,4 +1,4 @@
-"""Why a query that runs gives no rows: what it has seen, held against what its operators wait for."""
+"""Why a query gives no rows: what it has seen, held against what its operators wait for."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Cause(StrEnum):
     """What keeps the rows of a query back."""
 
     NO_INPUT = "no_input"
+    CORRUPT = "corrupt"
     FILTERED = "filtered"
     LATE = "late"
     DUPLICATES = "duplicates"
@@ -56,7 +57,23 @@ def why_silent(figures: Figures, emission: Emission | None) -> Silence | None:
     quiet = figures.quiet
     if figures.batches == 0 or (figures.rows_in == 0 and quiet.batches == 0):
         return no_input(tuple(name for name, _ in quiet.source_rows))
-    if quiet.batches < QUIET_BATCHES or figures.last is None:
+    return _why_quiet(figures, emission) if quiet.batches >= QUIET_BATCHES else None
+
+
+def why_ended_silent(figures: Figures, emission: Emission | None) -> Silence | None:
+    """Returns why nothing came out of a query that has ended, however few its batches were; None where rows came out
+    or there was nothing to read.
+    """
+    if figures.rows_out != 0 or figures.quiet.batches == 0:
+        return None
+    if figures.dropped_records and figures.dropped_records == figures.rows_in:
+        return Silence(Cause.CORRUPT, f"{_seen(figures.quiet)}, all of them corrupt, and its source drops those")
+    return _why_quiet(figures, emission)
+
+
+def _why_quiet(figures: Figures, emission: Emission | None) -> Silence | None:
+    quiet = figures.quiet
+    if figures.last is None:
         return None
     if figures.last.state is None:
         return Silence(Cause.FILTERED, f"{_seen(quiet)}, and conditions or joins in the query let none of them pass")
@@ -69,6 +86,12 @@ def no_input(sources: tuple[str, ...] = ()) -> Silence:
     """Returns that a query has read nothing since it started; `sources` are what it reads, where that is known."""
     where = f" from {_listed(sources, 'or')}" if sources else ""
     return Silence(Cause.NO_INPUT, f"no rows at all have arrived{where} since it started")
+
+
+def nothing_new(sources: tuple[str, ...]) -> Silence:
+    """Returns that a query which has ended had nothing to read; `sources` are what it reads."""
+    where = f" from {_listed(sources, 'or')}" if sources else ""
+    return Silence(Cause.NO_INPUT, f"there was nothing new to read{where}")
 
 
 def _before_state(figures: Figures, emission: Emission | None) -> Silence:
@@ -190,16 +213,27 @@ def _window_end(call: WindowCall, time: datetime) -> datetime | None:
 
 def _idle(quiet: Quiet) -> tuple[str, ...]:
     """The sources that have given nothing for `QUIET_BATCHES` batches in which others gave rows."""
-    return tuple(name for name, batches in quiet.idle_batches if batches >= QUIET_BATCHES)
+    return tuple(name for name, batches in quiet.idle_batches if batches >= _least_idle(quiet))
+
+
+def _least_idle(quiet: Quiet) -> int:
+    """Fewer than `QUIET_BATCHES` only of a query that has ended before."""
+    return min(QUIET_BATCHES, quiet.batches)
 
 
 def _idle_span(quiet: Quiet) -> str:
-    return f"{min(batches for _, batches in quiet.idle_batches if batches >= QUIET_BATCHES):,} batches"
+    return _batches(min(batches for _, batches in quiet.idle_batches if batches >= _least_idle(quiet)))
 
 
 def _seen(quiet: Quiet) -> str:
-    rows = "rows" if quiet.rows_in is None else f"{quiet.rows_in:,} {'row' if quiet.rows_in == 1 else 'rows'}"
-    return f"{rows} were read in {quiet.batches:,} batches"
+    if quiet.rows_in == 1:
+        return f"1 row was read in {_batches(quiet.batches)}"
+    rows = "rows" if quiet.rows_in is None else f"{quiet.rows_in:,} rows"
+    return f"{rows} were read in {_batches(quiet.batches)}"
+
+
+def _batches(count: int) -> str:
+    return "1 batch" if count == 1 else f"{count:,} batches"
 
 
 def _given(names: tuple[str, ...]) -> str:

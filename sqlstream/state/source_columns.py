@@ -17,7 +17,8 @@ class FoundColumn:
 
 @dataclass(frozen=True)
 class SourceColumns:
-    """The columns of table `table`, read from `read` of its `files` files; both are 0 where it has none.
+    """The columns of table `table`, from `looked_at` of its `files` files, of which `empty` have no columns; all are 0
+    where it has no files.
 
     With `is_fixed` the format gives its columns itself, and declared types would be refused. `replaces` is the key that
     declares the schema otherwise, None where none does; `indent` is how far the table's keys are indented.
@@ -26,7 +27,8 @@ class SourceColumns:
     table: str
     format: str
     columns: tuple[FoundColumn, ...]
-    read: int
+    looked_at: int
+    empty: int
     files: int
     is_fixed: bool
     replaces: str | None

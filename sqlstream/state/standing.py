@@ -21,7 +21,7 @@ from sqlstream.state.events import (
 )
 from sqlstream.state.figures import Figures, add_batch
 from sqlstream.state.progress import BatchProgress
-from sqlstream.state.silence import Silence, no_input
+from sqlstream.state.silence import Silence, no_input, nothing_new
 
 
 class Standing(StrEnum):
@@ -65,10 +65,16 @@ class QueryStanding:
         return 0.0 if self.started_at is None else max((now - self.started_at).total_seconds(), 0.0)
 
     def why_silent(self) -> Silence | None:
-        """Returns why nothing comes out of it, None where it gives rows, has ended, or is too young to tell."""
+        """Returns why nothing comes out of it, or came out until its end; None where it gives rows, has failed, or is
+        too young to tell.
+        """
         if self.status is Standing.RUNNING and self.figures.batches == 0:
             return no_input(self.query.sources)
-        return None if self.has_ended else self.silence
+        if self.status in (Status.ERROR, Status.SKIPPED):
+            return None
+        if self.has_ended and self.figures.rows_in == 0 and self.query.kind == "stream":
+            return nothing_new(self.query.sources)
+        return self.silence
 
     def as_json(self, now: datetime) -> dict[str, object]:
         """Returns the entry of target/run_results.json."""

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.state.figures import Figures
 
 Value = object
 """A value of a row as JSON has it: numbers with a point are `decimal.Decimal`."""
@@ -19,6 +20,9 @@ class _Any:
     def __repr__(self) -> str:
         return "…"
 
+
+NOTHING = "no rows came out"
+"""The note of a result that says why."""
 
 ANY = _Any()
 
@@ -33,7 +37,8 @@ class Observed:
     the watermark. `is_late` says whether one came too late for any of its windows, `wrote` by which given batches a
     table came out that takes the place of the one before (`replaces`).
 
-    `watermark` is in ms since 1970, None where there is none. `error` is what a batch failed with: Spark's
+    `watermark` is in ms since 1970, None where there is none; `figures` are what the query did in all where no rows
+    came out of a stream. `error` is what a batch failed with: Spark's
     conditions, the outermost first, and a finding.
     """
 
@@ -45,6 +50,7 @@ class Observed:
     wrote: tuple[bool, ...] = ()
     watermark: int | None = None
     state_rows: int | None = None
+    figures: Figures | None = None
     conditions: tuple[str, ...] = ()
     error: Finding | None = None
 

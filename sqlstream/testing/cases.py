@@ -162,7 +162,8 @@ class _Builder:
             return node_id
         model = quoted(self._model.name)
         if node_id is None:
-            what, fix = f"{quoted(item.text)} does not exist", did_you_mean(item.text, names)
+            read_names = [text_of(each) for each in read if each.rpartition(".")[2] == item.parts[-1]]
+            what, fix = f"{quoted(item.text)} does not exist", did_you_mean(item.text, read_names or names)
         else:
             what, fix = f"{model} does not read {quoted(item.text)}", "delete this input, or correct its name"
         texts = quoted_list([text_of(node) for node in self._leaves({})])

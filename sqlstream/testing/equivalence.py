@@ -216,7 +216,7 @@ class Equivalence:
     def _broke(self, way: Way, error: Finding) -> CaseResult:
         """The result where the query fails in a way in which the case does not run it."""
         what = f"`{self.prepared.case.model.name}` fails with its rows {way.name}, and not as the case gives them"
-        fix = "mend the model, or say `equivalence: false` with the `reason` why that is right"
+        fix = "correct the model, or say `equivalence: false` with the `reason` why that is right"
         finding = replace(error, message=what, fix=fix)
         return replace(result_of(self.prepared.case, Outcome.FAILED, [finding]), split=self._split(way.batches or ()))
 

@@ -70,7 +70,7 @@ class Expectation:
             if left_out:
                 what = f"the expected row leaves out {quoted_list(left_out)}"
                 why = f"all columns of {quoted(self.case.model.name)} are compared"
-                fix = "give them (null is itself), or compare only what is given with `partial: true` below `expect`"
+                fix = "add them, null where there is no value; or write `partial: true` to compare only what is given"
                 findings.append(Finding("unit-test-column", what, why, fix, row.location))
         if findings:
             raise FindingsError(findings)

@@ -11,7 +11,9 @@ from pyspark.sql.types import StructField, StructType
 
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
 from sqlstream.project.fixtures import Rows
+from sqlstream.project.unit_test_values import Mark
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.duplicates import WATERMARK
@@ -20,8 +22,8 @@ from sqlstream.spark.memory_streams import JavaRows, MemoryInput, RowMaker
 from sqlstream.spark.python_code import load_name
 from sqlstream.spark.read_columns import read_columns
 from sqlstream.spark.sources import declared_schema
-from sqlstream.testing.cases import Case, CaseInput
-from sqlstream.testing.rows import TypedRows, nullable
+from sqlstream.testing.cases import Case, CaseInput, Feed
+from sqlstream.testing.rows import TypedRows, columns_of, nullable
 
 METADATA_TYPE = (
     "struct<file_path: string, file_name: string, file_size: bigint, file_block_start: bigint, "
@@ -50,6 +52,14 @@ class StreamInput:
         return replace(self, stream=MemoryInput(self.stream.frame.sparkSession, self.schema))
 
 
+@dataclass(frozen=True)
+class _Gap:
+    """The columns that a row does not give."""
+
+    location: Location
+    names: Sequence[str]
+
+
 @dataclass
 class CaseFrames:
     """Builds the frame of the model of one case, in the session of `inputs`."""
@@ -64,35 +74,61 @@ class CaseFrames:
         return self._analyse(self.case.model, given=True)
 
     def check_left_out(self, frame: DataFrame) -> None:
-        """Whether `frame`, which `build` gave, reads a column that the rows of an input leave out.
+        """Whether `frame`, which `build` gave, reads a column that a row of an input leaves out.
 
         Raises: FindingsError with a finding for each such input.
         """
-        given = {node_id: self._left_out(item) for node_id, item in self.case.inputs.items()}
-        suspects = [node_id for node_id, names in given.items() if names]
+        gaps = {node_id: self._gaps(item) for node_id, item in self.case.inputs.items()}
+        suspects = [node_id for node_id, found in gaps.items() if any(gap.names for gap in found)]
         if not suspects:
             return
-        findings = []
         inputs = {node_id: self._frames[node_id] for node_id in self.case.inputs if node_id in self._frames}
-        for node_id, read in read_columns(frame, inputs, suspects).items():
-            names = [name for name in given[node_id] if name in read]
-            if names:
-                item = self.case.inputs[node_id]
-                what = f"the rows of {quoted(item.text)} leave out {quoted_list(names)}"
-                why = f"{quoted(self.case.model.name)} reads {'it' if len(names) == 1 else 'them'}, and would read null"
-                fix = f"give {'it' if len(names) == 1 else 'them'} in the rows; null is itself"
-                findings.append(Finding("unit-test-column", what, why, fix, item.location))
-        if findings:
-            raise FindingsError(findings)
+        read = read_columns(frame, inputs, suspects)
+        findings = [self._left_out(self.case.inputs[node_id], gaps[node_id], names) for node_id, names in read.items()]
+        if any(findings):
+            raise FindingsError([finding for finding in findings if finding is not None])
 
-    def _left_out(self, item: CaseInput) -> list[str]:
-        """The columns of an input that none of its rows gives; none where it has no rows."""
-        rows = [] if item.rows is None and not item.streaming else self._all_rows(item)
-        read = TypedRows(self.inputs.readers.session, f"the input {item.text}")
-        given = set().union(*map(read.given, rows))
-        if not any(batch.rows or batch.sql is not None for batch in rows):
+    def _left_out(self, item: CaseInput, gaps: Sequence[_Gap], read: frozenset[str]) -> Finding | None:
+        """What is wrong with the rows of an input of which the model reads the columns `read`."""
+        found = [(gap, [name for name in gap.names if name in read]) for gap in gaps]
+        wrong = [(gap, names) for gap, names in found if names]
+        if not wrong:
+            return None
+        left_out = list(dict.fromkeys(name for _, names in wrong for name in names))
+        it = "it" if len(left_out) == 1 else "them"
+        who, place = "the rows", item.location
+        if len(wrong) < len(gaps):
+            who, place = f"{len(wrong):,} of {len(gaps):,} rows", wrong[0][0].location
+        return Finding(
+            "unit-test-column",
+            f"{who} of {quoted(item.text)} leave out {quoted_list(left_out)}",
+            f"{quoted(self.case.model.name)} reads {it}, and would read null",
+            f"give {it} in every row; where there is no value, write `{left_out[0]}: null`",
+            place,
+        )
+
+    def _gaps(self, item: CaseInput) -> list[_Gap]:
+        """For each row of an input, or each query that gives rows, the columns that it does not give."""
+        frame = self._frames.get(item.node_id)
+        if frame is None or (item.rows is None and not item.streaming):
             return []
-        return [name for name in self._frames[item.node_id].columns if name.casefold() not in given]
+        read = TypedRows(self.inputs.readers.session, f"the input {item.text}")
+        gaps = []
+        for rows in self._read_rows(item):
+            given = [(rows.location, read.given(rows))] if rows.sql is not None else _given_by(rows)
+            gaps += [_Gap(at, [name for name in frame.columns if name.casefold() not in names]) for at, names in given]
+        return gaps
+
+    def _read_rows(self, item: CaseInput) -> list[Rows]:
+        """The rows of an input that this model reads: an older one those before the upgrade, the new one the others."""
+        if item.rows is not None:
+            return [item.rows]
+        steps = self.case.steps
+        if Mark.UPGRADE in steps:
+            at = steps.index(Mark.UPGRADE)
+            steps = steps[:at] if self.case.older is None else steps[at + 1 :]
+        feeds = (step for step in steps if isinstance(step, Feed))
+        return [rows for feed in feeds for node_id, rows in feed.rows if node_id == item.node_id]
 
     def anew(self) -> DataFrame:
         """Returns the model's rows over streams that have given no rows yet."""
@@ -197,6 +233,11 @@ class CaseFrames:
         return _watermarked(MemoryInput(self.inputs.readers.session, schema).frame, schema, table)
 
 
+def _given_by(rows: Rows) -> list[tuple[Location, frozenset[str]]]:
+    """The columns that each row gives, and where it stands."""
+    return [(row.location, columns_of(row)) for row in rows.rows]
+
+
 def _asked(table: SourceTable, reference: str) -> object:
     """What a Python source says of its columns. Raises: FindingsError for what its own code raises."""
     location = table.places.get("class", table.location)
@@ -206,7 +247,7 @@ def _asked(table: SourceTable, reference: str) -> object:
     except Exception as error:
         what = f"the source `{table.full_name}` does not tell its columns"
         why = f"its own code says: {type(error).__name__}: {error}"
-        fix = "declare `columns:`, or mend the class"
+        fix = "declare `columns:`, or correct the class"
         raise FindingsError([Finding("unit-test-input", what, why, fix, location)]) from error
 
 

@@ -21,7 +21,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import ROCKSDB, SparkRuntime, child_session
 from sqlstream.spark.sources import Readers
 from sqlstream.spark.spark_errors import error_finding
-from sqlstream.state.test_results import CaseResult, Observed, Outcome
+from sqlstream.state.test_results import NOTHING, CaseResult, Observed, Outcome
 from sqlstream.testing.cases import Case
 from sqlstream.testing.equivalence import Equivalence
 from sqlstream.testing.expected import Expectation, moment
@@ -30,6 +30,7 @@ from sqlstream.testing.judge import Told, judge, judge_refusal, result_of
 from sqlstream.testing.pinned import pinned
 from sqlstream.testing.prepared import PreparedCase, conditions_of
 from sqlstream.testing.settings import IN_MEMORY, state_settings
+from sqlstream.testing.silence import why_nothing
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Harness:
     """Runs cases in one Spark; several threads may run cases at once.
 
     `settings` are those of every case's session, `provider` is what keeps state in the target that is tested for.
-    With `equivalence` a case that passes is also run in other ways, which have to give the same.
+    With `equivalence` a case that passes is also run in other ways, which have to give the same. With `explains` a case
+    that passes also says why nothing came out, as every case does that fails.
     """
 
     runtime: SparkRuntime
@@ -45,6 +47,7 @@ class Harness:
     settings: Mapping[str, str]
     provider: str
     equivalence: bool = False
+    explains: bool = False
 
     def run(self, case: Case) -> CaseResult:
         """Returns how the case ended."""
@@ -66,6 +69,8 @@ class Harness:
         observed = prepared.observe()
         told = Told(None, None, None) if observed.error else Expectation(case, prepared.frame).tell(observed)
         result = judge(case, observed, told)
+        if self.explains or result.outcome is Outcome.FAILED:
+            result = _explained(case, observed, result)
         if not self.equivalence or result.outcome is not Outcome.PASSED or not _is_compared(case, observed):
             return result
         return Equivalence(prepared).check() or result
@@ -101,6 +106,12 @@ class Harness:
 
     def _inputs(self, case: Case, session: SparkSession) -> Inputs:
         return Inputs(case.compiled, Readers(session, self.secrets, case.compiled.project.root))
+
+
+def _explained(case: Case, observed: Observed, result: CaseResult) -> CaseResult:
+    """The result with the reason for which nothing came out."""
+    why = why_nothing(case, observed)
+    return result if why is None else replace(result, notes={**result.notes, NOTHING: why})
 
 
 def _never_rests(case: Case) -> Finding:

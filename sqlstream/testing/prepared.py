@@ -53,6 +53,7 @@ class PreparedCase:
         if older is not None:
             old = CaseFrames(older, Inputs(older.compiled, self.frames.inputs.readers), self.frames.streams)
             frame = old.build()
+            old.check_left_out(frame)
             parts.insert(0, Part(old, frame, older.model.config.output_mode))
             check_upgrade(older, frame, self.case, self.frame)
         return self.stream(self.own_steps(), parts)
@@ -120,7 +121,7 @@ class PreparedCase:
             what=f"the query of `{self.case.model.name}` failed",
             place=self.case.compiled.place_of_words(self.case.model, *fragment_of(error)),
             secrets=self.secrets,
-            fix=f"mend the model, or state the failure with {stated}",
+            fix=f"correct the model, or state the failure with {stated}",
         )
         if isinstance(error, SinkError):
             finding = replace(finding, why=f"its sink says: {error}", location=self.case.model.place_of("sink"))

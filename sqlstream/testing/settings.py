@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlstream.project.values import Target
-from sqlstream.spark.session import PARTITIONS, PROVIDER, ROCKSDB
+from sqlstream.spark.cluster import PARTITIONS
+from sqlstream.spark.session import PROVIDER, ROCKSDB
 from sqlstream.spark.storage import CHECKPOINT_FILES, PLAIN_FILES
 
 _MEANING = ("spark.sql.", "spark.default.parallelism")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ from sqlstream.spark.memory_streams import (
     watermark_of,
 )
 from sqlstream.spark.plans import grouped_by_time
+from sqlstream.state.figures import Figures, add_batch
+from sqlstream.state.progress import read_progress
 from sqlstream.state.test_results import Observed, Row
 from sqlstream.testing.frames import CaseFrames
 
@@ -84,6 +88,7 @@ class CaseStream:
     def __post_init__(self) -> None:
         self._before: tuple[tuple[Row, ...], ...] = ()
         self._state_rows = 0
+        self._told: list[dict[str, Any]] = []
         self._part = self.parts[0]
         self._output = MemoryOutput(self._part.frame.sparkSession)
 
@@ -134,7 +139,9 @@ class CaseStream:
         count = self._output.take()
         self.counts.append(count or 0)
         self.wrote.append(count is not None)
-        self.late.append(self._late(progresses(query)[batches:], given, watermark))
+        told = progresses(query)[batches:]
+        self._told += told
+        self.late.append(self._late(told, given, watermark))
 
     def _call_sink(self, sink: Sink, rows: JavaRows, number: int) -> None:
         frame = RowMaker(self._part.frame.sparkSession).frame(rows, self._part.frame.schema)
@@ -179,15 +186,17 @@ class CaseStream:
 
     def _observed(self, query: StreamingQuery) -> Observed:
         self._remember_state(query)
+        batches = self.batches()
         return Observed(
             columns=tuple(self._part.frame.dtypes),
-            batches=self.batches(),
+            batches=batches,
             late=tuple(self.late),
             is_late=self.is_late,
             replaces=self._part.mode == "complete",
             watermark=watermark_of(query) or None,
             state_rows=self._state_rows,
             wrote=tuple(self.wrote),
+            figures=None if any(batches) else quiet_figures(self._told),
         )
 
     def batches(self) -> tuple[tuple[Row, ...], ...]:
@@ -200,6 +209,14 @@ class CaseStream:
         maker = RowMaker(frame.sparkSession)
         rows = iter(maker.rows(maker.frame(self._output.rows, frame.schema)))
         return tuple(tuple(next(rows) for _ in range(count)) for count in self.counts)
+
+
+def quiet_figures(told: Sequence[Mapping[str, Any]]) -> Figures:
+    """Returns what a query did in all that no rows came out of; `told` is what Spark says of its batches. The streams
+    in memory have no names to show.
+    """
+    batches = (replace(read_progress("", json.dumps(each)), rows_out=0, sources=()) for each in told)
+    return reduce(add_batch, batches, Figures())
 
 
 def _cause(query: StreamingQuery | None, error: Exception) -> Exception:

@@ -53,7 +53,7 @@ def judging_errors(case: Case, attempt: Attempt) -> tuple[str, ...]:
 
 
 def describe(judged: Sequence[Judged], seconds: float, *, verbose: bool) -> tuple[str, bool]:
-    """Returns the report, and whether nothing in it has to be mended."""
+    """Returns the report, and whether nothing in it has to be fixed."""
     passed = [item for item in judged if item.is_passed_unexcused]
     unknown = [item for item in judged if item.is_passed_wrongly and item.case.unknown_because is not None]
     refused = [item for item in judged if item.is_refused_wrongly]

@@ -54,11 +54,17 @@ class ProjectFolder:
             at = time.time() - 3600 + modified
             os.utime(path, (at, at))
 
-    def run(self, *select: str, env: Mapping[str, str] | None = None, **wishes: Any) -> RunOutcome:
+    def run(
+        self,
+        *select: str,
+        env: Mapping[str, str] | None = None,
+        variables: Mapping[str, object] | None = None,
+        **wishes: Any,
+    ) -> RunOutcome:
         """Runs the selection in this process with `available_now`, unless `wishes` say otherwise."""
         self.events = []
         request = RunRequest(
-            project=ProjectRequest(self.root, env={**os.environ, **(env or {})}),
+            project=ProjectRequest(self.root, variables=variables or {}, env={**os.environ, **(env or {})}),
             selection=Selection(tuple(select)),
             **{"available_now": True, **wishes},
         )

@@ -201,7 +201,7 @@ def test_a_stream_and_a_batch_never_share_an_output(shop: ProjectFolder) -> None
         with pytest.raises(FindingsError) as caught:
             shop.run(name)
         assert [finding.code for finding in caught.value.findings] == ["sink-change"]
-        result = shop.result(name, full_refresh=(name,))
+        result = shop.result(name, full_refresh=True)
         assert (result.status, Path(result.output or "").name) == (Status.SUCCESS, f"{name}.v2")
 
 

@@ -13,6 +13,7 @@ from sqlstream.app.test_coverage import find_coverage
 from sqlstream.app.test_record import record_case
 from sqlstream.app.test_update import update_expectations
 from sqlstream.app.test_watch import is_affected
+from sqlstream.errors import Severity
 from sqlstream.state.test_results import Outcome
 
 PROJECT = Path(__file__).parent / "fixtures" / "tested"
@@ -110,15 +111,70 @@ def test_a_case_is_recorded_from_real_rows(project: Path) -> None:
     sources.write_text(sources.read_text().replace("path: data\n", "path: data\n        mask: [device]\n", 1))
     said: list[str] = []
 
-    result = record_case(UnitTestRequest(ProjectRequest(project)), "counts", 3, said.append)
+    outcome = record_case(UnitTestRequest(ProjectRequest(project)), "counts", 3, said.append)
 
     text = (project / "tests/models/counts_recorded.yml").read_text()
-    assert result.outcome is Outcome.PASSED
+    assert ([result.outcome for result in outcome.results], outcome.findings) == ([Outcome.PASSED], ())
     assert "ada" not in text
     assert "eve" not in text
     assert text.count("masked-1") == 3
     assert "- {since: '2024-01-01 12:00:00', device: masked-1, signals: 2}" in text
     assert "Wrote tests/models/counts_recorded.yml: counts.recorded" in said
+    assert "updated" not in "".join(said)
+
+
+def test_a_recorded_case_that_gives_nothing_says_why(project: Path) -> None:
+    """And how it would give something: more rows, or one that lets the first window out."""
+    (project / "data").mkdir()
+    (project / "data/1.json").write_text(
+        "".join(f'{{"at":"2024-01-01 12:0{at}:00","device":"a"}}\n' for at in range(5))
+    )
+
+    outcome = record_case(UnitTestRequest(ProjectRequest(project)), "counts", 3, lambda _line: None)
+
+    (finding,) = outcome.findings
+    assert (finding.code, finding.severity, outcome.succeeded) == ("unit-test-empty", Severity.WARNING, True)
+    assert "it takes an event of 2024-01-01 12:20 or later" in finding.why
+    assert finding.fix.startswith("record more rows with --limit 30, or add rows")
+
+
+def test_a_recorded_case_leaves_other_files_as_they_are(project: Path) -> None:
+    """One that is laid out in another way, or broken, gets no lines that would not fit; the case goes into a new one."""
+    (project / "data").mkdir()
+    (project / "data/1.json").write_text('{"at":"2024-01-01 12:00:00","device":"a"}\n')
+    recorded = project / "tests/models/totals_recorded.yml"
+    recorded.write_text(text := "unit_tests:\n- name: recorded\n  model: totals\n  given: []\n  expect: {rows: []}\n")
+    (project / "tests/models/torn.yml").write_text("unit_tests: [")
+
+    outcome = record_case(UnitTestRequest(ProjectRequest(project)), "totals", 3, lambda _line: None)
+
+    assert recorded.read_text() == text
+    assert [result.location.path for result in outcome.results] == ["tests/models/totals_recorded_2.yml"]
+    assert [result.full_name for result in outcome.results] == ["totals.recorded_2"]
+
+
+def test_update_leaves_rows_in_text_alone(project: Path) -> None:
+    """A list of YAML in the place of CSV would be no file of tests any more."""
+    path = project / "tests/models/counts.yml"
+    rows = "format: csv\n      rows: |\n        since,device,signals\n        2024-01-01 12:00,a,1\n"
+    path.write_text(text := CASES.split("      rows:\n        #")[0] + f"      {rows}")
+    outcome = run_tests(UnitTestRequest(ProjectRequest(project)), lambda _result, _total: None)
+
+    (line,) = update_expectations(project, outcome.results)
+
+    assert "counts.rows_in_lines is not updated: only figures and rows written as YAML are" in line
+    assert path.read_text() == text
+
+
+def test_a_failing_case_says_why_nothing_came_out(project: Path) -> None:
+    """Where it expects rows and has none."""
+    path = project / "tests/models/counts.yml"
+    path.write_text(CASES.replace("2024-01-01 12:40, device: b", "2024-01-01 12:05, device: b"))
+    chosen = Selection(("unit_test:rows_in_lines",))
+
+    (result,) = run_tests(UnitTestRequest(ProjectRequest(project), chosen), lambda _result, _total: None).results
+
+    assert "the first window ends at 2024-01-01 12:10" in result.notes["no rows came out"]
 
 
 def test_coverage_tells_what_no_case_states(project: Path) -> None:

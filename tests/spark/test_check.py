@@ -21,7 +21,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.session import stop_spark
 
 READS = "from {{ source('shop', 'orders') }}"
-BROKEN = f"select id,\n  ts + kind as wrong\n{READS}"
+BROKEN = f"select id,\n  element_at(id, 1) as wrong\n{READS}"
 """Its types do not fit, which only Spark knows."""
 
 
@@ -89,7 +89,7 @@ def test_a_broken_source_is_one_finding(orders: ProjectFolder) -> None:
             + "      - {name: lost, format: json, path: in/nowhere, schema: id int}\n",
             "models/one.sql": "{{ config(sink='nowhere') }}\nselect id from {{ source('shop', 'lost') }}",
             "models/two.sql": "{{ config(sink='lake') }}\nselect id from {{ source('shop', 'lost') }}",
-            "models/typed.sql": f"{{{{ config(sink='nowhere') }}}}\nselect ts + kind as wrong {READS}",
+            "models/typed.sql": f"{{{{ config(sink='nowhere') }}}}\nselect element_at(id, 1) as wrong {READS}",
         }
     )
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from conftest import ProjectFolder, order_rows
 
+from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.errors import FindingsError
-from sqlstream.state.events import Notice, TableShown
+from sqlstream.state.events import Notice, QueryStarted, RunEvent, Status, TableShown
 from sqlstream.state.ledger import EVOLUTION
 
 Rows = Callable[[Path], list[dict[str, Any]]]
@@ -51,7 +52,7 @@ def test_a_changed_stateful_query_is_refused(sums: ProjectFolder) -> None:
     before = sums.committed("sums")
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * 1000)")})
 
-    assert refused(sums) == ("state-change", "models/sums.sql:1:1")
+    assert refused(sums) == ("state-change", "models/sums.sql:2:65")
     assert sums.committed("sums") == before
 
 
@@ -64,7 +65,7 @@ def test_a_cosmetic_change_resumes(sums: ProjectFolder) -> None:
 
 
 def test_an_accepted_change_resumes_and_is_written_down(sums: ProjectFolder) -> None:
-    """`--accept-state-change` goes on with the old state, once: the ledger then holds the new SQL."""
+    """`--accept-state-change` goes on with the old state, once a batch is committed: the ledger then has the new SQL."""
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * 1000)")})
 
     assert sums.result(accept_state_change=("sums",)).rows_in == 5
@@ -80,7 +81,7 @@ def test_a_full_refresh_starts_over_and_keeps_the_old(sums: ProjectFolder, read_
     old = sorted(path.read_bytes() for path in (sums.root / "store/sums").rglob("*.parquet"))
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * 1000)")})
 
-    result = sums.result(full_refresh=("sums",))
+    result = sums.result(full_refresh=True)
 
     assert result.output == str(sums.root / "store/sums.v2")
     assert [row["total"] for row in read_parquet(sums.root / "store/sums.v2")] == [10000]
@@ -115,7 +116,146 @@ def test_a_change_in_a_view_below_counts(orders: ProjectFolder) -> None:
     orders.result()
     orders.write({"models/positive.sql": "select * from {{ source('shop', 'orders') }} where amount > 1"})
 
-    assert refused(orders) == ("state-change", "models/sums.sql:1:1")
+    assert refused(orders) == ("state-change", "models/positive.sql:1:52")
+
+
+def test_queries_that_a_changed_view_refuses_have_one_finding(orders: ProjectFolder) -> None:
+    """Each has kept state over the rows of the view; the finding is at the view, and names them."""
+    sums = SUMS.replace("source('shop', 'orders')", "ref('positive')")
+    view = "select * from {{ source('shop', 'orders') }} where amount > "
+    orders.write(
+        {
+            "models/positive.sql": f"{view}0",
+            "models/sums.sql": sums.format(aggregate="sum(amount)"),
+            "models/counts.sql": sums.format(aggregate="count(*)"),
+        }
+    )
+    orders.run()
+    orders.write({"models/positive.sql": f"{view}1"})
+
+    with pytest.raises(FindingsError) as caught:
+        orders.run()
+
+    (finding,) = caught.value.findings
+    assert (finding.code, str(finding.location)) == ("state-change", "models/positive.sql:1:52")
+    assert all(name in finding.message for name in ("`positive`", "`sums`", "`counts`"))
+    assert "`amount > 0` is now `amount > 1`" in finding.why
+    assert "--select counts sums" in finding.fix
+
+
+def test_a_changed_variable_is_told_from_changed_sql(orders: ProjectFolder) -> None:
+    """The file of the model is the same; the finding names the variable with both of its values."""
+    orders.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * {{ var('factor') }})")})
+    orders.run(variables={"factor": 3})
+
+    with pytest.raises(FindingsError) as caught:
+        orders.run(variables={"factor": 5})
+
+    (finding,) = caught.value.findings
+    assert finding.code == "state-change"
+    assert "the variable `factor` changed from 3 to 5" in finding.message
+
+
+def test_a_change_that_spark_refuses_leaves_the_ledger_as_it_was(sums: ProjectFolder) -> None:
+    """An accepted change takes effect with its first committed batch: without one, the old query goes on."""
+    wrong = SUMS.format(aggregate="sum(amount)").replace("'1 hour')", "'1 hour'), kind")
+    sums.write({"models/sums.sql": wrong})
+
+    failed = sums.result(accept_state_change=("sums",))
+    assert (failed.status, failed.finding and failed.finding.code) == (Status.ERROR, "state-change")
+    assert failed.finding is not None
+    assert "window struct, and those of the query are now window struct, kind string" in failed.finding.why
+
+    sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount)")})
+    assert sums.result().rows_in == 5
+    assert ledger(sums, "sums", 1)["pending"] is None
+
+
+def test_an_accepted_change_that_was_killed_after_its_commit_is_in_effect(sums: ProjectFolder) -> None:
+    """A run that ended between the commit and the ledger is found out by the next one."""
+    path = sums.root / "store/queries/sums/v1/ledger.json"
+    sums.write({"models/sums.sql": SUMS.format(aggregate="sum(id)")})
+    written: list[str] = []
+
+    def tell(event: RunEvent) -> None:
+        if isinstance(event, QueryStarted):
+            written.append(path.read_text())
+
+    request = RunRequest(ProjectRequest(sums.root), available_now=True, accept_state_change=("sums",))
+    run_models(request, tell)
+    path.write_text(written[0])  # as before the first commit
+
+    assert "sum(id)" in json.loads(written[0])["pending"]["ledger"]["identity"]["models"]["sums"]
+    assert "sum(amount)" in json.loads(written[0])["identity"]["models"]["sums"]
+    assert sums.result().status is Status.SUCCESS
+    sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount)")})
+    assert refused(sums)[0] == "state-change"
+
+
+def test_a_first_run_without_a_committed_batch_is_begun_again(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """The corrected model needs no flag: the failed checkpoint is archived, and the output keeps its place."""
+    orders.write({"models/sums.sql": SUMS.format(aggregate="sum(cast(kind as int))")})
+    assert orders.result().status is Status.ERROR
+    left = "part-00000-1b8f4fb2-f5bf-457e-a0d4-62650feb4d1f-c000.snappy.parquet"
+    orders.write({f"store/sums/{left}": "as a task of the batch wrote it", "store/sums/notes.txt": "not Spark's"})
+    orders.write({"models/sums.sql": SUMS.format(aggregate="sum(amount)")})
+    orders.rows("in/orders/2.json", order_rows(2), modified=2)
+
+    result = orders.result()
+
+    assert (result.rows_in, result.output) == (15, str(orders.root / "store/sums"))
+    assert [row["total"] for row in read_parquet(orders.root / "store/sums")] == [10]
+    (archived,) = (orders.root / "store/queries/sums/v1/archive").iterdir()
+    assert {path.name for path in archived.iterdir()} == {"checkpoint", "ledger.json"}
+    assert (orders.root / "store/_archive/sums" / archived.name / left).exists()
+    assert (orders.root / "store/sums/notes.txt").exists()
+    assert orders.result().rows_in == 0
+
+
+def test_a_changed_type_of_a_stateless_query_is_refused(orders: ProjectFolder, read_parquet: Rows) -> None:
+    """The output stays as it is; a new column goes on, and the run says so once."""
+    model = "{{{{ config(sink='lake') }}}}\nselect id, {} from {{{{ source('shop', 'orders') }}}}"
+    orders.write({"models/all.sql": model.format("amount")})
+    orders.result()
+    orders.rows("in/orders/2.json", order_rows(2), modified=2)
+
+    for changed in ("cast(amount as string) as amount", "amount as total"):
+        orders.write({"models/all.sql": model.format(changed)})
+        with pytest.raises(FindingsError) as caught:
+            orders.run(accept_state_change=("all",))
+        (finding,) = caught.value.findings
+        assert (finding.code, str(finding.location)) == (
+            "output-columns",
+            f"models/all.sql:2:{13 + changed.rindex(' ')}",
+        )
+
+    orders.write({"models/all.sql": model.format("amount, kind")})
+    orders.result()
+    notices = [event.text for event in orders.events if isinstance(event, Notice)]
+    assert "column `kind` is new" in notices[-1]
+    assert len(read_parquet(orders.root / "store/all")) == 15
+
+
+def test_other_partitions_of_an_output_are_refused(orders: ProjectFolder) -> None:
+    """Readers would not see the rows in the other folders."""
+    model = "{{{{ config(sink='lake'{}) }}}} select id, kind from {{{{ source('shop', 'orders') }}}}"
+    orders.write({"models/all.sql": model.format("")})
+    orders.result()
+    orders.write({"models/all.sql": model.format(", partition_by=['kind']")})
+
+    with pytest.raises(FindingsError) as caught:
+        orders.run()
+
+    assert [finding.code for finding in caught.value.findings] == ["output-columns"]
+
+
+def test_an_output_of_another_checkpoint_is_refused(orders: ProjectFolder) -> None:
+    """Spark would skip the batches that its log lists, and their rows would be lost in silence."""
+    orders.write({"models/all.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"})
+    orders.result()
+    (orders.root / "store/queries").rename(orders.root / "elsewhere")
+
+    assert refused(orders) == ("output-not-empty", "models/all.sql:1:1")
 
 
 def test_a_checkpoint_without_a_readable_ledger_is_refused(sums: ProjectFolder) -> None:
@@ -129,7 +269,7 @@ def test_a_checkpoint_without_a_readable_ledger_is_refused(sums: ProjectFolder) 
 
 
 def test_a_failed_first_start_leaves_nothing_to_refuse(orders: ProjectFolder) -> None:
-    """A ledger without a batch is no promise: after a mend of the SQL the query simply starts."""
+    """A ledger without a batch is no promise: after a correction of the SQL the query simply starts."""
     orders.write({"models/sums.sql": SUMS.format(aggregate="sum(amount)"), "store/sums": "a file in the way"})
     orders.run()
     (orders.root / "store/sums").unlink()
@@ -178,6 +318,19 @@ def test_a_memory_query_has_a_fresh_checkpoint_on_each_run(orders: ProjectFolder
     assert shown.count == 10
 
 
+def test_a_memory_querys_old_checkpoints_are_removed(orders: ProjectFolder) -> None:
+    """They are worthless, and each run makes one more. What the query made before, with another sink, stays."""
+    model = "{{{{ config(sink='{}') }}}} select id from {{{{ source('shop', 'orders') }}}}"
+    versions = orders.root / "store/queries/shown"
+    orders.write({"models/shown.sql": model.format("lake")})
+    orders.result()
+    orders.write({"models/shown.sql": model.format("table")})
+
+    for newest in ("v2", "v3", "v4"):
+        orders.result()
+        assert sorted(path.name for path in versions.iterdir() if path.is_dir()) == ["v1", newest]
+
+
 def test_rows_without_those_of_a_table_keep_state(orders: ProjectFolder) -> None:
     """Spark plans EXCEPT as an aggregation, so a change to it is refused like that of any other."""
     model = "{{{{ config(sink='nowhere', output_mode='update') }}}} select {} from {{{{ source('shop', 'orders') }}}} except select 'b' from range(1)"
@@ -185,7 +338,7 @@ def test_rows_without_those_of_a_table_keep_state(orders: ProjectFolder) -> None
     orders.result()
     orders.write({"models/kinds.sql": model.format("upper(kind)")})
 
-    assert refused(orders) == ("state-change", "models/kinds.sql:1:1")
+    assert refused(orders) == ("state-change", "models/kinds.sql:1:59")
 
 
 def test_a_renamed_query_goes_on_where_it_was(orders: ProjectFolder, read_parquet: Rows) -> None:
@@ -210,7 +363,8 @@ def test_what_a_changed_query_goes_on_with_is_said(orders: ProjectFolder) -> Non
     orders.result()
     orders.write({"models/all.sql": f"{model} where id > 1"})
     said = []
-    for _ in range(2):
+    for number in (2, 3):
+        orders.rows(f"in/orders/{number}.json", order_rows(number), modified=number)
         orders.result()
         said.append([event.text for event in orders.events if isinstance(event, Notice)])
 

@@ -179,7 +179,10 @@ def test_there_may_be_nothing_to_repair(stopped: ProjectFolder) -> None:
     """A checkpoint that is whole stays as it is, and a name that is none is bad usage."""
     before = sorted(path for path in stopped.root.rglob("*") if "target" not in path.parts)
 
-    assert repair(stopped) == (0, "Nothing is torn in the checkpoint of `all`.\n")
+    assert repair(stopped) == (
+        0,
+        "Nothing to put aside: no entry in the checkpoint of `all` is torn, and its output is clean.\n",
+    )
 
     assert sorted(path for path in stopped.root.rglob("*") if "target" not in path.parts) == before
 
@@ -195,8 +198,8 @@ def test_what_was_committed_cannot_be_repaired(stopped: ProjectFolder, entry: st
 
     assert finding.code == "torn-checkpoint"
     assert finding.fix == (
-        "put the file back from a copy; or `--full-refresh all` starts over and leaves the old checkpoint and output as "
-        "they are"
+        "put the file back from a copy; or `sqlstream run --full-refresh --select all` starts over and keeps the old "
+        "checkpoint and output"
     )
     code, output = repair(stopped)
     assert code == 1

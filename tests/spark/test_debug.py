@@ -1,4 +1,4 @@
-"""`sqlstream debug`: each line is ok, or says how to mend it."""
+"""`sqlstream debug`: each line is ok, or says how to fix it."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from sqlstream.compiler.flow.common_type import common_type
 from sqlstream.compiler.flow.fixed_types import FIXED
 from sqlstream.compiler.flow.nested_types import field_type
 from sqlstream.compiler.flow.types_of import generator_columns, type_of
+from sqlstream.compiler.parse import parse_sql
 from sqlstream.project.type_parser import parse_schema
 from sqlstream.project.types import DataType, Struct
 
@@ -59,7 +60,7 @@ def ours(expressions: Iterable[str]) -> list[str | None]:
     found = []
     for expression in expressions:
         sql = f"select {expression} from t"
-        (tree,) = Spark().parse(sql)
+        tree = parse_sql(sql).tree
         assert tree is not None
         type_ = type_of(tree.expressions[0], column_type, sql, {})
         found.append(None if type_ is None else str(type_))

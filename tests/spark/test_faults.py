@@ -102,7 +102,7 @@ def test_a_sink_that_raises_gets_its_batch_again(faulty: ProjectFolder, when: st
 
 
 def test_a_python_function_that_raises(faulty: ProjectFolder, read_parquet: Rows) -> None:
-    """The function's own words are the cause; when it is mended no row is lost and none comes twice."""
+    """The function's own words are the cause; when it is fixed no row is lost and none comes twice."""
     faulty.write({"models/poor.sql": f"{{{{ config(sink='lake') }}}} select checked(id) as id from ({IDS})"})
 
     good, poor = faulty.run().results

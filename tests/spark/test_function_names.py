@@ -12,7 +12,7 @@ from sqlstream.compiler.flow.spark_arities import COUNTS, LEAST, PAIRS
 from sqlstream.compiler.flow.spark_functions import ALL, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.type_families import family
 
-OF_THE_GRAMMAR = {"convert", "identifier", "timestampadd", "timestampdiff", "try_cast"}
+OF_THE_GRAMMAR = {"convert", "identifier", "timediff", "timestampadd", "timestampdiff", "try_cast"}
 """Names that only Spark's parser knows."""
 
 
@@ -43,7 +43,7 @@ def test_functions_refuse_other_numbers_of_arguments(spark: SparkSession, side: 
     if side == "fewer":
         numbers |= {name: least - 1 for name, least in LEAST.items()} | dict.fromkeys(PAIRS, 1)
 
-    asked = [name for name in sorted(numbers)[::5] if numbers[name] >= 0]
+    asked = [name for name in sorted(numbers.keys() - OF_THE_GRAMMAR)[::5] if numbers[name] >= 0]
     taken = [name for name in asked if not _refuses_the_number(spark, name, numbers[name])]
 
     assert taken == []

@@ -15,6 +15,7 @@ from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.app.show import ShowRequest, show_rows
 from sqlstream.errors import FindingsError
 from sqlstream.state.events import QueryRestarting, TableShown
+from sqlstream.state.progress import BatchProgress
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -186,6 +187,37 @@ def test_dropped_records_are_counted(folder: ProjectFolder, read_parquet: Rows) 
     assert len(read_parquet(folder.root / "store/both")) == 4
 
 
+def test_dropped_records_of_a_static_table_are_counted(folder: ProjectFolder) -> None:
+    """In a batch model, also where one view is read twice or nothing of the table is needed; in a stream each batch
+    reads the table anew, and the total has its records once.
+    """
+    write(folder, JSON)
+    declare(folder, "on_corrupt: drop, mode: batch")
+    for number in range(2):
+        folder.rows(f"in/orders/{number}.json", [{"id": number}], modified=number)
+    folder.write(
+        {
+            "models/whole.sql": "{{ config(sink='lake') }} select * from {{ source('made', 'rows') }}",
+            "models/twice.sql": "{{ config(sink='lake') }} select a.id from {{ source('made', 'rows') }} a "
+            "join {{ source('made', 'rows') }} b on a.id = b.id",
+            "models/none.sql": "{{ config(sink='lake') }} select * from {{ source('made', 'rows') }} where false",
+            "models/stream.sql": "{{ config(sink='nowhere') }} select o.id from {{ source('shop', 'orders') }} o "
+            "left join {{ source('made', 'rows') }} r on o.id = r.id",
+        }
+    )
+
+    results = {result.model: result for result in folder.run().results}
+
+    assert {name: result.dropped_records for name, result in results.items()} == {
+        "whole": 6,
+        "twice": 6,
+        "none": 0,
+        "stream": 6,
+    }
+    batches = [event for event in folder.events if isinstance(event, BatchProgress) and event.model == "stream"]
+    assert [batch.dropped_records for batch in batches] == [6, 6]
+
+
 @pytest.mark.parametrize("form", ["json", "csv", "xml"])
 def test_a_corrupt_record_fails_the_query_at_once(form: str, folder: ProjectFolder, read_parquet: Rows) -> None:
     """Without the key too: the finding names the file, and a new start would not help. What is not read is not nulled,
@@ -217,6 +249,8 @@ def test_a_corrupt_record_fails_the_query_at_once(form: str, folder: ProjectFold
     )
     assert str(folder.root / "in/rows/0.txt") in failed.finding.message
     assert "many" in failed.finding.why
+    assert "if the file is right, correct " in failed.finding.fix
+    assert " in sources/made.yml:" in failed.finding.fix
     assert (other.model, other.finding) == ("one", None)
 
 
@@ -229,7 +263,7 @@ def test_who_captures_corrupt_records_has_them_as_before(folder: ProjectFolder, 
     assert {row["_corrupt_record"] for row in read_parquet(folder.root / "store/whole")} == {None, '{"id": 2'}
 
     declare(folder, "", "format: json, options: {mode: DROPMALFORMED}")
-    folder.run(full_refresh=("whole",))
+    folder.run(full_refresh=True)
     assert [row["id"] for row in read_parquet(folder.root / "store/whole.v2")] == [1]
 
 

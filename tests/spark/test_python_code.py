@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 from conftest import ProjectFolder
 
+from sqlstream import ProjectRequest
+from sqlstream.app.check import check_models
+from sqlstream.app.request import Selection
 from sqlstream.errors import FindingsError
+from sqlstream.spark import inputs
+from sqlstream.state.events import Status
+
+CONFIG = "{{ config(sink='nowhere', output_mode='update') }}"
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -116,6 +123,16 @@ def plus_one(values: pd.Series) -> pd.Series:
     return values + 1
 
 
+@pandas_udf("double")
+def middle(values: pd.Series) -> float:
+    return float(values.median())
+
+
+@udf("double")
+def middle_of(values):
+    return float(sorted(values)[len(values) // 2])
+
+
 @udtf(returnType="low int, high int")
 class Around:
     def eval(self, value: int):
@@ -134,7 +151,8 @@ def coded(orders: ProjectFolder) -> ProjectFolder:
     orders.write(
         {
             "project.yml": "name: shop\ntargets: {local: {master: 'local[2]', storage: store}}\n"
-            "functions: [functions:twice, functions:plus_one, functions:Around]\n",
+            "functions: [functions:twice, functions:plus_one, functions:middle, functions:middle_of,\n"
+            "  functions:Around]\n",
             "python/sinks.py": SINKS,
             "python/shared.py": SHARED.format(out=str(out)),
             "python/counter.py": COUNTER,
@@ -248,3 +266,57 @@ def test_a_changed_function_is_a_changed_query(coded: ProjectFolder) -> None:
     (finding,) = caught.value.findings
     assert finding.code == "state-change"
     assert "the code of `functions:twice` changed" in finding.message
+
+
+def test_a_pandas_aggregate_over_a_stream_is_found_before_anything_starts(coded: ProjectFolder) -> None:
+    """At each call, in views and queries, by `compile --check` and `run`."""
+    grouped = "from {{ source('shop', 'orders') }} group by kind"
+    coded.write(
+        {
+            "models/middles.sql": f"select kind,\n  1 + middle(id) as middle\n{grouped}",
+            "models/reading.sql": f"{CONFIG}\nselect * from {{{{ ref('middles') }}}}",
+            "models/having.sql": f"{CONFIG}\nselect kind, count(*) as n\n{grouped}\nhaving middle(id) > 1",
+        }
+    )
+    for find in (coded.run, lambda: check_models(ProjectRequest(coded.root), Selection())):
+        with pytest.raises(FindingsError) as caught:
+            find()
+
+        errors = {(finding.code, str(finding.location)) for finding in caught.value.findings if finding.is_error}
+        assert errors == {
+            ("misplaced-function", "models/middles.sql:2:7"),
+            ("misplaced-function", "models/having.sql:4:8"),
+        }
+    assert not (coded.root / "store/queries").exists()
+
+
+def test_spark_itself_refuses_a_pandas_aggregate_over_a_stream_in_the_first_batch(
+    coded: ProjectFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is not found before: the reason for finding it."""
+    monkeypatch.setattr(inputs, "streaming_python_aggregates", lambda _: ())
+    text = "select kind, middle(id) as middle from {{ source('shop', 'orders') }} group by kind"
+    coded.write({"models/middles.sql": f"{CONFIG}\n{text}"})
+
+    (result,) = coded.run().results
+
+    assert (result.status, result.batches) == (Status.ERROR, 0)
+
+
+def test_a_pandas_aggregate_of_a_static_table_or_of_a_collected_list_runs(
+    coded: ProjectFolder, read_parquet: Rows
+) -> None:
+    """Beside a stream too; a list of a stream's values goes into a plain function."""
+    coded.write(
+        {
+            "seeds/sizes.csv": "size\n1\n2\n6\n",
+            "models/beside.sql": "{{ config(sink='lake') }}\nselect o.id, s.usual from {{ source('shop', 'orders') }} o\n"
+            "cross join (select middle(size) as usual from {{ ref('sizes') }}) s",
+            "models/listed.sql": f"{CONFIG}\nselect kind, middle_of(collect_list(id)) as middle\n"
+            "from {{ source('shop', 'orders') }} group by kind",
+        }
+    )
+
+    assert coded.run().succeeded
+
+    assert {row["usual"] for row in read_parquet(coded.root / "store/beside")} == {2.0}

@@ -50,13 +50,14 @@ FILES = {
         name: a
         format: kafka
         options: {subscribe: a, kafka.bootstrap.servers: 'localhost:9092'}
-        columns:
-          - {name: value, data_type: string}
-          - {name: n, data_type: int}
-          - {name: ts, data_type: timestamp}
       - {<<: *events, name: b}
       - {name: s, format: parquet, path: in, mode: batch, schema: 'value string, k int'}
 """,
+    **{
+        f"models/{name}.sql": "select cast(value as string) as value, length(value) as n, timestamp as ts "
+        f"from {{{{ source('shop', '{name}') }}}}"
+        for name in "ab"
+    },
 }
 
 
@@ -104,7 +105,7 @@ def is_refused_by_spark(
 def is_refused_by_the_compiler(root: Path, sql: str, interval: str, sink: str) -> bool:
     """Whether a rule on real-time triggers refuses the query, and no other rule does."""
     config = f"{{{{ config(sink='{sink}', output_mode='update', trigger={{'real_time': '{interval}'}}) }}}}\n"
-    names = {name: f"{{{{ source('shop', '{name}') }}}}" for name in "abs"}
+    names = {"a": "{{ ref('a') }}", "b": "{{ ref('b') }}", "s": "{{ source('shop', 's') }}"}
     sinks = f"sinks:\n  - {{name: {sink}, format: {sink}}}\n"
     for name, text in {**FILES, "sinks.yml": sinks, "models/asked.sql": config + sql.format(**names)}.items():
         (root / name).parent.mkdir(exist_ok=True)

@@ -12,7 +12,7 @@ from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, order_rows, wait_for
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
-from sqlstream.state.events import Status, TableShown
+from sqlstream.state.events import Status, TableShown, Warned
 from sqlstream.state.progress import BatchProgress
 
 Rows = Callable[[Path], list[dict[str, Any]]]
@@ -139,6 +139,24 @@ def test_nothing_starts_when_one_query_is_refused(orders: ProjectFolder) -> None
     assert found == {("sql-analysis", "models/bad.sql:3:3"), ("output-mode", "models/worse.sql:1:1")}
     assert not (orders.root / "store/big").exists()
     assert not (orders.root / "store/queries").exists()
+
+
+def test_a_run_warns_about_what_it_runs(orders: ProjectFolder) -> None:
+    """Warnings about other models are neither printed nor counted; those about an upstream model are."""
+    kinds = "select kind, count(*) as n from {{ source('shop', 'orders') }} group by kind"
+    orders.write(
+        {
+            "models/big.sql": BIG,
+            "models/kinds.sql": kinds,
+            "models/growing.sql": "{{ config(sink='nowhere', output_mode='update') }} select n from {{ ref('kinds') }}",
+            "models/leaf.sql": "select id from {{ source('shop', 'orders') }}",
+        }
+    )
+
+    assert orders.run("big").warnings == ()
+    assert not [event for event in orders.events if isinstance(event, Warned)]
+    (warning,) = orders.run("growing").warnings
+    assert (warning.code, warning.location and warning.location.path) == ("unbounded-state", "models/kinds.sql")
 
 
 def test_a_failing_query_does_not_take_the_others_with_it(orders: ProjectFolder) -> None:

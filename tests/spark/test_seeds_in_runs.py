@@ -61,7 +61,7 @@ def test_types_that_no_text_can_have(orders: ProjectFolder) -> None:
             "seeds/_s.yml": "seeds:\n  - name: kinds\n    columns:\n      - {name: kind, data_type: array<int>}\n"
             "      - {name: size, data_type: geometry}\n",
             "models/shown.sql": "{{ config(sink='table') }}\n"
-            "select id from {{ source('shop', 'orders') }} join {{ ref('kinds') }} using (kind)",
+            "select id from {{ source('shop', 'orders') }} cross join {{ ref('kinds') }}",
         }
     )
 

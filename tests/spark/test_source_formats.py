@@ -60,7 +60,7 @@ def test_text_has_one_column_and_others_only_where_they_are_declared(folder: Pro
     assert [set(row) for row in read_parquet(folder.root / "store/out")] == [{"value"}, {"value"}]
 
     declare(folder, "format: text, path: in/rows, schema: 'line string, day date'")
-    folder.result("out", full_refresh=("out",))
+    folder.result("out", full_refresh=True)
 
     assert {row["line"] for row in read_parquet(folder.root / "store/out.v2")} == {"one", "two"}
 

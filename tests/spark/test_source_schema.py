@@ -85,9 +85,9 @@ def test_only_a_sample_of_the_files_is_read(shop: ProjectFolder) -> None:
 
     schema = found(shop, files=2)
 
-    assert (schema.read, schema.files, schema.replaces) == (2, 7, "schema")
+    assert (schema.looked_at, schema.files, schema.replaces) == (2, 7, "schema")
     assert columns_yaml(schema).splitlines()[:2] == [
-        "        # shop.orders, from 2 of 7 files",
+        "        # shop.orders: looked at 2 of 7 files",
         "        # in place of `schema:`, which declares the schema so far",
     ]
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from conftest import ProjectFolder, wait_for
 
-from sqlstream.state.events import QuerySilent
+from sqlstream.errors import FindingsError
+from sqlstream.state.events import Notice, QuerySilent
 from sqlstream.state.silence import Cause
 
 HOURLY = """{{ config(sink='lake', trigger='100 milliseconds') }}
@@ -97,3 +98,42 @@ def test_rows_behind_the_watermark_are_counted_and_told(folder: ProjectFolder) -
     assert entry["newest_event"] == "2024-01-01T20:00:00.000Z"
     assert entry["watermark_lag_seconds"] == 600
     assert [event.silence.cause for event in folder.events if isinstance(event, QuerySilent)][-1] is Cause.LATE
+
+
+def test_a_run_that_ends_without_rows_says_why_and_so_does_status(orders: ProjectFolder) -> None:
+    """Two batches are not too few once there are no more; the next run, with nothing to read, has another reason."""
+    orders.write(
+        {
+            "models/none.sql": "{{ config(sink='lake') }} select * from {{ source('shop', 'orders') }} where id < 0",
+        }
+    )
+
+    orders.run("none")
+
+    told = [event for event in orders.events if isinstance(event, QuerySilent)]
+    why = "10 rows were read in 2 batches, and conditions or joins in the query let none of them pass"
+    assert [(event.silence.cause, event.silence.text, event.has_ended) for event in told] == [
+        (Cause.FILTERED, why, True)
+    ]
+    assert f"none gave no rows: {why}" in status(orders)[1]
+
+    orders.run("none")
+    assert not [event for event in orders.events if isinstance(event, QuerySilent)]
+    assert "none gave no rows: there was nothing new to read from shop.orders" in status(orders)[1]
+
+
+def test_an_empty_source_is_named_once_for_all_its_queries(folder: ProjectFolder) -> None:
+    """By the run at its start and by status; a folder that is missing refuses the run, once too."""
+    model = "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"
+    folder.write({"models/a.sql": model, "models/b.sql": model})
+    with pytest.raises(FindingsError) as refused:
+        folder.run()
+    assert [finding.code for finding in refused.value.findings] == ["source-unreadable"]
+
+    (folder.root / "in/orders").mkdir(parents=True)
+    folder.run()
+
+    assert [event.text for event in folder.events if isinstance(event, Notice)] == [
+        "shop.orders has no files in in/orders yet; a, b have nothing to read from it"
+    ]
+    assert "\na, b gave no rows: there was nothing new to read from shop.orders\n" in status(folder)[1]

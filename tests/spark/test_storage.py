@@ -35,6 +35,16 @@ def test_what_is_written_is_read_back(storage: HadoopStorage, tmp_path: Path) ->
     assert [name for name in storage.names(folder) if not name.endswith(".crc")] == ["ledger.json"]
 
 
+def test_a_folder_is_removed_with_all_that_is_in_it(storage: HadoopStorage, tmp_path: Path) -> None:
+    """And nothing beside it."""
+    for version in ("v1", "v2"):
+        storage.write_text(f"file://{tmp_path}/{version}/checkpoint/metadata", "{}")
+
+    storage.remove(f"file://{tmp_path}/v1")
+
+    assert storage.names(f"file://{tmp_path}") == ("v2",)
+
+
 def test_what_is_not_there_is_none(storage: HadoopStorage, tmp_path: Path) -> None:
     """A query that has never run has neither a ledger nor a folder."""
     assert storage.read_text(f"file://{tmp_path}/none/ledger.json") is None

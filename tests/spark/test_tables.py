@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -82,6 +84,23 @@ def test_another_process_reads_the_tables(written: ProjectFolder, read_parquet: 
     assert not list(written.root.glob("spark-warehouse/*writing*"))
 
 
+def test_what_a_killed_run_left_in_a_table_is_put_aside(written: ProjectFolder) -> None:
+    """A stream's table in a format of files has the log of a file sink; engines that read its folder see more."""
+    (folder,) = written.root.glob("**/gold_all")
+    first, *_ = sorted(folder.glob("part-*.parquet"))
+    left = Path(shutil.copy(first, folder / first.name.replace("part-00000", "part-00007")))
+
+    listed, _ = written.command("state", "files", "all").communicate(timeout=240)
+    done, _ = written.command("state", "repair", "all").communicate(timeout=240)
+
+    assert f"{folder}/{first.name}\n" in listed
+    assert f"{left}\n" not in listed
+    assert f"No batch has committed 1 file in {folder};" in listed
+    assert "Moved 1 file that no batch has committed" in done
+    assert not left.exists()
+    assert len(list((folder.parent / "_archive/gold_all").rglob(left.name))) == 1
+
+
 def test_a_declared_schema_must_be_the_tables_own(written: ProjectFolder) -> None:
     """Its types too."""
     written.write({"models/wrong.sql": "{{ config(sink='lake') }} select id from {{ source('gold', 'wrong') }}"})
@@ -89,6 +108,29 @@ def test_a_declared_schema_must_be_the_tables_own(written: ProjectFolder) -> Non
     code, output = run(written, "-s", "wrong")
 
     assert (code, "as int, and not as string" in output) == (1, True), output
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem", "fix"),
+    [
+        ("cast(id as string) as id, kind", "column `id` was int and is now string", "cast(... as int) as id"),
+        ("id", "column `kind` is gone", "cast(null as string) as kind"),
+        ("id, kind, amount", "`amount` is not a column of the table", "ALTER TABLE gold_all ADD COLUMNS (amount int)"),
+    ],
+)
+def test_columns_that_a_table_cannot_hold_are_refused(
+    written: ProjectFolder, columns: str, problem: str, fix: str
+) -> None:
+    """Spark would write its files all the same, and nobody could read them, or see the new column."""
+    model = written.root / "models/all.sql"
+    before = model.read_text()
+    model.write_text(before.replace("id, kind", columns))
+    try:
+        code, output = run(written, "-s", "all")
+    finally:
+        model.write_text(before)
+
+    assert (code, "[output-columns]" in output, problem in output, fix in output) == (1, True, True, True), output
 
 
 def test_a_catalog_in_memory_is_refused(orders: ProjectFolder) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
 
-from sqlstream.state.events import Status
+from sqlstream.state.events import Notice, QueryStarted, RunEvent, Status
 
 
 def test_several_queries_read_one_view(
@@ -57,3 +57,30 @@ def test_a_continuous_query_runs_until_it_is_stopped_and_goes_on(folder: Project
         assert process.returncode == 0
     commits = {int(path.name) for path in (folder.root / "store/queries/twice/v1/checkpoint/commits").glob("[0-9]*")}
     assert len(commits) >= 6
+
+
+def test_a_continuous_query_that_takes_every_core_is_warned_of(orders: ProjectFolder) -> None:
+    """At the start, with its tasks, the cores and the queries that wait; one task of two cores is nobody's harm."""
+    table = "{{name: ticks_{0}, format: rate, options: {{rowsPerSecond: 10, numPartitions: {0}}}}}"
+    model = "{{{{ config(sink='nowhere', trigger={}) }}}} select {} from {{{{ source('{}', '{}') }}}}"
+    continuous = "{'continuous': '1 second'}"
+    orders.write(
+        {
+            "sources/made.yml": f"sources: [{{name: made, tables: [{table.format(1)}, {table.format(2)}]}}]\n",
+            "models/one.sql": model.format(continuous, "value", "made", "ticks_1"),
+            "models/two.sql": model.format(continuous, "value", "made", "ticks_2"),
+            "models/ids.sql": model.format("'1 second'", "id", "shop", "orders"),
+        }
+    )
+
+    def warnings(events: list[RunEvent]) -> list[str]:
+        return [event.text for event in events if isinstance(event, Notice) and "keeps" in event.text]
+
+    orders.run_until(lambda events: bool(warnings(events)), "two", "ids")
+    (said,) = warnings(orders.events)
+    assert said.startswith(
+        "two keeps 2 tasks running until the end, and Spark has 2 cores: none is left for ids; run two"
+    )
+
+    orders.run_until(lambda events: sum(isinstance(event, QueryStarted) for event in events) == 2, "one", "ids")
+    assert warnings(orders.events) == []

@@ -25,7 +25,6 @@ def resolves(spark: SparkSession) -> Callable[[str], bool]:
     [
         ("{0} = {1}", can_be_compared),
         ("{0} < {1}", can_be_compared),
-        ("{0} in ({1})", can_be_compared),
         ("{0} between {1} and {1}", can_be_compared),
         ("coalesce({0}, {1})", go_together),
         ("case when b then {0} else {1} end", go_together),

@@ -76,6 +76,15 @@ def test_a_column_that_is_read_and_left_out_is_named(results: dict[str, CaseResu
     assert finding.message.endswith("leave out `device`")
 
 
+def test_a_single_row_that_leaves_a_column_out_is_named(results: dict[str, CaseResult]) -> None:
+    """At the first such row, in YAML and in text of another form, although other rows give the column."""
+    (finding,) = results["broken_because_a_row_leaves_a_column_out"].findings
+
+    assert (finding.code, str(finding.location)) == ("unit-test-column", "tests/models/counts.yml:63:55")
+    assert finding.message == "2 of 3 rows of `source('s', 'signals')` leave out `device`"
+    assert finding.fix == "give it in every row; where there is no value, write `device: null`"
+
+
 def test_a_failure_shows_the_rows_that_differ(results: dict[str, CaseResult]) -> None:
     """The batch, the changed cells, the model's line, and how to run the case alone."""
     said = failure_text(results["fails_in_its_second_batch"], None)
@@ -140,7 +149,7 @@ def test_a_target_without_idle_batches_compares_all_that_is_closed() -> None:
 
 def test_the_sql_of_an_older_model_is_refused_or_goes_on(results: dict[str, CaseResult]) -> None:
     """As `run` decides it; without an expected error the refusal is told."""
-    assert heads(results["broken_because_an_upgrade_is_refused"]) == ["models/counts.sql:1:1: state-change"]
+    assert heads(results["broken_because_an_upgrade_is_refused"]) == ["models/counts.sql:3:55: state-change"]
 
 
 def test_selection_takes_cases_by_name_model_and_tag() -> None:

@@ -30,3 +30,26 @@ def test_every_source_that_cannot_be_opened_is_found(orders: ProjectFolder) -> N
         "sources/more.yml:4:61": "source-unreadable",
         "sources/more.yml:5:47": "source-unreadable",
     }
+
+
+def test_a_host_that_does_not_exist_or_answer_is_named(orders: ProjectFolder) -> None:
+    """At the source's path, since that is where it is written."""
+    orders.write(
+        {
+            "sources/far.yml": "sources:\n  - name: far\n    tables:\n"
+            "      - {name: unknown, format: json, schema: id int, path: 'hdfs://no-node.invalid:9000/in'}\n"
+            "      - {name: silent, format: json, schema: id int, path: 'hdfs://localhost:1/in'}\n",
+            **{
+                f"models/{name}.sql": f"{{{{ config(sink='nowhere') }}}} select id from {{{{ source('far', '{name}') }}}}"
+                for name in ("unknown", "silent")
+            },
+        }
+    )
+
+    with pytest.raises(FindingsError) as raised:
+        orders.run()
+
+    fixes = {str(finding.location): finding.fix for finding in raised.value.findings}
+    assert set(fixes) == {"sources/far.yml:4:61", "sources/far.yml:5:60"}
+    assert "`no-node.invalid`" in fixes["sources/far.yml:4:61"]
+    assert "`localhost:1`" in fixes["sources/far.yml:5:60"]

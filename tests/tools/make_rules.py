@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT / "tests" / "corpus"))
 from corpus_cases import read_cases  # noqa: E402 - the corpus is no package
 
 from sqlstream.compiler import rules  # noqa: E402
+from sqlstream.compiler.rules import sources  # noqa: E402
 from sqlstream.compiler.rules.rule import Rule  # noqa: E402
 from sqlstream.errors import CODES  # noqa: E402
 
@@ -79,7 +80,9 @@ def _section(sentence: str, found: list[Rule[object, object]]) -> str:
 def _names() -> str:
     """What is found while names and types are followed through a query, where no rule's table has it."""
     section = re.split(r"(?m)^## ", ERRORS.read_text(encoding="utf-8").split(f"## {NAMES}\n", 1)[1])[0]
-    ruled = {code for _, found in _themes() for item in found for code in item.codes}
+    # What a declaration may have, a query may have as well.
+    rules_on_queries = [item for _, found in _themes() for item in found if item.check.__module__ != sources.__name__]
+    ruled = {code for item in rules_on_queries for code in item.codes}
     codes = [code for code in re.findall(r"(?m)^### (\S+)$", section) if code not in ruled]
     rows = [f"| {_link(code)} | {CODES[code]} |" for code in codes]
     return "\n".join(["## Names, types and clauses", "", "| code | what it is |", "| --- | --- |", *rows, ""])

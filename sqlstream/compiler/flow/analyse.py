@@ -140,9 +140,10 @@ class _Forest:
             return self._build_python(model)
         read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in self.keys}
         # sqlglot is loaded only where there is something to parse
-        from sqlstream.compiler.flow.build import Builder, own_functions
+        from sqlstream.compiler.flow.build import Builder
         from sqlstream.compiler.flow.relations import TooManyJoinsError
         from sqlstream.compiler.flow.text import Text
+        from sqlstream.compiler.flow.types_of import own_functions
         from sqlstream.compiler.parse import ParsedSql, parse_text
 
         text = Text(model.unique_id, model.sql)

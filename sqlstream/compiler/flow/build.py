@@ -37,31 +37,18 @@ from sqlstream.compiler.flow.places import Place
 from sqlstream.compiler.flow.relations import From, FromReader
 from sqlstream.compiler.flow.scope import Missing, Scope, Visible
 from sqlstream.compiler.flow.select_checks import SelectChecks
-from sqlstream.compiler.flow.selected import Selected
+from sqlstream.compiler.flow.selected import Selected, lists_all
 from sqlstream.compiler.flow.set_columns import set_problems, united
 from sqlstream.compiler.flow.spark_functions import AGGREGATES, GENERATORS
+from sqlstream.compiler.flow.subquery_types import subquery_problems
 from sqlstream.compiler.flow.text import Text, computed, parts_of
 from sqlstream.compiler.flow.unstable_functions import ROW_IDS
 from sqlstream.compiler.flow.window_calls import windowed
 from sqlstream.compiler.parse import ParsedSql
 from sqlstream.compiler.problem import SqlProblem
-from sqlstream.project.type_parser import TypeSyntaxError, parse_type
-from sqlstream.project.types import DataType
 
 Views = Mapping[str, Node]
 """The relations that a name may mean, by the name in lower case."""
-
-
-def own_functions(returns: Mapping[str, str | None]) -> Functions:
-    """Returns the project's own functions, by name in lower case, from the types that they declare as Spark DDL."""
-    return {name: _type_of(ddl) for name, ddl in returns.items()}
-
-
-def _type_of(ddl: str | None) -> DataType | None:
-    try:
-        return parse_type(ddl) if ddl else None
-    except TypeSyntaxError:
-        return None
 
 
 @dataclass
@@ -94,7 +81,7 @@ class Builder:
             return self._piped(query, self._body(query, scope, views), views)
         inner = dict(views)
         for cte in clause.expressions:
-            defined = self._definition(cte, clause, inner)
+            defined = self._definition(cte, clause, Scope(outer=scope.outer), inner)
             inner[cte.alias.lower()] = CteReference(where=defined.where, columns=defined.columns, children=(defined,))
         body = self._piped(query, self._body(query, scope, inner), inner)
         own = (inner[cte.alias.lower()].children[0] for cte in clause.expressions)
@@ -118,22 +105,22 @@ class Builder:
             found = pipes.add(found, stage)
         return found.node
 
-    def _definition(self, cte: exp.CTE, clause: exp.With, views: Views) -> Node:
+    def _definition(self, cte: exp.CTE, clause: exp.With, scope: Scope, views: Views) -> Node:
         names = [column.name for column in cte.args["alias"].args.get("columns") or ()]
         if clause.args.get("recursive") and isinstance(cte.this, exp.Union) and _reads(cte.this, cte.alias):
-            return self._recursion(cte.this, cte.alias, names, views)
-        node = self.query(cte.this, Scope(), views)
+            return self._recursion(cte.this, cte.alias, names, scope, views)
+        node = self.query(cte.this, scope, views)
         # a copy of its own, so that it is told from another CTE over the same rows
         return replace(node, columns=renamed(node.columns, names))
 
-    def _recursion(self, union: exp.Union, name: str, names: Sequence[str], views: Views) -> Node:
+    def _recursion(self, union: exp.Union, name: str, names: Sequence[str], scope: Scope, views: Views) -> Node:
         """A CTE that reads itself: its first query gives the columns, without their watermarks."""
-        first = self.query(union.this, Scope(), views)
+        first = self.query(union.this, scope, views)
         found = renamed(first.columns, names)
         columns = None if found is None else tuple(Column(column.name, column.type) for column in found)
         where = self.text.where(union)
         itself = Scan(where=where, columns=columns, node_id=None, stream=False)
-        step = self.query(union.expression, Scope(), {**views, name.lower(): itself})
+        step = self.query(union.expression, scope, {**views, name.lower(): itself})
         return Recursion(where=where, columns=columns, children=(first, step))
 
     def _body(self, query: exp.Query, scope: Scope, views: Views) -> Node:
@@ -154,11 +141,18 @@ class Builder:
         return Expressions(
             self.text,
             self.problems,
-            lambda query, scope: self.query(query, scope, views),
+            lambda query, scope: self._subquery(query, scope, views),
             self.knows_functions,
             self.types,
             self.functions,
         )
+
+    def _subquery(self, query: exp.Query, scope: Scope, views: Views) -> Node:
+        """The tree of a query in an expression, which is read in `scope.outer`."""
+        node = self.query(query, scope, views)
+        if scope.outer is not None:
+            self.problems.extend(subquery_problems(query, node.columns, scope.outer, self._expressions(views)))
+        return node
 
     def _select(self, select: exp.Select, scope: Scope, views: Views) -> Node:
         found = self._reader(self._expressions(views)).read(select, scope.outer, views)
@@ -185,7 +179,8 @@ class Builder:
         node = windowed(select, aggregate or node, self.text)
         if node is not aggregate:
             queries = tuple(query for item in computed(select) for query in expressions.subqueries(item, inner))
-            node = Project(where=self.text.where(select), columns=output, children=(node,), subqueries=queries)
+            where, passes = self.text.where(select), lists_all(select)
+            node = Project(where=where, columns=output, children=(node,), subqueries=queries, passes=passes)
         if select.args.get("distinct"):
             node = _distinct(self.text.where(select), node)
         row_ids = self._row_ids(select, expressions)

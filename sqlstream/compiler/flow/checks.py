@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sqlstream.compiler.flow.arguments import argument_problems, type_problems
+from sqlstream.compiler.flow.certain_failures import certain_failures
 from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.mismatches import Mismatches
 from sqlstream.compiler.flow.places import Place, misplaced_functions
@@ -21,7 +22,7 @@ def check_expression(expressions: Expressions, node: exp.Expr, scope: Scope, pla
         return  # most of a select list: nothing can be wrong in a name but the name
     mismatches = Mismatches(expressions, scope)
     found = [*argument_problems(node, expressions.text), *mismatches.problems(node)]
-    found += type_problems(node, scope, expressions)
+    found += [*type_problems(node, scope, expressions), *certain_failures(node, scope, expressions)]
     if place in CONDITIONS:
         found += mismatches.condition(node, CONDITIONS[place])
     expressions.problems.extend(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sqlstream.compiler.flow.common_type import common_type_but_text, common_type_of
+from sqlstream.compiler.flow.type_families import family
 from sqlstream.compiler.flow.type_values import DOUBLE, INT, kind
 from sqlstream.compiler.flow.typer import Handler, Typer, argument
 from sqlstream.project.types import DataType
@@ -30,10 +31,14 @@ def _case(typer: Typer, node: exp.Expr) -> DataType | None:
 
 
 def _decode(typer: Typer, node: exp.Expr) -> DataType | None:
-    """decode(value, search, result, ..., default): the results, and what is left over at the end."""
-    _value, *pairs = node.expressions
+    """decode(value, search, result, ..., default): the results, and what is left over at the end.
+
+    Beside values of another type they are cast, too.
+    """
+    value, *pairs = node.expressions
     results = pairs[1::2] if len(pairs) % 2 == 0 else [*pairs[1::2], pairs[-1]]
-    return common_type_of(map(typer.of, results))
+    found = common_type_of(map(typer.of, results))
+    return found if family(found) == family(typer.of(value)) else None
 
 
 def _if(typer: Typer, node: exp.Expr) -> DataType | None:

@@ -67,7 +67,8 @@ class Expressions:
         named_only = window or isinstance(inner, exp.Column | exp.Dot | exp.Bracket)
         unclear = isinstance(found, Missing | Ambiguous) or (named_only and not value.held.is_known)
         lost = self._lost(inner, used) if value == NOTHING else None
-        origins = _together([*(item.column.origins for item in used), *self._origins_of_stars(inner, scope)])
+        stars, opened = self._origins_of_stars(inner, scope), self._open_origins(inner, scope)
+        origins = _together([*(item.column.origins for item in used), *stars, *opened])
         kind = self.type_of(inner, scope)
         return Column(named, kind, value.time, lost, origins, window, value.held, unclear)
 
@@ -86,8 +87,11 @@ class Expressions:
             found = scope.resolve(names)
             if found is None or (isinstance(found, Resolved) and not found.fields):
                 continue
-            start = self.text.where(part).offset
-            problem = field_problem(found, start) if isinstance(found, Resolved) else name_problem(found, names, start)
+            where = self.text.where(part)
+            if isinstance(found, Resolved):
+                problem = field_problem(found, where.offset)
+            else:
+                problem = name_problem(found, names, where)
             if problem is not None:
                 self.problems.append(problem)
 
@@ -99,7 +103,7 @@ class Expressions:
                 name = self.text.sql[part.meta["start"] : part.meta["end"] + 1]
                 found = scope.resolve((name,)) if name.startswith("0") else None
                 if isinstance(found, Missing):
-                    self.problems.append(name_problem(found, (name,), part.meta["start"]))
+                    self.problems.append(name_problem(found, (name,), self.text.where(part)))
 
     def _check_functions(self, node: exp.Expr) -> None:
         for name, part in self.text.look(node).functions:
@@ -176,6 +180,13 @@ class Expressions:
 
     def _used(self, node: exp.Expr, scope: Scope) -> Iterator[Resolution]:
         return (scope.resolve(names) for names, _ in self.text.look(node).names)
+
+    def _open_origins(self, node: exp.Expr, scope: Scope) -> Iterator[frozenset[tuple[str, str]]]:
+        """The columns of sources whose columns are not declared."""
+        for names, _ in self.text.look(node).names:
+            origin = scope.open_origin(names) if names and scope.resolve(names) is None else None
+            if origin is not None:
+                yield frozenset({origin})
 
     def _origins_of_stars(self, node: exp.Expr, scope: Scope) -> Iterator[frozenset[tuple[str, str]]]:
         """Where the columns come from that each star in `node` stands for; that of count(*) stands for none."""

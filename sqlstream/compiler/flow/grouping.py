@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -23,11 +23,15 @@ from sqlstream.project.wording import counted
 SETS = {exp.Rollup: "rollup", exp.Cube: "cube", exp.GroupingSets: "grouping sets"}
 """sqlglot's classes for grouping sets, and their names."""
 
+UNKNOWN = frozenset({"unknown-column", "unknown-field", "unknown-function", "ambiguous-column"})
+"""Problems of a key that leave open what the query groups by."""
+
 
 @dataclass(frozen=True)
 class Grouping:
     """The keys of a GROUP BY, and the expressions that they stand for; what kind of grouping sets it has, whether by
-    session, the names of the time windows that it makes, and the scope with these.
+    session, the names of the time windows that it makes, and the scope with these. `is_faulty` says that a key names
+    something unknown: what else is wrong with the grouping may follow from that.
     """
 
     keys: tuple[Key, ...]
@@ -36,6 +40,7 @@ class Grouping:
     session: bool
     windows: frozenset[str]
     scope: Scope
+    is_faulty: bool = False
 
 
 def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> Grouping | None:
@@ -44,18 +49,34 @@ def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> G
     if clause is None:
         return None
     # a key that stands in several grouping sets is one key
-    written = list({expressions.text.written(item): item for item in _keys_of(clause, select, expressions)}.values())
-    items = tuple(_meant(item, select, scope).unalias() for item in written)
+    found = _keys_of(clause, select, scope, expressions)
+    keyed = list({expressions.text.written(item): (item, meant) for item, meant in found}.values())
+    written = [item for item, _ in keyed]
+    items = tuple(meant.unalias() for _, meant in keyed)
     called = {expressions.text.function(item) for item in items}
     windows = [expressions.column(item, scope) for item in items if expressions.text.function(item) in WINDOWS]
     names = {name.lower() for item in scope.relations for name in [column.name for column in item.columns or ()]}
     added = tuple(column for column in windows if column.name.lower() not in names)
     inner = scope.with_relations(Visible(None, added)) if added else scope
     always = _in_every_set(clause, expressions)
+    before = len(expressions.problems)
+    for item, meant in () if clause.args.get("all") else zip(written, items, strict=True):
+        check_expression(expressions, meant, inner, _place(item, meant))
+    wrong = UNKNOWN & {problem.code for problem in expressions.problems[before:]}
+    if "unknown-function" in wrong:
+        inner = inner.with_relations(_possible_windows(inner))
     keys = tuple(_key(item, meant, inner, expressions, always) for item, meant in zip(written, items, strict=True))
+    if wrong:
+        keys = tuple(replace(key, column=replace(key.column, may_carry=True), is_column=True) for key in keys)
     sets = next((name for kind, name in SETS.items() if clause.find(kind)), "")
     own = frozenset(column.name.lower() for column in added)
-    return Grouping(keys, items, sets, "session_window" in called, own, inner)
+    return Grouping(keys, items, sets, "session_window" in called, own, inner, bool(wrong))
+
+
+def _possible_windows(scope: Scope) -> Visible:
+    """The columns that an unknown function in GROUP BY may stand for: a mistyped `window` makes one of that name."""
+    names = sorted(name for name in WINDOWS if isinstance(scope.resolve((name,)), Missing))
+    return Visible(None, tuple(Column(name, None) for name in names))
 
 
 def ungrouped(
@@ -69,39 +90,48 @@ def ungrouped(
 
     `scope` is that of FROM, `output` what the select list gives: HAVING and ORDER BY may use its names.
     """
-    if grouping is not None and grouping.sets:
+    if grouping is not None and (grouping.sets or grouping.is_faulty):
         return
+    clause = select.args.get("group")
+    groups_by_all = clause is not None and clause.args.get("all")
     items = [] if grouping is None else list(grouping.items)
     keys = keys_of(items, frozenset() if grouping is None else grouping.windows, scope, expressions)
     texts = [expressions.text.written(item) for item in items]
     for item in select.expressions:
         inner = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
         written = [".".join(parts_of(node)) or expressions.text.written(node) for node in keys.ungrouped(inner)]
-        for name in [*written, *_ungrouped_of_star(inner, keys)][:1]:
+        stars = () if groups_by_all else _ungrouped_of_star(inner, keys)
+        for name in [*written, *stars][:1]:
             yield grouping_problem(name, texts, expressions.text.where(item).offset)
     if output is None:
         return
     given = frozenset(column.name.lower() for column in output)
-    for clause in (select.args.get("having"), select.args.get("order")):
-        for node in () if clause is None else keys.ungrouped(clause, given):
+    for above in (select.args.get("having"), select.args.get("order")):
+        for node in () if above is None else keys.ungrouped(above, given):
             name = ".".join(parts_of(node)) or expressions.text.written(node)
             yield grouping_problem(name, texts, expressions.text.where(node).offset)
 
 
 def _ungrouped_of_star(item: exp.Expr, keys: Keys) -> Iterator[str]:
     """Gives each column of `*` or `t.*` that is no key."""
+    for relation, column in _starred(item, keys.scope):
+        if keys.named(column, relation.name or "") not in keys.names:
+            yield column.name
+
+
+def _starred(item: exp.Expr, scope: Scope) -> Iterator[tuple[Visible, Column]]:
+    """Gives each column that `*` or `t.*` stands for behind its relation; none for another item."""
+    star = _star_of(item)
     names = [part.name.lower() for part in item.parts[:-1]] if isinstance(item, exp.Column) else []
-    star = item.this if isinstance(item, exp.Column) else item
-    if not isinstance(star, exp.Star) or len(names) > 1:
+    if star is None or len(names) > 1:
         return
     left_out = {part.name.lower() for part in star.args.get("except_") or ()}
-    relation = next(iter(names), None)
-    for visible in keys.scope.relations:
-        if relation in (None, (visible.name or "").lower()):
-            for column in visible.columns or ():
-                is_key = keys.named(column, visible.name or "") in keys.names
-                if not is_key and column.name.lower() not in left_out | visible.merged:
-                    yield column.name
+    qualifier = next(iter(names), None)
+    for relation in scope.relations:
+        if qualifier in (None, relation.key):
+            for column in relation.columns or ():
+                if column.name.lower() not in left_out | relation.merged:
+                    yield relation, column
 
 
 def position_problems(select: exp.Select, output: tuple[Column, ...] | None, text: Text) -> Iterator[SqlProblem]:
@@ -144,11 +174,33 @@ def _position(item: exp.Expr) -> int | None:
     return sign * int(inner.name) if is_number else None
 
 
-def _keys_of(clause: exp.Expr, select: exp.Select, expressions: Expressions) -> Iterator[exp.Expr]:
-    if clause.args.get("all"):
-        yield from (item.unalias() for item in select.expressions if not expressions.text.is_aggregate(item))
+def _keys_of(
+    clause: exp.Expr, select: exp.Select, scope: Scope, expressions: Expressions
+) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+    """The keys as written, each with what it stands for. GROUP BY ALL groups by each item that has no aggregate."""
+    for item in select.expressions if clause.args.get("all") else ():
+        if _star_of(item) is not None:
+            start = expressions.text.where(item).offset
+            yield from ((column, column) for column in _columns_of_star(item, start, scope))
+        elif not expressions.text.is_aggregate(item):
+            yield item.unalias(), item
     for item in clause.expressions:
-        yield from _parts(item)
+        yield from ((part, _meant(part, select, scope)) for part in _parts(item))
+
+
+def _star_of(item: exp.Expr) -> exp.Star | None:
+    """The star that an item of a select list is: `*` or `t.*`."""
+    star = item.this if isinstance(item, exp.Column) else item
+    return star if isinstance(star, exp.Star) else None
+
+
+def _columns_of_star(item: exp.Expr, start: int, scope: Scope) -> Iterator[exp.Expr]:
+    """Gives the name of each column that `*` or `t.*` stands for, at the place of the star."""
+    for relation, column in _starred(item, scope):
+        qualifier = None if relation.name is None else exp.Identifier(this=relation.name, quoted=False)
+        name = exp.Column(this=exp.Identifier(this=column.name, quoted=False), table=qualifier)
+        name.meta["start"] = start
+        yield name
 
 
 def _in_every_set(clause: exp.Expr, expressions: Expressions) -> frozenset[str] | None:
@@ -179,7 +231,6 @@ def _parts(item: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _key(item: exp.Expr, meant: exp.Expr, scope: Scope, expressions: Expressions, always: frozenset[str] | None) -> Key:
-    check_expression(expressions, meant, scope, _place(item, meant))
     column = expressions.column(meant, scope)
     if holds_variant(column.type):
         expressions.problems.append(variant_key_problem(expressions.text.written(meant), expressions.text.where(item)))

@@ -58,19 +58,19 @@ def _fields(table: SourceTable) -> tuple[tuple[str, DataType | None], ...] | Non
             found = parse_schema(ddl)
         except TypeSyntaxError:
             return None
-    return tuple((item.name, _as_read(item.type)) for item in found.fields) if isinstance(found, Struct) else None
+    return tuple((item.name, as_read(item.type)) for item in found.fields) if isinstance(found, Struct) else None
 
 
-def _as_read(kind: DataType) -> DataType:
+def as_read(kind: DataType) -> DataType:
     """The type under which a reader gives a declared one: text of a bounded length is plain text."""
     if isinstance(kind, Primitive):
         return STRING if kind.name in ("char", "varchar") else kind
     if isinstance(kind, Array):
-        return replace(kind, element=_as_read(kind.element))
+        return replace(kind, element=as_read(kind.element))
     if isinstance(kind, Map):
-        return replace(kind, key=_as_read(kind.key), value=_as_read(kind.value))
+        return replace(kind, key=as_read(kind.key), value=as_read(kind.value))
     if isinstance(kind, Struct):
-        return Struct(tuple(replace(item, type=_as_read(item.type)) for item in kind.fields))
+        return Struct(tuple(replace(item, type=as_read(item.type)) for item in kind.fields))
     return kind
 
 

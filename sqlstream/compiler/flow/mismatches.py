@@ -13,13 +13,8 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.expressions import Expressions
 from sqlstream.compiler.flow.scope import Scope
-from sqlstream.compiler.flow.type_families import (
-    DATETIME,
-    can_be_cast,
-    can_be_compared,
-    family,
-    go_together,
-)
+from sqlstream.compiler.flow.time_operators import cannot_be_moved
+from sqlstream.compiler.flow.type_families import DATETIME, can_be_cast, can_be_compared, family, go_together
 from sqlstream.compiler.flow.type_values import DIGITS, kind
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.project.types import Array, DataType, Map, Primitive, Struct
@@ -121,7 +116,13 @@ class Mismatches:
             yield from list(self._pair(node, node.this, node.args[bound]))[:1]
 
     def _in(self, node: exp.In) -> Iterator[SqlProblem]:
-        values = (value for value in node.expressions if not isinstance(value, exp.Query))
+        # within arrays and structs Spark looks for a common type of all, with other casts than a comparison has
+        is_nested = isinstance(self._type(node.this), Array | Struct)
+        values = (
+            value
+            for value in node.expressions
+            if not isinstance(value, exp.Query) and not (is_nested and isinstance(self._type(value), Array | Struct))
+        )
         yield from islice((problem for value in values for problem in self._pair(node, node.this, value)), 1)
 
     def _arithmetic(self, node: exp.Binary) -> Iterator[SqlProblem]:
@@ -136,6 +137,15 @@ class Mismatches:
                     "it works with numbers, and + and - with dates, timestamps and intervals",
                     "take a number from it, or use a function of its own type",
                 )
+                return
+        left, right = self._type(node.this), self._type(node.expression)
+        if operator in "+-" and cannot_be_moved(operator, left, right):
+            yield self._problem(
+                node,
+                f"{quoted(self._written(node))} puts {left} and {right} together with {quoted(operator)}",
+                "a timestamp is moved by an interval, a date by an interval or an INT of days",
+                "write an interval, for example + interval 1 day; cast text to the type that is meant",
+            )
 
     def _logic(self, node: exp.Binary) -> Iterator[SqlProblem]:
         for side in (node.this, node.expression):
@@ -148,6 +158,8 @@ class Mismatches:
         within = node.parent
         if not isinstance(within, exp.Case) or within.this is None:
             yield from self._truth(node.this, BOOLEANS)
+        else:
+            yield from self._pair(node.this, within.this, node.this)
 
     def _truth(self, node: exp.Expr, taken: frozenset[str]) -> Iterator[SqlProblem]:
         type_ = self._type(node)

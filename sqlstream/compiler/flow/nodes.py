@@ -104,7 +104,9 @@ class Recursion(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Project(Node):
-    """A select list over one child, or over none (`select 1`)."""
+    """A select list over one child, or over none (`select 1`). `passes` says that the list is a `*` alone."""
+
+    passes: bool = False
 
 
 @dataclass(frozen=True)
@@ -254,3 +256,15 @@ class Deduplicate(Node):
 @dataclass(frozen=True, kw_only=True)
 class Opaque(Node):
     """What the flow does not follow, such as TRANSFORM. Its columns are unknown."""
+
+
+def open_source(node: Node) -> str | None:
+    """Returns the id of the source that all columns of `node` are of, where nothing is known of them but that."""
+    while node.columns is None and len(node.children) == 1 and _passes_all(node):
+        node = node.children[0]
+    return node.node_id if isinstance(node, Scan) and node.columns is None else None
+
+
+def _passes_all(node: Node) -> bool:
+    kinds = (View, CteReference, Filter, Watermark, Sort, Limit, Sample, Deduplicate)
+    return isinstance(node, kinds) or (isinstance(node, Project) and node.passes)

@@ -147,6 +147,15 @@ def sign_type(typer: Typer, node: exp.Expr) -> DataType | None:
     return _signed(typer.of(value))
 
 
+def _positive(typer: Typer, node: exp.Expr) -> DataType | None:
+    return _signed(typer.of(argument(node)))
+
+
+def _plus_sign(typer: Typer, node: exp.Expr) -> DataType | None:
+    """`+x`, which `parse` makes a call of `positive` without a place."""
+    return _positive(typer, node) if node.this == "positive" else None
+
+
 def _signed(type_: DataType | None) -> DataType | None:
     name = kind(type_)
     if name in _UNNUMBERED:
@@ -194,6 +203,7 @@ BY_CLASS: dict[type[exp.Expr], Handler] = {
     exp.SafeDivide: _arithmetic("/"),
     exp.Mod: _arithmetic("%"),
     exp.IntDiv: lambda _typer, _node: BIGINT,
+    exp.Anonymous: _plus_sign,
     exp.Neg: sign_type,
     exp.Negative: sign_type,
     exp.Abs: sign_type,
@@ -222,5 +232,5 @@ BY_NAME: dict[str, Handler] = {
     "pmod": _two("%"),
     "try_mod": _two("%"),
     "shiftrightunsigned": lambda typer, node: shifted_type(typer.of(argument(node))),
-    "positive": lambda typer, node: typer.of(argument(node)) if kind(typer.of(argument(node))) in _NUMBERS else None,
+    "positive": _positive,
 }

@@ -89,13 +89,14 @@ def _aggregate(part: exp.Expr, place: Place, text: Text, *, correlated: bool) ->
 
 def _around(part: exp.Expr, text: Text) -> exp.Expr | None:
     """The aggregate function without OVER that `part` is an argument of."""
-    found = part.parent
+    within, found = part, part.parent
     while found is not None and not isinstance(found, exp.Query | exp.Window):
-        if isinstance(found, exp.Filter):
-            return None if is_windowed(found.this) or part is found.this else found.this
+        if isinstance(found, exp.Filter) and within is not found.this:
+            filtered = found.this.this if isinstance(found.this, exp.WithinGroup) else found.this
+            return None if is_windowed(filtered) else filtered
         if text.function(found) in AGGREGATES:
             return None if is_windowed(found) else found
-        found = found.parent
+        within, found = found, found.parent
     return None
 
 

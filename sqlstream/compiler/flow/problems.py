@@ -5,33 +5,90 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sqlstream.compiler.flow.columns import Where
-from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved
+from sqlstream.compiler.flow.scope import Ambiguous, Missing, Resolved, Visible
 from sqlstream.compiler.flow.spark_functions import ALL
 from sqlstream.compiler.intervals import NEGATIVE, NO_DELAY
-from sqlstream.compiler.problem import SqlProblem
+from sqlstream.compiler.node_ids import SOURCE, kind_of
+from sqlstream.compiler.problem import ORIGIN, SqlProblem
 from sqlstream.project.nearest import did_you_mean, nearest
 from sqlstream.project.types import Array, Struct
 from sqlstream.project.wording import quoted, quoted_list
+
+MOST_COLUMNS = 10
+"""Columns that a message lists of one relation; half as many of each of several."""
+
+MOST_RELATIONS = 4
+"""Relations that a message lists."""
 
 METADATA = "_metadata"
 """The hidden column of Spark's file sources, which a view does not hand on."""
 
 
-def name_problem(found: Missing | Ambiguous, parts: tuple[str, ...], offset: int) -> SqlProblem:
-    """Returns the problem of a name that means nothing, or several things."""
+def name_problem(found: Missing | Ambiguous, parts: tuple[str, ...], where: Where) -> SqlProblem:
+    """Returns the problem of a name at `where` that means nothing, or several things."""
     if isinstance(found, Ambiguous):
-        return _ambiguous(found, ".".join(parts), offset)
-    if found.relation is not None:
-        name, relation = parts[1], quoted(found.relation.name or "")
-        what, why = f"{quoted(name)} is not a column of {relation}", f"{relation} has"
-    else:
-        name = parts[0]
-        what = f"{quoted(name)} is {'neither a relation nor' if len(parts) > 1 else 'not'} a column here"
-        why = "the columns here are"
+        return _ambiguous(found, ".".join(parts), where.offset)
+    name = parts[0] if found.relation is None else parts[1]
+    asked = found.relations if found.relation is None else (found.relation,)
+    relations = [item for item in asked if item.name is not None or item.origin is not None]
+    called = [_called(item, where.model) for item in relations]
+    if found.relation is None and len(parts) > 1:
+        return _unknown_alias(found, parts, relations, called, where)
+    what = f"{quoted(name)} is not a column {_of_any(called)}"
     if name.lower() == METADATA:
-        return _metadata_problem(what, offset)
-    listed = f"{why} {quoted_list(found.candidates, most=20)}" if found.candidates else "no relation is read here"
-    return SqlProblem(offset, "unknown-column", what, listed, did_you_mean(name, found.candidates))
+        return _metadata_problem(what, where.offset)
+    most = MOST_COLUMNS if len(relations) == 1 else MOST_COLUMNS // 2
+    listed = [f"{_has(item)} {quoted_list([c.name for c in item.columns or ()], most=most)}" for item in relations]
+    why = "; ".join(listed[:MOST_RELATIONS]) or "no relation is read here"
+    fix = did_you_mean(name, found.candidates)
+    return SqlProblem(where.offset, "unknown-column", what, why, fix, origins=_origins(relations))
+
+
+def _unknown_alias(
+    found: Missing, parts: tuple[str, ...], relations: Sequence[Visible], called: Sequence[str], where: Where
+) -> SqlProblem:
+    """The problem of `x.column` where no relation is called `x`."""
+    what = f"{quoted(parts[0])} is neither a relation nor a column here"
+    if parts[0].lower() == METADATA:
+        return _metadata_problem(what, where.offset)
+    names = [item.name for item in relations if item.name]
+    shown = [
+        f"{quoted(item.name or '')} ({f'{text}, ' if text != quoted(item.name or '') else ''}{ORIGIN})"
+        for item, text in zip(relations, called, strict=True)
+        if item.origin is not None
+    ]
+    why = f"the relations here are {' and '.join(shown[:MOST_RELATIONS])}" if shown else "no relation is read here"
+    having = [item.name for item in relations if item.name and item.named(parts[1].lower(), qualified=True)]
+    close = nearest(parts[0], [*names, *found.candidates])
+    fix = did_you_mean(parts[0], close or names)
+    if having and not close:
+        fix = f"did you mean {' or '.join(quoted(f'{name}.{parts[1]}') for name in having[:MOST_RELATIONS])}?"
+    return SqlProblem(where.offset, "unknown-column", what, why, fix, origins=_origins(relations))
+
+
+def _origins(relations: Sequence[Visible]) -> tuple[Where, ...]:
+    return tuple(item.origin for item in relations[:MOST_RELATIONS] if item.origin is not None)
+
+
+def _called(relation: Visible, model: str) -> str:
+    """What a relation is called in a message of `model`: "source `shop.orders`", or as in the query."""
+    if relation.origin is None or relation.origin.model == model:
+        return quoted(relation.name) if relation.name else "the subquery"
+    kind, _, *parts = relation.origin.model.split(".")
+    return f"{kind} {quoted('.'.join(parts))}"
+
+
+def _has(relation: Visible) -> str:
+    """What a list of the relation's columns begins with."""
+    if relation.origin is None:
+        return f"{quoted(relation.name or '')} has"
+    return f"{ORIGIN} {'declares' if kind_of(relation.origin.model) == SOURCE else 'has'}"
+
+
+def _of_any(called: Sequence[str]) -> str:
+    if len(called) > MOST_RELATIONS:
+        return f"of any of the {len(called)} relations here"
+    return f"of {' or '.join(dict.fromkeys(called))}" if called else "here"
 
 
 def _metadata_problem(what: str, offset: int) -> SqlProblem:
@@ -87,12 +144,12 @@ def function_problem(name: str, offset: int, own: Iterable[str] = ()) -> SqlProb
 
 def grouping_problem(written: str, keys: Sequence[str], offset: int) -> SqlProblem:
     """Returns the problem of a column that an aggregation neither groups by nor aggregates."""
-    why = f"it groups by {quoted_list(keys)}" if keys else "it has no GROUP BY, so it gives one row for all"
+    why = f"it groups by {quoted_list(keys)}" if keys else "without GROUP BY all rows are one group"
     return SqlProblem(
         offset,
         "not-grouped",
         f"{quoted(written)} is neither grouped by nor in an aggregate function",
-        f"{why}; which of the many values would stand there is not said",
+        f"{why}, and the rows of a group may have different values of {quoted(written)}",
         f"add {quoted(written)} to GROUP BY, or take one value: any_value({written}), max({written})",
     )
 

@@ -12,10 +12,10 @@ from sqlstream.compiler.flow.columns import Column, EventTime, Where, renamed
 from sqlstream.compiler.flow.conditions import Sides, bounded_sides, has_equality, has_time_key, hints_of
 from sqlstream.compiler.flow.constant_relations import constant_problems
 from sqlstream.compiler.flow.expressions import Expressions
-from sqlstream.compiler.flow.join_conditions import condition_problems
+from sqlstream.compiler.flow.join_conditions import condition_problems, using_problems
 from sqlstream.compiler.flow.join_kinds import join_kind
 from sqlstream.compiler.flow.laterals import Laterals
-from sqlstream.compiler.flow.nodes import Generate, Join, LateralJoin, Limit, Node, Sample, Scan, Watermark
+from sqlstream.compiler.flow.nodes import Generate, Join, LateralJoin, Limit, Node, Sample, Scan, Watermark, open_source
 from sqlstream.compiler.flow.pivots import Pivots
 from sqlstream.compiler.flow.places import Place, lateral_view_problem, range_problems
 from sqlstream.compiler.flow.problems import name_problem, negative_delay, version_problem
@@ -103,7 +103,10 @@ class FromReader:
         if clause is not None:
             rows = self._watermark(rows, clause, name)
         parenthesised = found.scope.relations and not (alias and alias.this)
-        seen = found.scope if parenthesised else Scope((Visible(name, rows.columns),), scope.aliases, scope.outer)
+        is_whole = rows.columns is found.node.columns or clause is not None
+        origin = found.node.where if is_whole else self.expressions.text.where(node)
+        visible = Visible(name, rows.columns, open_source=open_source(rows), origin=origin)
+        seen = found.scope if parenthesised else Scope((visible,), scope.aliases, scope.outer)
         result = From(rows, seen)
         for join in node.args.get("joins") or ():
             result = self._join(result, join, views)
@@ -148,15 +151,17 @@ class FromReader:
 
     def _watermark(self, rows: Node, clause: WatermarkClause, name: str | None) -> Node:
         """The rows with the watermark of `clause`, which takes the place of any other."""
-        where = Where(self.expressions.text.model, clause.start)
+        model = self.expressions.text.model
+        where = Where(model, clause.start)
         time = EventTime(clause.delay, where)
         span = read_span(clause.delay.replace("'", " ").replace('"', " "))
         if span is not None and span.is_negative:
             self.expressions.problems.append(negative_delay(clause.delay, clause.start))
         parts = tuple(part.strip().strip("`") for part in clause.expression.split("."))
-        found = Scope((Visible(name, rows.columns),)).resolve(parts) if clause.name is None else None
+        visible = Visible(name, rows.columns, origin=rows.where)
+        found = Scope((visible,)).resolve(parts) if clause.name is None else None
         if isinstance(found, Missing | Ambiguous):
-            self.expressions.problems.append(name_problem(found, parts, clause.expression_start))
+            self.expressions.problems.append(name_problem(found, parts, Where(model, clause.expression_start)))
         marked = found.column.name if isinstance(found, Resolved) and not found.fields else None
         columns = rows.columns
         if columns is not None:
@@ -179,7 +184,10 @@ class FromReader:
         if condition is not None:
             both = left.scope.with_relations(*right.scope.relations)
             check_expression(self.expressions, condition, both, Place.ON)
-            self.expressions.problems.extend(condition_problems(condition, self.expressions))
+            self.expressions.problems.extend(condition_problems(condition, both, self.expressions))
+        self.expressions.problems.extend(
+            using_problems(using, left.scope, right.scope, self.expressions.text.where(join))
+        )
         sides = Sides(left.scope, right.scope)
         node = Join(
             where=self.expressions.text.where(join),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
-from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.flow.columns import Column, Where
 
 ANYWHERE = frozenset(
     {
@@ -22,13 +22,16 @@ ANYWHERE = frozenset(
 class Visible:
     """A relation in FROM: the name that qualifies its columns, None where it has none, and its columns, None where they
     are not known. `merged` are those that USING or NATURAL has made one with another relation's, in lower case.
-    `qualifiers_known` is False where columns may go by the names of relations that are not known.
+    `qualifiers_known` is False where columns may go by the names of relations that are not known. `open_source` is the
+    source that columns which are not known are of. `origin` is where the columns are declared or selected.
     """
 
     name: str | None
     columns: tuple[Column, ...] | None
     merged: frozenset[str] = frozenset()
     qualifiers_known: bool = True
+    open_source: str | None = None
+    origin: Where | None = None
 
     @cached_property
     def key(self) -> str | None:
@@ -66,11 +69,19 @@ class Resolved:
 class Missing:
     """A name that means nothing: `relation` where its first part names a relation, which has no such column.
 
-    `candidates` are the names that it could have been.
+    `candidates` are the names that it could have been, `relations` those in sight, the nearest first.
     """
 
     relation: Visible | None
     candidates: tuple[str, ...]
+    relations: tuple[Visible, ...] = ()
+
+    def within(self, around: Missing) -> Missing:
+        """Returns this name, which means nothing in the query around it either."""
+        if self.relation is not None:
+            return self
+        relations = (*self.relations, *around.relations)
+        return Missing(around.relation, (*self.candidates, *around.candidates), relations)
 
 
 @dataclass(frozen=True)
@@ -129,8 +140,18 @@ class Scope:
         if not isinstance(found, Missing):
             return found
         if self.outer is not None:
-            return self.outer.resolve(parts)
+            around = self.outer.resolve(parts)
+            return found.within(around) if isinstance(around, Missing) else around
         return None if names[0] in ANYWHERE else found
+
+    def open_origin(self, parts: tuple[str, ...]) -> tuple[str, str] | None:
+        """Returns the column of a source that a name means which `resolve` cannot tell, as (node id, column)."""
+        unknown = [relation for relation in self.relations if relation.columns is None]
+        named = [relation for relation in self.relations if len(parts) > 1 and relation.key == parts[0].lower()]
+        meant, name = (named, parts[1]) if named else (unknown, parts[0])
+        if len(meant) == 1 and meant[0].open_source and (named or name.lower() not in self.aliases):
+            return meant[0].open_source, name
+        return None
 
     def _of_relations(self, names: tuple[str, ...]) -> Resolution:
         for used in (2, 1) if len(names) > 1 else (1,):
@@ -169,8 +190,8 @@ class Scope:
     def _missing(self, names: tuple[str, ...]) -> Missing:
         named = [item for item in self.relations if item.key == names[0]]
         if len(names) > 1 and named:
-            return Missing(named[0], tuple(column.name for column in named[0].columns or ()))
-        return Missing(None, tuple(self._names()))
+            return Missing(named[0], tuple(column.name for column in named[0].columns or ()), self.relations)
+        return Missing(None, tuple(self._names()), self.relations)
 
     def _names(self) -> Iterator[str]:
         for relation in self.relations:

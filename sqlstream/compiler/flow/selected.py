@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from sqlstream.compiler.flow.cast_types import named_type
 from sqlstream.compiler.flow.checks import check_expression
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions import Expressions, type_of_field
@@ -15,6 +16,7 @@ from sqlstream.compiler.flow.places import Place, alias_problems
 from sqlstream.compiler.flow.scope import Resolved, Scope, Visible
 from sqlstream.compiler.flow.spark_functions import GENERATORS
 from sqlstream.compiler.flow.text import parts_of
+from sqlstream.compiler.flow.type_values import STRING
 from sqlstream.project.types import Struct
 
 
@@ -31,6 +33,9 @@ class Selected:
         found: list[Column] = []
         is_known = True
         scope = self.scope.with_aliases()
+        first = next(iter(self.select.expressions), None)
+        if first is not None and isinstance(first.unalias(), exp.QueryTransform):
+            return self._scripted(first, scope)
         for item in self.select.expressions:
             columns = self._item(item, scope)
             if columns is None:
@@ -65,6 +70,24 @@ class Selected:
         if isinstance(item, exp.Alias | exp.Aliases):
             self.expressions.problems.extend(alias_problems(item, count, self.expressions.text))
         return self.expressions.generated(generator, scope, list(_alias_names(item)))
+
+    def _scripted(self, item: exp.Expr, scope: Scope) -> tuple[Column, ...]:
+        """`TRANSFORM (...) USING 'script' AS (...)`: text in columns `key` and `value` unless it says otherwise.
+
+        Without parentheses the names are the alias and the other items of the list.
+        """
+        transform = item.unalias()
+        check_expression(self.expressions, transform, scope, Place.SELECT)
+        schema = transform.args.get("schema")
+        parts = schema.expressions if schema is not None else ()
+        named = [(part.name, part.args.get("kind")) for part in parts]
+        if isinstance(item, exp.Alias):
+            named = [(name, None) for name in (item.alias, *(other.name for other in self.select.expressions[1:]))]
+        origins = self.expressions.column(transform, scope).origins
+        return tuple(
+            Column(name, STRING if kind is None else named_type(kind, self.expressions.text.sql), origins=origins)
+            for name, kind in named or [("key", None), ("value", None)]
+        )
 
     def _star(self, star: exp.Expr, relations: tuple[Visible, ...]) -> tuple[Column, ...] | None:
         listed: list[tuple[str | None, Column]] = []
@@ -125,6 +148,12 @@ class Selected:
             )
             for item, value in ((item, taken(held, item.name)) for item in columns)
         )
+
+
+def lists_all(select: exp.Select) -> bool:
+    """Returns whether the select list is a `*` and nothing else."""
+    items = select.expressions
+    return len(items) == 1 and isinstance(items[0], exp.Star) and not any(items[0].args.values())
 
 
 def _alias_names(item: exp.Expr) -> Iterator[str]:

@@ -119,7 +119,7 @@ _EXACTLY: dict[tuple[int, ...], str] = {
     """,
     (3,): """
         array_insert conv if make_date make_time map_zip_with nvl2 slice split_part substring_index time_diff
-        translate try_variant_array_append try_variant_insert variant_array_append variant_insert zip_with
+        timediff translate try_variant_array_append try_variant_insert variant_array_append variant_insert zip_with
     """,
     (3, 4): """
         aggregate reduce regexp_replace

@@ -71,7 +71,7 @@ OTHERS = frozenset(
     shiftleft shiftright shiftrightunsigned shuffle sign signum sin sinh size slice smallint sort_array soundex
     space spark_partition_id split split_part sqrt st_asbinary st_geogfromwkb st_geomfromwkb st_setsrid st_srid
     startswith str_to_map string struct substr substring substring_index tan tanh theta_difference
-    theta_intersection theta_sketch_estimate theta_union time time_bucket time_diff time_from_micros
+    theta_intersection theta_sketch_estimate theta_union time time_bucket time_diff timediff time_from_micros
     time_from_millis time_from_seconds time_to_micros time_to_millis time_to_seconds time_trunc timestamp
     timestamp_micros timestamp_millis timestamp_nanos timestamp_seconds timestampadd timestampdiff tinyint to_avro
     to_base32 to_binary to_char to_csv to_date to_json to_number to_protobuf to_time to_timestamp to_timestamp_ltz

@@ -25,7 +25,11 @@ WITHOUT_PLACE: dict[type[exp.Expr], str] = {
 }
 """Aggregate functions that sqlglot makes without keeping where the name stands, and a name of each."""
 
-UNIT_FIRST = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff", "date_add", "date_diff", "extract"})
+UNIT_FIRST = frozenset(
+    {
+        *("timestampadd", "timestampdiff", "timediff", "dateadd", "datediff", "date_add", "date_diff", "extract"),
+    }
+)
 """Functions whose first argument may be a unit such as HOUR, which looks like a column."""
 
 NOWHERE = sys.maxsize

@@ -15,7 +15,7 @@ _NAMES = (
     "to_char to_csv to_varchar to_xml translate try_parse_url try_url_decode try_validate_utf8 ucase upper url_decode "
     "url_encode validate_utf8 xpath_string array_join right current_path"
 )
-_TEXT_OR_BINARY = (exp.Substring, exp.Overlay, exp.Pad, exp.Left)
+_TEXT_OR_BINARY = (exp.Substring, exp.Overlay, exp.Left)
 
 
 def _text(typer: Typer, node: exp.Expr) -> DataType | None:
@@ -29,6 +29,12 @@ def _texts(typer: Typer, node: exp.Expr) -> DataType | None:
 def _part(typer: Typer, node: exp.Expr) -> DataType | None:
     """Substring and its like: bytes of bytes, text of anything else."""
     return BINARY if kind(typer.of(node.this)) == "binary" else _text(typer, node)
+
+
+def _padded(typer: Typer, node: exp.Expr) -> DataType | None:
+    """`lpad` and `rpad`: bytes only where what is padded with is bytes too, or is not said."""
+    padding = node.args.get("fill_pattern")
+    return _part(typer, node) if padding is None or kind(typer.of(padding)) == "binary" else _text(typer, node)
 
 
 def _concat(typer: Typer, node: exp.Expr) -> DataType | None:
@@ -60,6 +66,7 @@ BY_CLASS: dict[type[exp.Expr], Handler] = {
     exp.Concat: _concat,
     exp.DPipe: _pipe,
     exp.Collate: _collated,
+    exp.Pad: _padded,
     exp.Trim: _text,
     exp.Initcap: _text,
     exp.Decode: _text,

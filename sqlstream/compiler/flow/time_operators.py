@@ -41,6 +41,14 @@ def minus_type(left: DataType, right: DataType) -> DataType | None:
     return _text_moved(left, right) or _intervals(left, right)
 
 
+def cannot_be_moved(operator: str, left: DataType | None, right: DataType | None) -> bool:
+    """Returns whether Spark surely refuses `+` or `-` of two types of which one is a date or timestamp."""
+    kinds = {kind(left), kind(right)}
+    if left is None or right is None or kinds & {"", "void"} or kinds.isdisjoint(DATETIMES):
+        return False
+    return (plus_type if operator == "+" else minus_type)(left, right) is None
+
+
 def scaled_type(interval: DataType, factor: DataType) -> DataType | None:
     """Returns the type of an interval times or by a number: the widest of its family."""
     name = kind(interval)

@@ -105,5 +105,6 @@ BY_NAME: dict[str, Handler] = {
     "datepart": _date_part,
     "window": _window,
     "session_window": _window,
+    "timediff": lambda _typer, _node: BIGINT,
     "window_time": _window_time,
 }

@@ -15,7 +15,7 @@ from sqlstream.compiler.flow.expressions import TIME_WINDOWS, WINDOWS, Expressio
 from sqlstream.compiler.flow.scope import Scope
 from sqlstream.compiler.flow.text import parts_of
 from sqlstream.compiler.flow.type_values import DATETIMES, kind
-from sqlstream.compiler.intervals import Span, read_span
+from sqlstream.compiler.intervals import IntervalError, Span, parse_span
 from sqlstream.compiler.problem import SqlProblem
 from sqlstream.errors import Severity
 from sqlstream.project.types import DataType, Struct
@@ -28,6 +28,8 @@ TIMES = DATETIMES | {"string", "void"}
 
 NO_LENGTHS = (exp.Interval, exp.Null, exp.Boolean, exp.Cast, exp.Literal)
 NO_LITERAL = "Spark takes only a text or a whole number of microseconds here, as a literal"
+AS_TEXT = "write it as text, for example '10 minutes'"
+_NOT_LITERAL = IntervalError(NO_LITERAL, AS_TEXT)
 
 LENGTHS = ("length", "slide", "start")
 """What the arguments of `window` after its time say."""
@@ -96,25 +98,25 @@ class TimeWindows:
             spans.append(value.microseconds)
         yield from self._proportions(arguments, spans)
 
-    def _literal(self, argument: exp.Expr) -> Span | str | None:
+    def _literal(self, argument: exp.Expr) -> Span | IntervalError | None:
         """The length that a literal says; why Spark does not take it; or None where that is not known."""
         sign = -1 if isinstance(argument, exp.Neg) else 1
         inner = argument.this if isinstance(argument, exp.Neg) else argument
         if isinstance(inner, exp.Literal) and inner.is_string and sign == 1:
-            return read_span(inner.name) or "it is no list of numbers, each with a unit of time"
+            return _read(inner.name)
         if isinstance(inner, exp.Literal) and inner.name.isdecimal():
             return Span(0, sign * int(inner.name))
         if isinstance(inner, exp.TryCast) and isinstance(inner.this, exp.Literal) and inner.this.name.isdecimal():
-            return Span(0, sign * int(inner.this.name)) if inner.to.is_type("bigint") else NO_LITERAL
+            return Span(0, sign * int(inner.this.name)) if inner.to.is_type("bigint") else _NOT_LITERAL
         called = self.expressions.text.function(inner)
         if isinstance(inner, NO_LENGTHS) or parts_of(inner) or called:
-            return NO_LITERAL
+            return _NOT_LITERAL
         return None
 
-    def _length_problem(self, what: str, argument: exp.Expr, value: Span | str) -> SqlProblem | None:
-        why, fix = "", "write it as text, for example '10 minutes'"
-        if isinstance(value, str):
-            why = value
+    def _length_problem(self, what: str, argument: exp.Expr, value: Span | IntervalError) -> SqlProblem | None:
+        why, fix = "", AS_TEXT
+        if isinstance(value, IntervalError):
+            why, fix = value.why, value.fix
         elif value.months:
             why, fix = "months and years differ in length, so windows of them are not possible", "say it in days"
         elif what != "start" and value.microseconds <= 0:
@@ -149,8 +151,12 @@ class TimeWindows:
                 "Spark takes text such as '5 minutes' here, or what make_interval gives, and no other type",
                 "write it as text, for example '5 minutes' or concat(seconds, ' seconds')",
             )
-        span = read_span(gap.name) if isinstance(gap, exp.Literal) and gap.is_string else None
-        if span is not None and span.months <= 0 and span.microseconds <= 0:
+        span = _read(gap.name) if isinstance(gap, exp.Literal) and gap.is_string else None
+        if isinstance(span, IntervalError):
+            message = f"{quoted(self._written(gap))} cannot be the gap of a session"
+            where = self.expressions.text.where(gap).offset
+            yield SqlProblem(where, CODE, message, span.why, span.fix, Severity.WARNING)
+        elif span is not None and span.months <= 0 and span.microseconds <= 0:
             yield SqlProblem(
                 self.expressions.text.where(gap).offset,
                 CODE,
@@ -207,6 +213,14 @@ class TimeWindows:
 
     def _problem(self, node: exp.Expr, message: str, why: str, fix: str) -> SqlProblem:
         return SqlProblem(self.expressions.text.where(node).offset, CODE, message, why, fix)
+
+
+def _read(text: str) -> Span | IntervalError:
+    """The length that a text says, or why Spark cannot read it."""
+    try:
+        return parse_span(text)
+    except IntervalError as error:
+        return error
 
 
 def _is_known(type_: DataType | None) -> bool:

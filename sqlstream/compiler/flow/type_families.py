@@ -51,7 +51,22 @@ def can_be_compared(left: DataType | None, right: DataType | None) -> bool:
     """Returns whether Spark may compare two types; what is not known may be."""
     if is_ordered(left) is False or is_ordered(right) is False:
         return False
+    if isinstance(left, Array | Struct) and isinstance(right, Array | Struct):
+        return _are_alike(left, right)
     return go_together(left, right)
+
+
+def _are_alike(left: DataType | None, right: DataType | None) -> bool:
+    """Whether two types within others may be compared: Spark casts no text there, and nothing to a decimal."""
+    if isinstance(left, Array) and isinstance(right, Array):
+        return _are_alike(left.element, right.element)
+    if isinstance(left, Struct) and isinstance(right, Struct):
+        pairs = zip(left.fields, right.fields, strict=False)
+        return len(left.fields) == len(right.fields) and all(_are_alike(one.type, other.type) for one, other in pairs)
+    one, other = family(left), family(right)
+    if not one or not other or "void" in (one, other):
+        return True
+    return one == other and ("decimal" not in (kind(left), kind(right)) or left == right)
 
 
 def go_together(left: DataType | None, right: DataType | None) -> bool:

@@ -5,6 +5,8 @@ What is not certain is None. Nullability is no part of it: whatever is found may
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from sqlstream.compiler.flow import (
@@ -24,6 +26,7 @@ from sqlstream.compiler.flow.fixed_types import FIXED
 from sqlstream.compiler.flow.generator_types import GENERATORS, Columns
 from sqlstream.compiler.flow.type_values import BIGINT, BOOLEAN, DOUBLE, INT, STRING
 from sqlstream.compiler.flow.typer import ColumnType, Handler, Known, Rules, Typer
+from sqlstream.project.type_parser import TypeSyntaxError, parse_type
 from sqlstream.project.types import DataType
 
 _WITHOUT_PLACE: dict[type[exp.Expr], DataType] = {
@@ -95,3 +98,15 @@ def generator_columns(node: exp.Expr, column_type: ColumnType, sql: str) -> Colu
     typer = Typer(_RULES, column_type, sql, {})
     generator = GENERATORS.get(typer.name(node))
     return None if generator is None else generator(typer, node)
+
+
+def own_functions(returns: Mapping[str, str | None]) -> dict[str, DataType | None]:
+    """Returns the project's own functions, by name in lower case, from the types that they declare as Spark DDL."""
+    return {name: _declared(ddl) for name, ddl in returns.items()}
+
+
+def _declared(ddl: str | None) -> DataType | None:
+    try:
+        return parse_type(ddl) if ddl else None
+    except TypeSyntaxError:
+        return None

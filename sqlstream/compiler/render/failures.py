@@ -15,6 +15,7 @@ from sqlstream.compiler.render.unclosed import unclosed_block
 from sqlstream.compiler.render.undefined import a_kind, one_line, undefined_finding
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.dbt_words import TEMPLATE_TAGS
 from sqlstream.project.nearest import did_you_mean
 
 MOST_CALLS = 8
@@ -68,9 +69,17 @@ def _syntax_finding(error: TemplateSyntaxError, environment: TemplateEnvironment
         "jinja-syntax",
         message[:1].lower() + message[1:],
         _in_words(rest) or "the template must be readable as a whole before any of it is rendered",
-        _syntax_fix(message, rest),
+        _missing_brace(message, source.text, offset) or _syntax_fix(message, rest),
         source.location(offset),
     )
+
+
+def _missing_brace(message: str, text: str, offset: int) -> str:
+    """What to write instead of a single `}`, which closes nothing that is open within the expression."""
+    if message != "unexpected `}`":
+        return ""
+    is_output = text.rfind("{{", 0, offset) > text.rfind("{%", 0, offset)
+    return "write `}}`" if is_output else "write `%}`"
 
 
 def _in_words(message: str) -> str:
@@ -83,6 +92,8 @@ def _syntax_fix(message: str, rest: str) -> str:
     if tag := re.match(r"Encountered unknown tag `(\w+)`", message):
         if "looking for" in rest:
             return "close the inner block first"
+        if tag[1].removeprefix("end") in TEMPLATE_TAGS:
+            return TEMPLATE_TAGS[tag[1].removeprefix("end")]
         return "remove it, or open the block that it ends" if tag[1] in TAGS else did_you_mean(tag[1], TAGS)
     if block := re.search(r"needs to be closed is '(\w+)'", rest):
         return f"close the block with {{% end{block[1]} %}}"

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 
 from sqlstream.compiler.render.problems import TemplateProblem
+from sqlstream.project.wording import quoted
 
 if TYPE_CHECKING:
     from sqlstream.compiler.render.environment import TemplateEnvironment
@@ -110,7 +112,9 @@ class BoundedGenerator(CodeGenerator):
         offset = start_of(node) - 1
         if isinstance(node.node, nodes.Name) and node.node.name == "config":
             path = self.name or ""
-            self.environment.key_offsets[path, offset] = _key_offsets(node, self.environment.sources[path].text)
+            keys = list(_key_offsets(node, self.environment.sources[path].text))
+            self.environment.key_offsets[path, offset] = dict(keys)
+            _refuse_second(keys)
         self.write(f"environment.call_at(context, {offset}, ")
         self.visit(node.node, frame)
         self.signature(node, frame, {"caller": "caller"} if forward_caller else None)
@@ -204,14 +208,27 @@ class BoundedGenerator(CodeGenerator):
     visit_ScopedEvalContextModifier = _refusal("autoescape")  # noqa: N815
 
 
-def _key_offsets(node: nodes.Call, text: str) -> dict[str, int]:
+def _key_offsets(node: nodes.Call, text: str) -> Iterator[tuple[str, int]]:
     """The 0-based offset of each key in config(key=value) and config({'key': value})."""
-    offsets = {}
     for pair in node.kwargs:
         if isinstance(pair, nodes.Keyword):
-            offsets[pair.key] = text.rfind(pair.key, 0, start_of(pair.value) - 1)
+            yield pair.key, text.rfind(pair.key, 0, start_of(pair.value) - 1)
     for argument in node.args:
         for item in argument.items if isinstance(argument, nodes.Dict) else []:
             if isinstance(item.key, nodes.Const) and isinstance(item.key.value, str):
-                offsets[item.key.value] = item.key.lineno - 1
-    return offsets
+                yield item.key.value, item.key.lineno - 1
+
+
+def _refuse_second(keys: Sequence[tuple[str, int]]) -> None:
+    """Refuses a key that one call of config() has twice: Jinja would take the last of its values."""
+    seen: set[str] = set()
+    for key, offset in sorted(keys, key=itemgetter(1)):
+        if key in seen:
+            raise TemplateProblem(
+                "jinja-syntax",
+                f"config() has the key {quoted(key)} twice",
+                "only one of the two values could count",
+                "delete one of them, or merge their values",
+                offset,
+            )
+        seen.add(key)

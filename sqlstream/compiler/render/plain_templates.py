@@ -130,7 +130,10 @@ class _Run:
         self.environment.state.names_read.add(name)
         if name == "config":
             path = self.context.name or ""
-            self.environment.key_offsets[path, self.plain.offset] = dict(self._key_offsets())
+            keys = list(self._key_offsets())
+            if len(dict(keys)) < len(keys):
+                raise NotPlainError  # a key that is there twice is a finding
+            self.environment.key_offsets[path, self.plain.offset] = dict(keys)
         arguments = [self._value(item) for item in call.args]
         named = {self._keyword(item): self._value(item.value) for item in call.keywords}
         return self.environment.output(

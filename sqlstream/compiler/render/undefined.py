@@ -14,7 +14,7 @@ from sqlstream.compiler.render.problems import UndefinedUse
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.dbt_words import TEMPLATE_NAMES
-from sqlstream.project.nearest import did_you_mean, nearest
+from sqlstream.project.nearest import did_you_mean
 
 LONGEST_MESSAGE = 300
 """Characters of a Python error's message that are shown."""
@@ -53,7 +53,7 @@ def _fix_of_name(name: str, before: str, known: Iterable[str]) -> str:
         ending = ", '...')" if function.group().startswith("source") and "," not in function.group() else ")"
         return f"put the name in quotes: {' '.join(function.group().split())}'{name}'{ending}".replace(",'", ", '")
     known = list(known)
-    return did_you_mean(name, known) if nearest(name, known) else TEMPLATE_NAMES.get(name) or did_you_mean(name, known)
+    return TEMPLATE_NAMES.get(name) or did_you_mean(name, known)
 
 
 def _fix_of_attribute(name: str, owner: object) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from sqlstream.compiler.cache.digest import digest
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.values import ConfigPatch, ModelFile, Target
+
+LONGEST_VALUE = 100
+"""Characters of a variable's value that messages and ledgers quote."""
 
 
 @dataclass(frozen=True)
@@ -102,3 +107,26 @@ class RenderOptions:
     invocation_id: str
     log: Callable[[str, bool], None]
     macros: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TemplateInputs:
+    """The variables that a model's template and macros read, each with its value as JSON, and the environment variables
+    with digests of theirs. One that is not set is left out.
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def inputs_of(reads: Reads, options: RenderOptions) -> TemplateInputs:
+    """Returns what a template that asked for `reads` was rendered with."""
+    variables = {name: _shown(options.variables[name]) for name in reads.variables if name in options.variables}
+    environment = {name: digest(options.env[name]) for name in reads.environment if name in options.env}
+    return TemplateInputs(variables, environment)
+
+
+def _shown(value: object) -> str:
+    """A variable's value as JSON, or the digest of a long one."""
+    text = json.dumps(value, default=str, sort_keys=True)
+    return text if len(text) <= LONGEST_VALUE else digest(text)

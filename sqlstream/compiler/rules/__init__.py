@@ -15,17 +15,34 @@ from sqlstream.compiler.rules.outputs import (
 )
 from sqlstream.compiler.rules.python import python_names
 from sqlstream.compiler.rules.rule import Rule
-from sqlstream.compiler.rules.sources import fixed_schemas, missing_schemas, socket_sources
+from sqlstream.compiler.rules.sink_kinds import (
+    ignored_partitions,
+    modes_of_tables,
+    python_sinks,
+    refused_partitions,
+    triggers_of_sinks,
+    writable_formats,
+)
+from sqlstream.compiler.rules.sources import (
+    fixed_schemas,
+    masked_columns,
+    missing_schemas,
+    socket_sources,
+    source_watermarks,
+)
 from sqlstream.compiler.rules.storage import relative_storage
 from sqlstream.compiler.rules.tables import table_names, temporary_catalogs
 from sqlstream.compiler.rules.triggers import short_real_time_triggers
-from sqlstream.compiler.rules.unused import unused_macros, unused_sinks, unused_sources, unwritten_models
+from sqlstream.compiler.rules.unused import no_models, unused_macros, unused_sinks, unused_sources, unwritten_models
 from sqlstream.errors import Finding
 
 RULES: tuple[Rule[CompiledProject, Finding], ...] = (
+    no_models,
     misspelt_formats,
     missing_schemas,
     fixed_schemas,
+    source_watermarks,
+    masked_columns,
     table_names,
     python_names,
     temporary_catalogs,
@@ -38,6 +55,12 @@ RULES: tuple[Rule[CompiledProject, Finding], ...] = (
     missing_sink_paths,
     missing_row_tags,
     output_modes,
+    writable_formats,
+    modes_of_tables,
+    triggers_of_sinks,
+    python_sinks,
+    refused_partitions,
+    ignored_partitions,
     stream_words_in_batches,
     sinks_of_streams,
     batch_places,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.rules.outputs import terminal_models
 from sqlstream.compiler.rules.rule import rule
-from sqlstream.compiler.rules.sources import used_sources
 from sqlstream.errors import Finding
 from sqlstream.project.nearest import nearest
+from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.project.values import Sink, SourceTable
 from sqlstream.project.wording import alternatives
 
@@ -62,16 +61,15 @@ def misspelt_formats(compiled: CompiledProject) -> list[Finding]:
     target = compiled.project.target
     if target.packages or target.remote or not target.is_local or any(key.startswith(_JARS) for key in target.spark):
         return []
-    used = {output.sink for _, output in terminal_models(compiled)}
-    sinks = [sink for sink in compiled.project.sinks if sink.name in used]
-    findings = [_misspelt(f"source `{table.full_name}`", table, SOURCE_FORMATS) for table in used_sources(compiled)]
-    findings += [_misspelt(f"sink `{sink.name}`", sink, SINK_FORMATS) for sink in sinks]
+    sources = declared_sources(compiled.project.sources)
+    findings = [_misspelt(f"source `{table.full_name}`", table, SOURCE_FORMATS) for table in sources]
+    findings += [_misspelt(f"sink `{sink.name}`", sink, SINK_FORMATS) for sink in compiled.project.sinks]
     return [finding for finding in findings if finding is not None]
 
 
 def _misspelt(what: str, declared: SourceTable | Sink, known: tuple[str, ...]) -> Finding | None:
     name = declared.format
-    if name.lower() in map(str.lower, (*SOURCE_FORMATS, *SINK_FORMATS)):
+    if name in (*SOURCE_FORMATS, *SINK_FORMATS):
         return None
     close = nearest(name, known, likeness=NEAR)
     if not close:

@@ -1,5 +1,5 @@
 # ruff: noqa: SIM905 - as a list of quoted words this would be five times as long
-"""The options that Spark's own readers and writers know, by format, and what values they take.
+"""The options that Spark's own readers and writers know, by format.
 
 `tests/spark/test_option_names.py` compares them with the installed Spark. Spark ignores every other option in silence.
 """
@@ -22,8 +22,8 @@ FILE_INDEX = frozenset(
 )
 """Of all files (FileIndexOptions and FileSourceOptions)."""
 
-BATCH_ONLY = ("modifiedAfter", "modifiedBefore")
-"""What a stream of files refuses."""
+REFUSED_IN_STREAMS = ("endingOffsets", "endingOffsetsByTimestamp", "modifiedAfter", "modifiedBefore")
+"""Options of batches with which Spark starts no stream of files or of Kafka."""
 
 _TIMES = """
     columnNameOfCorruptRecord dateFormat enableDateTimeParsingFallback encoding charset locale mode multiLine
@@ -31,7 +31,7 @@ _TIMES = """
     """
 
 FILE_FORMATS = {
-    "binaryfile": frozenset[str](),
+    "binaryFile": frozenset[str](),
     "csv": frozenset(
         f"""
         {_TIMES} charToEscapeQuoteEscaping codec columnPruning comment delimiter emptyValue enforceSchema escape
@@ -61,7 +61,20 @@ FILE_FORMATS = {
 }
 """Of each format of files, read or written."""
 
+KAFKA = frozenset(
+    """
+    assign failOnDataLoss fetchOffset.numRetries fetchOffset.retryIntervalMs groupIdPrefix includeHeaders
+    kafkaConsumer.pollTimeoutMs maxRecordsPerPartition minPartitions startingOffsets startingOffsetsByTimestamp
+    startingOffsetsByTimestampStrategy startingTimestamp subscribe subscribePattern
+    """.split()
+)
+"""Of every Kafka source (KafkaSourceProvider). What begins with `kafka.` goes to Kafka itself."""
+
+KAFKA_STREAM = frozenset("maxOffsetsPerTrigger maxTriggerDelay minOffsetsPerTrigger".split())
+KAFKA_BATCH = frozenset("endingOffsets endingOffsetsByTimestamp endingTimestamp".split())
+
 OTHER_SOURCES = {
+    "kafka": KAFKA | KAFKA_STREAM | KAFKA_BATCH,
     "rate": frozenset("numPartitions rampUpTime rowsPerSecond useManualClock".split()),
     "rate-micro-batch": frozenset("advanceMillisPerBatch numPartitions rowsPerBatch startTimestamp".split()),
     "socket": frozenset("host includeTimestamp numPartitions port".split()),
@@ -69,6 +82,7 @@ OTHER_SOURCES = {
 
 OTHER_SINKS = {
     "console": frozenset("numRows truncate".split()),
+    "kafka": frozenset("includeHeaders topic".split()),
     "memory": frozenset[str](),
     "noop": frozenset[str](),
 }
@@ -77,6 +91,10 @@ OF_WRITERS = frozenset("checkpointLocation path queryName retention".split())
 """What every streaming writer takes beside those of its format (DataStreamWriter, FileStreamSink)."""
 
 REQUIRED = {
+    "jdbc": (("url", "the address of the database", "url: 'jdbc:postgresql://host/shop'"),),
+    "kafka": (
+        ("kafka.bootstrap.servers", "the addresses of the brokers", "kafka.bootstrap.servers: 'localhost:9092'"),
+    ),
     "rate-micro-batch": (("rowsPerBatch", "how many rows each batch has", "rowsPerBatch: 100"),),
     "socket": (
         ("host", "where it connects to", "host: localhost"),
@@ -84,25 +102,7 @@ REQUIRED = {
     ),
     "xml": (("rowTag", "the name of the element that is a row", "rowTag: row"),),
 }
-"""Options without which Spark reads nothing, what each says, and an example."""
-
-BOOLEANS = frozenset(
-    """
-    fileNameOnly header ignoreCorruptFiles ignoreMissingFiles includeTimestamp latestFirst multiLine
-    recursiveFileLookup truncate wholetext
-    """.split()
-)
-
-COUNTS = frozenset(
-    "maxBytesPerTrigger maxFilesPerTrigger numPartitions numRows port rowsPerBatch rowsPerSecond".split()
-)
-"""Whole numbers from 1 on."""
-
-WORDS = {
-    "cleanSource": ("off", "archive", "delete"),
-    "mode": ("PERMISSIVE", "DROPMALFORMED", "FAILFAST"),
-}
-"""Options that take one of a few words, in any case of letters. Spark takes any other `mode` for PERMISSIVE."""
+"""Options without which Spark reads or writes nothing, what each says, and an example."""
 
 _TEXT_CODECS = ("none", "uncompressed", "bzip2", "deflate", "gzip", "lz4", "snappy")
 

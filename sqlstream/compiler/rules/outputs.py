@@ -24,16 +24,25 @@ OWN_PLACE = {
 @rule("invalid-value")
 def path_options(compiled: CompiledProject) -> list[Finding]:
     """A path among the options would lie under the working directory, and a full refresh could not change it."""
+    by_models = [
+        (f"`{model.name}` gives sink `{output.sink}` its path as an option", model.place_of("options"))
+        for model, output in terminal_models(compiled)
+        if _is_path_among(model.config.options)
+    ]
+    by_sinks = [
+        (f"sink `{sink.name}` has its path among the options", sink.places.get("options", sink.location))
+        for sink in compiled.project.sinks
+        if _is_path_among(sink.options)
+    ]
     return [
         Finding(
             "invalid-value",
-            f"`{model.name}` gives sink `{output.sink}` its path as an option",
-            "an option goes to Spark as it is: the path would lie under the working directory, whoever runs this",
-            'say it as the sink\'s own key, for example path: "{{ model.name }}"',
-            model.place_of("options") if _is_path_among(model.config.options) else output.location,
+            what,
+            "an option goes to Spark as it is: the path would be relative to the working directory",
+            'write it as the sink\'s own key, for example path: "{{ model.name }}"',
+            location,
         )
-        for model, output in terminal_models(compiled)
-        if _is_path_among(output.options)
+        for what, location in (*by_models, *by_sinks)
     ]
 
 
@@ -44,11 +53,11 @@ def missing_sink_paths(compiled: CompiledProject) -> list[Finding]:
         Finding(
             "missing-path",
             f"sink `{output.sink}` has no path",
-            f"`{model.name}` writes {output.format} files into it",
+            f"a sink of {output.format} files writes into a folder",
             'add a path, for example path: "{{ model.name }}"',
             output.location,
         )
-        for model, output in terminal_models(compiled)
+        for output in declared_outputs(compiled)
         if output.format in FILE_FORMATS and not output.path and not _is_path_among(output.options)
     ]
 
@@ -60,11 +69,11 @@ def missing_row_tags(compiled: CompiledProject) -> list[Finding]:
         Finding(
             "missing-key",
             f"sink `{output.sink}` has no option rowTag",
-            f"`{model.name}` writes XML into it, and Spark needs the name of the element that a row becomes",
+            "it writes XML, and Spark needs the name of the element that a row becomes",
             "add options: {rowTag: row} to the sink",
             output.location,
         )
-        for model, output in terminal_models(compiled)
+        for output in declared_outputs(compiled)
         if output.format == "xml" and not any(name.lower() == "rowtag" for name in output.options)
     ]
 
@@ -127,3 +136,8 @@ def _shared(model: CompiledModel, first: str, what: str, value: str, key: str) -
 def terminal_models(compiled: CompiledProject) -> list[tuple[CompiledModel, Output]]:
     """Returns each terminal model with its output."""
     return [(model, model.output) for model in compiled.models.values() if model.output is not None]
+
+
+def declared_outputs(compiled: CompiledProject) -> list[Output]:
+    """Returns the output of each terminal model, and of each sink that no model writes to."""
+    return [*(output for _, output in terminal_models(compiled)), *compiled.unused_outputs]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.rules.outputs import terminal_models
 from sqlstream.compiler.rules.rule import rule
-from sqlstream.compiler.rules.sources import used_sources
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.project.python_files import find_name
 
 
@@ -32,15 +31,13 @@ def python_names(compiled: CompiledProject) -> list[Finding]:
 
 
 def _declared(compiled: CompiledProject) -> Iterator[tuple[str, str, str, str | None, Location]]:
-    """Every source and sink in use: what messages call it, its key, its format, what the key says and where."""
-    for table in used_sources(compiled):
+    """Every source and sink: what messages call it, its key, its format, what the key says and where."""
+    for table in declared_sources(compiled.project.sources):
         place = table.places.get("class", table.location)
         yield f"source `{table.full_name}`", "class", table.format, table.python, place
-    used = {output.sink for _, output in terminal_models(compiled)}
     for sink in compiled.project.sinks:
-        if sink.name in used:
-            place = sink.places.get("function", sink.location)
-            yield f"sink `{sink.name}`", "function", sink.format, sink.python, place
+        place = sink.places.get("function", sink.location)
+        yield f"sink `{sink.name}`", "function", sink.format, sink.python, place
 
 
 def _missing(what: str, key: str, location: Location) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Filter, Hints, Join, Node, With
+from sqlstream.compiler.problem import ORIGIN
 from sqlstream.compiler.tokens import Tokens
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
@@ -91,7 +92,7 @@ class Query:
 @dataclass(frozen=True)
 class QueryProblem:
     """A finding without its location: `where` is the part of a model's SQL that is wrong, or a source, and `key` then
-    the key of it that is meant.
+    the key of it that is meant. `origins` are the places for which each `ORIGIN` in `fix` stands.
     """
 
     where: Where
@@ -101,10 +102,14 @@ class QueryProblem:
     fix: str
     severity: Severity = Severity.ERROR
     key: str = "watermark"
+    origins: tuple[Where, ...] = ()
 
-    def at(self, place: Place) -> Finding:
-        """Returns the finding, where `place` is that of `where`."""
-        return Finding(self.code, self.message, self.why, self.fix, place.location, self.severity, place.calls)
+    def at(self, place: Place, origins: Iterable[str] = ()) -> Finding:
+        """Returns the finding, where `place` is that of `where`, and `origins` are those places in words."""
+        fix = self.fix
+        for origin in origins:
+            fix = fix.replace(ORIGIN, origin, 1)
+        return Finding(self.code, self.message, self.why, fix, place.location, self.severity, place.calls)
 
 
 def is_streaming_aggregate(node: Node) -> bool:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.flow.inputs import source_node
+from sqlstream.compiler.flow.type_values import TIMESTAMP
+from sqlstream.compiler.judged import is_judged
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.rules.streaming_watermarks import may_be_event_time
 from sqlstream.errors import Finding
 from sqlstream.project.fixed_columns import BINARY_FILE, fixed_columns
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.project.type_parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types import Struct, read_json_schema
-from sqlstream.project.values import Schema, SourceTable
+from sqlstream.project.values import Schema, SourceTable, Watermark
+from sqlstream.project.wording import quoted, quoted_list
 
 SCHEMA_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "xml"})
 """File streams that Spark does not start without a schema
@@ -17,6 +27,8 @@ SCHEMA_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "xml"})
 
 PATH_FORMATS = SCHEMA_FORMATS | {"text", "binaryFile"}
 STREAMS_ONLY = frozenset({"rate", "rate-micro-batch", "socket"})
+BATCHES_ONLY = frozenset({"jdbc", "state-metadata", "statestore"})
+"""Formats of Spark's own that it cannot read as a stream."""
 INFERENCE = "spark.sql.streaming.schemaInference"
 
 
@@ -25,7 +37,7 @@ def missing_schemas(compiled: CompiledProject) -> list[Finding]:
     """A stream of files needs a path, and a declared schema unless the target has Spark infer it."""
     inferred = str(compiled.project.target.spark.get(INFERENCE, "false")).lower() == "true"
     findings: list[Finding] = []
-    for table in used_sources(compiled):
+    for table in declared_sources(compiled.project.sources):
         if table.mode == "stream" and table.format in SCHEMA_FORMATS and table.schema is None and not inferred:
             findings.append(_missing_schema(table))
         if any(name.lower() == "path" for name in table.options):
@@ -67,15 +79,19 @@ def _path_option(table: SourceTable) -> Finding:
 
 @rule("fixed-schema", "invalid-value")
 def fixed_schemas(compiled: CompiledProject) -> list[Finding]:
-    """The generators and sockets have columns of their own, and only as streams; so have binary files."""
+    """The generators and sockets have columns of their own, and only as streams; so have binary files. Databases and
+    the state of queries are no streams.
+    """
     findings: list[Finding] = []
-    for table in used_sources(compiled):
+    for table in declared_sources(compiled.project.sources):
+        if table.format in BATCHES_ONLY and table.mode == "stream":
+            findings.append(_batch_only(table))
         if table.format in STREAMS_ONLY:
             findings += [_fixed(table, fixed_columns(table) or "", "")] if table.schema is not None else []
             findings += [_stream_only(table)] if table.mode == "batch" else []
-        elif (
-            table.format.lower() == "binaryfile" and table.schema is not None and not _has_binary_columns(table.schema)
-        ):
+        elif table.format == "kafka" and table.schema is not None:
+            findings.append(_fixed(table, fixed_columns(table) or "", ""))
+        elif table.format == "binaryFile" and table.schema is not None and not _has_binary_columns(table.schema):
             findings.append(_fixed(table, BINARY_FILE, ", in this order; columns of the folders' names may be added"))
     return findings
 
@@ -100,6 +116,16 @@ def _stream_only(table: SourceTable) -> Finding:
     )
 
 
+def _batch_only(table: SourceTable) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"source `{table.full_name}` is a stream, and Spark reads {table.format} in batches only",
+        "a source is a stream unless it has mode: batch",
+        "add mode: batch to the table",
+        table.places.get("mode", table.location),
+    )
+
+
 def _has_binary_columns(schema: Schema) -> bool:
     """Whether the four columns of binary files are there, in their order, or nobody can tell."""
     wanted = parse_schema(BINARY_FILE)
@@ -112,6 +138,69 @@ def _has_binary_columns(schema: Schema) -> bool:
     names = {field.name for field in wanted.fields}
     own = [(field.name, field.type) for field in found.fields if field.name in names]
     return own == [(field.name, field.type) for field in wanted.fields]
+
+
+@rule("unknown-column", "watermark-type")
+def source_watermarks(compiled: CompiledProject) -> list[Finding]:
+    """The watermark of a source is on one of its columns, a timestamp."""
+    judges_types = is_judged(compiled.project.target)
+    findings: list[Finding] = []
+    for table in declared_sources(compiled.project.sources):
+        columns = source_node(compiled.project.name, table).columns
+        if table.watermark is None or columns is None or table.mode != "stream":
+            continue
+        name = table.watermark.column
+        named = [column for column in columns if column.name.lower() == name.lower()]
+        if not named and "." not in name and "`" not in name:
+            findings.append(_no_event_time(table, table.watermark, [column.name for column in columns]))
+        if judges_types:
+            findings += [_wrong_event_time(table, column, columns) for column in named if not may_be_event_time(column)]
+    return findings
+
+
+@rule("unknown-column")
+def masked_columns(compiled: CompiledProject) -> list[Finding]:
+    """A masked column that does not exist hides nothing."""
+    findings: list[Finding] = []
+    for table in declared_sources(compiled.project.sources):
+        columns = source_node(compiled.project.name, table).columns
+        names = [column.name for column in columns or ()]
+        known = {name.lower() for name in names}
+        findings += [
+            Finding(
+                "unknown-column",
+                f"source `{table.full_name}` masks {quoted(name)}, which is not a column",
+                f"the columns of the source are {quoted_list(names)}",
+                did_you_mean(name, names),
+                table.places.get("mask", table.location),
+            )
+            for name in table.mask
+            if columns is not None and name.lower() not in known
+        ]
+    return findings
+
+
+def _no_event_time(table: SourceTable, watermark: Watermark, names: Sequence[str]) -> Finding:
+    return Finding(
+        "unknown-column",
+        f"the watermark of source `{table.full_name}` is on {quoted(watermark.column)}, which is not a column",
+        f"the columns of the source are {quoted_list(names)}",
+        did_you_mean(watermark.column, names),
+        table.places.get("watermark", table.location),
+    )
+
+
+def _wrong_event_time(table: SourceTable, column: Column, columns: Sequence[Column]) -> Finding:
+    others = [other.name for other in columns if other.type == TIMESTAMP]
+    instead = f"declare it on {quoted(others[0])}, which is a timestamp; or " if others else ""
+    return Finding(
+        "watermark-type",
+        f"{quoted(column.name)} cannot have a watermark: it is {column.type}",
+        "event time is a timestamp to Spark, and no other type",
+        f"{instead}convert it in a model, for example to_timestamp({column.in_sql}) as {column.in_sql}, and declare "
+        "the watermark where that model is read",
+        table.places.get("watermark", table.location),
+    )
 
 
 @rule("socket-available-now")

@@ -14,7 +14,7 @@ from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.analyse import Analysis
 from sqlstream.compiler.flow.columns import Where
-from sqlstream.compiler.node_ids import source_id
+from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.compiler.rules import (
     continuous,
     real_time,
@@ -44,8 +44,8 @@ QUERY_RULES: tuple[Rule[Query, QueryProblem], ...] = (
 )
 """The rules on a query that Spark would refuse or run wrongly, in the order of their findings."""
 
-STATE_RULES = streaming_state.RULES
-"""The rules on the state of a query that is right otherwise."""
+STATE_RULES = (*streaming_state.RULES, streaming_operators.lasting_limits)
+"""The rules on a query that is right otherwise: its state, and what ends its output."""
 
 
 def streaming_rules(
@@ -65,32 +65,42 @@ def streaming_rules(
     )
     found: list[Finding] = []
     for unique_id, analysis in analyses.items():
-        if not analysis.is_read and not analysis.problems:
-            offset = analysis.found.unread_at
-            model = compiled.models[unique_id]
-            place = Place(model.file.location) if offset is None else compiled.locate(unique_id, offset)
-            found.append(_not_followed(model, place))
-        found += [problem.at(compiled.locate(unique_id, problem.offset)) for problem in analysis.problems]
+        for problem in analysis.problems:
+            origins = [_origin(compiled, unique_id, where) for where in problem.origins]
+            found.append(problem.at(compiled.locate(unique_id, problem.offset), origins))
     for model in compiled.models.values():
         if model.output is not None and model.streaming:
             analysis = analyses[model.unique_id]
             key = digest(analysis.key, target, model.config.plain(), declared(model.output))
             make = partial(_query_problems, compiled, model, analysis, known)
             problems = memory.remember("query", model.file.path, key, make)
-            found += [problem.at(place_in(compiled, problem.where, problem.key)) for problem in problems]
+            for wrong in problems:
+                lines = [_line_of_select(compiled, where) for where in wrong.origins]
+                found.append(wrong.at(place_in(compiled, wrong.where, wrong.key), lines))
     return list(dict.fromkeys(found))
 
 
-def _not_followed(model: CompiledModel, place: Place) -> Finding:
-    return Finding(
-        "not-followed",
-        f"the rules on streams cannot follow `{model.name}`",
-        "sqlstream does not read a form of its SQL that Spark may read all the same, and says nothing about it",
-        "`sqlstream compile --check` asks Spark",
-        place.location,
-        Severity.INFO,
-        place.calls,
-    )
+def _origin(compiled: CompiledProject, model: str, origin: Where) -> str:
+    """Where the columns of a relation come from: a line, or the file of another model or a seed."""
+    project = compiled.project
+    if origin.model == model:
+        place = compiled.locate(model, origin.offset).location
+        return f"{place.path}:{place.line}"
+    if origin.model in compiled.models:
+        return compiled.models[origin.model].file.path
+    declared_at = {
+        **{source_id(project.name, table): f"{table.location.path}:{table.location.line}" for table in project.sources},
+        **{seed_id(project.name, seed.name): seed.path for seed in project.seeds},
+    }
+    return declared_at[origin.model]
+
+
+def _line_of_select(compiled: CompiledProject, where: Where) -> str:
+    """The line of the SELECT whose list is at `where`."""
+    tokens = tokenize(compiled.models[where.model].sql)
+    starts = [token.start for token in tokens if token.key == "SELECT" and token.start <= where.offset]
+    place = compiled.locate(where.model, max(starts, default=where.offset)).location
+    return f"{place.path}:{place.line}"
 
 
 @dataclass(frozen=True)

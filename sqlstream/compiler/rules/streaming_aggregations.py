@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Deduplicate, Node, SetOperation, Sort
 from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful, is_streaming_aggregate
 from sqlstream.compiler.rules.rule import rule
-from sqlstream.compiler.rules.unfinished_groups import why_unfinished
+from sqlstream.compiler.rules.unfinished_groups import upstream_hint, why_unfinished, window_upstream
 from sqlstream.errors import Severity
 
 _DISTINCT = re.compile(r".*?\(\s*DISTINCT\b\s*", re.IGNORECASE)
@@ -29,14 +30,15 @@ def unfinished_groups(query: Query) -> Iterator[QueryProblem]:
         if node.kind == "distinct" and node.columns is None:
             continue
         what = {"distinct": "SELECT DISTINCT", "pivot": "PIVOT"}.get(node.kind, "an aggregation")
-        why, fix = why_unfinished(node, query)
-        yield QueryProblem(
-            node.where,
-            "append-without-watermark",
-            f"{what} in append mode has no watermark on what it groups by",
-            why,
-            fix,
-        )
+        why, fix, places = window_upstream(node) or _in_its_own_select(node, query)
+        message = f"{what} in append mode has no watermark on what it groups by"
+        yield QueryProblem(node.where, "append-without-watermark", message, why, fix, origins=places)
+
+
+def _in_its_own_select(node: Aggregate, query: Query) -> tuple[str, str, tuple[Where, ...]]:
+    why, fix = why_unfinished(node, query)
+    upstream, places = upstream_hint(node) if "WATERMARK(" in fix else ("", ())
+    return why, fix + upstream, places
 
 
 @rule("append-without-watermark")

@@ -21,6 +21,7 @@ from sqlstream.compiler.flow.spark_functions import AGGREGATES
 from sqlstream.compiler.flow.type_values import DATETIMES, TIMESTAMP, kind
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.rule import rule
+from sqlstream.errors import Severity
 
 RANKING = frozenset({"row_number", "rank", "dense_rank"})
 """Functions that most often look for the latest row of a key."""
@@ -107,6 +108,23 @@ def limits(query: Query) -> Iterator[QueryProblem]:
                 f"`{query.model}` has a LIMIT in update mode",
                 "rows that were written once may change in update mode, so Spark cannot count them off",
                 "delete it, or use another output_mode",
+            )
+
+
+@rule("stream-limit", severity=Severity.WARNING)
+def lasting_limits(query: Query) -> Iterator[QueryProblem]:
+    """In append mode LIMIT counts the rows of all batches and restarts together, and then nothing comes out."""
+    if query.mode != "append":
+        return
+    for node in query.all(Limit):
+        if node.streaming and not node.is_offset:
+            yield QueryProblem(
+                node.where,
+                "stream-limit",
+                f"`{query.model}` writes nothing more once its LIMIT is reached",
+                "LIMIT counts the rows of all batches together, over the whole life of the checkpoint",
+                "delete it; to look at a few rows use `sqlstream show`",
+                Severity.WARNING,
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import Aggregate, Node, Scan, Watermark
 from sqlstream.compiler.flow.type_values import TIMESTAMP
 from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful
@@ -38,24 +39,25 @@ def _first_watermark(nodes: Iterator[Node]) -> Watermark | None:
 
 @rule("watermark-type")
 def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
-    """A watermark needs a timestamp."""
+    """A watermark needs a timestamp. Those of sources are checked where they are declared."""
     for node in query.all(Watermark):
-        for column in node.columns or ():
-            kind = column.type
-            if column.event_time is not node.event_time or kind is None or isinstance(kind, Unknown):
-                continue
-            if kind != TIMESTAMP:
+        for column in node.columns or () if node.event_time.where is not None else ():
+            if column.event_time is node.event_time and not may_be_event_time(column):
                 others = [item.name for item in node.columns or () if item.type == TIMESTAMP and not item.event_time]
                 instead = f"declare it on `{others[0]}`, which is a timestamp; or " if others else ""
-                in_model = node.event_time.where is not None
-                where = "an upstream model" if in_model else "a model, and declare it where that is read"
                 yield QueryProblem(
                     node.where,
                     "watermark-type",
-                    f"`{column.name}` cannot have a watermark: it is {kind}",
+                    f"`{column.name}` cannot have a watermark: it is {column.type}",
                     "event time is a timestamp to Spark, and no other type",
-                    f"{instead}make it one in {where}, for example to_timestamp({column.in_sql}) as {column.in_sql}",
+                    f"{instead}make it one in an upstream model, for example "
+                    f"to_timestamp({column.in_sql}) as {column.in_sql}",
                 )
+
+
+def may_be_event_time(column: Column) -> bool:
+    """Returns whether a column can have a watermark, as far as its type is known."""
+    return column.type is None or isinstance(column.type, Unknown) or column.type == TIMESTAMP
 
 
 @rule("latest-first")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.rules.outputs import terminal_models
+from sqlstream.compiler.compiled import CompiledProject, Output
+from sqlstream.compiler.rules.outputs import declared_outputs, terminal_models
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.compiler.rules.sources import used_sources
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.values import Target
+from sqlstream.project.on_corrupt import declared_sources
+from sqlstream.project.values import SourceTable, Target
 
 SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
 WRAPPERS = ("org.apache.spark.sql.delta.catalog.DeltaCatalog",)
@@ -21,7 +22,8 @@ WRAPPERS = ("org.apache.spark.sql.delta.catalog.DeltaCatalog",)
 def table_names(compiled: CompiledProject) -> list[Finding]:
     """The format `table` needs the table's name in the catalog, and no other format takes one."""
     findings: list[Finding] = []
-    for what, format_name, table, location in _declared(compiled):
+    declared = _places(compiled, declared_sources(compiled.project.sources), declared_outputs(compiled))
+    for what, format_name, table, location in declared:
         if format_name == "table" and not table:
             findings.append(
                 Finding(
@@ -49,6 +51,7 @@ def table_names(compiled: CompiledProject) -> list[Finding]:
 def temporary_catalogs(compiled: CompiledProject) -> list[Finding]:
     """Spark's catalog is in memory unless the target says otherwise, and forgets tables when the process ends."""
     target = compiled.project.target
+    used = _places(compiled, used_sources(compiled), [output for _, output in terminal_models(compiled)])
     return [
         Finding(
             "temporary-catalog",
@@ -58,7 +61,7 @@ def temporary_catalogs(compiled: CompiledProject) -> list[Finding]:
             "give the target a catalog that lasts, for example spark: {spark.sql.catalogImplementation: hive}",
             location,
         )
-        for what, format_name, table, location in _declared(compiled)
+        for what, format_name, table, location in used
         if format_name == "table" and table and not keeps_tables(target, table)
     ]
 
@@ -77,13 +80,24 @@ def keeps_tables(target: Target, table: str) -> bool:
     return session is not None and str(session) not in WRAPPERS
 
 
-def _declared(compiled: CompiledProject) -> Iterator[tuple[str, str, str | None, Location]]:
-    """Every source and sink in use: what messages call it, its format, its table and its place."""
-    for table in used_sources(compiled):
+def is_of_spark(target: Target, table: str) -> bool:
+    """Returns whether `table` lies for certain in the catalog that comes with Spark, whose tables are files."""
+    if target.remote is not None or not target.is_local or SESSION_CATALOG in target.spark:
+        return False
+    first = table.replace("`", "").split(".")[0]
+    default = str(target.spark.get("spark.sql.defaultCatalog", "spark_catalog"))
+    return f"spark.sql.catalog.{first}" not in target.spark and default == "spark_catalog"
+
+
+def _places(
+    compiled: CompiledProject, tables: Iterable[SourceTable], outputs: Iterable[Output]
+) -> Iterator[tuple[str, str, str | None, Location]]:
+    """Every source and sink among these: what messages call it, its format, its table and its place."""
+    for table in tables:
         yield f"source `{table.full_name}`", table.format, table.table, table.places.get("table", table.location)
     seen: set[str] = set()
     places = {sink.name: sink.places.get("table", sink.location) for sink in compiled.project.sinks}
-    for _, output in terminal_models(compiled):
+    for output in outputs:
         if output.sink not in seen:
             seen.add(output.sink)
             yield f"sink `{output.sink}`", output.format, output.table, places[output.sink]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from sqlstream.compiler.flow.columns import Lost
-from sqlstream.compiler.flow.nodes import Aggregate
+from sqlstream.compiler.flow.columns import Lost, Where
+from sqlstream.compiler.flow.nodes import Aggregate, Filter, Node, Project, Scan, View
 from sqlstream.compiler.flow.type_values import TIMESTAMP
 from sqlstream.compiler.names import quote_identifier
+from sqlstream.compiler.problem import ORIGIN
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.query import Query
 from sqlstream.project.wording import quoted, quoted_list
@@ -54,6 +55,54 @@ def why_unfinished(node: Aggregate, query: Query) -> tuple[str, str]:
         f"{'the select list' if is_list else 'GROUP BY'}{_or_update(query)}"
     )
     return f"{rule}, with a watermark; it groups by {_keys(node)}", fix
+
+
+def upstream_hint(node: Aggregate) -> tuple[str, tuple[Where, ...]]:
+    """Returns what to add to the fix where the time that `node` groups by comes from an upstream view, which may have
+    the hint as well, and the place of that view's select list.
+    """
+    grouped, view = _time_key(node), _below_filters(node.children[0])
+    if grouped is None or _lost(node) is not None or not isinstance(view, View):
+        return "", ()
+    name = grouped.rpartition(".")[2].strip().strip("`").lower()
+    (tree,) = view.children
+    column = next((item for item in view.columns or () if item.name.lower() == name), None)
+    rows = _below_filters(tree.children[0]) if isinstance(tree, Project) and len(tree.children) == 1 else None
+    # what a select list computes is a column of its own, what it hands on is the same one
+    if rows is None or column is None or not any(item is column for item in rows.columns or ()):
+        return "", ()
+    hint = f"/*+ WATERMARK({column.in_sql}, '10 minutes') */"
+    return f"; or add {hint} after SELECT in {ORIGIN}, for every query that reads it", (tree.where,)
+
+
+def window_upstream(node: Aggregate) -> tuple[str, str, tuple[Where, ...]] | None:
+    """Returns why the groups of `node` never come out, the way out and the place that it names, where a key is a time
+    window that was made upstream; None where none is, or where it cannot be known which time it is over.
+    """
+    key = next((key for key in node.keys if key.column.window and "(" not in key.text), None)
+    if key is None or key.column.lost is not None or len(key.column.origins) != 1:
+        return None
+    ((source, time),) = key.column.origins
+    lists = [item for item in node.walk() if isinstance(item, Project) and _reads(item, source)]
+    if len(lists) != 1:
+        return None
+    name = quote_identifier(time)
+    why = (
+        f"a group comes out when the watermark has passed its window {quoted(key.text)}, and the time of that window, "
+        f"{quoted(time)}, has no watermark"
+    )
+    return why, f"add /*+ WATERMARK({name}, '10 minutes') */ after SELECT in {ORIGIN}", (lists[0].where,)
+
+
+def _reads(node: Project, source: str) -> bool:
+    below = [_below_filters(child) for child in node.children]
+    return any(isinstance(item, Scan) and item.node_id == source for item in below)
+
+
+def _below_filters(node: Node) -> Node:
+    while isinstance(node, Filter):
+        (node,) = node.children
+    return node
 
 
 def _period(expression: str) -> str:

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location, location_at
+from sqlstream.project.wording import quoted_list
 
 _MACRO = re.compile(r"\{%-?\s*macro\s+(?P<name>\w+)")
 _COMMENT = re.compile(r"(?s)\{#.*?#\}")
+
+
+@rule("no-models", severity=Severity.WARNING)
+def no_models(compiled: CompiledProject) -> list[Finding]:
+    """A project without an enabled model has nothing to run."""
+    if any(model.file.declared_at is None for model in compiled.models.values()):
+        return []
+    is_disabled = bool(compiled.project.models)
+    fix = "enable one of them" if is_disabled else "write a SELECT into a file such as models/first.sql"
+    return [
+        Finding(
+            "no-models",
+            "the project has no model" if not is_disabled else "all models of the project are disabled",
+            "a model is a file below models/ with the ending .sql or .py",
+            fix,
+            severity=Severity.WARNING,
+        )
+    ]
 
 
 @rule("unwritten-model", severity=Severity.WARNING)
@@ -34,44 +53,42 @@ def unwritten_models(compiled: CompiledProject) -> list[Finding]:
 
 @rule("unused-source", severity=Severity.INFO)
 def unused_sources(compiled: CompiledProject) -> list[Finding]:
-    """A source that no model reads."""
+    """Sources that no model reads."""
     name = compiled.project.name
     elsewhere = _words(_disabled_texts(compiled))
-    return [
-        _unused("unused-source", f"source `{table.full_name}`", "no model reads it", table.location)
+    unused = {
+        table.location: table.full_name
         for table in compiled.project.sources
         if not compiled.graph.children.get(source_id(name, table)) and table.name not in elsewhere
-    ]
+    }
+    return _unused("unused-source", "no model reads", "source", unused)
 
 
 @rule("unused-sink", severity=Severity.INFO)
 def unused_sinks(compiled: CompiledProject) -> list[Finding]:
-    """A sink that no model writes to."""
+    """Sinks that no model writes to."""
     used = {model.output.sink for model in compiled.models.values() if model.output is not None}
     used |= _words(_disabled_texts(compiled))
-    return [
-        _unused("unused-sink", f"sink `{sink.name}`", "no model writes to it", sink.location)
-        for sink in compiled.project.sinks
-        if sink.name not in used
-    ]
+    unused = {sink.location: sink.name for sink in compiled.project.sinks if sink.name not in used}
+    return _unused("unused-sink", "no model writes to", "sink", unused)
 
 
 @rule("unused-macro", severity=Severity.INFO)
 def unused_macros(compiled: CompiledProject) -> list[Finding]:
-    """A macro whose name stands nowhere but in its own definition."""
+    """Macros whose names occur only in their own definitions."""
     project = compiled.project
     texts = [*(file.text for file in project.models), *(_MACRO.sub("", file.text) for file in project.macros)]
     unnamed = {match["name"] for file in project.macros for match in _MACRO.finditer(_without_comments(file.text))}
     for text in texts:
         if any(name in text for name in unnamed):
             unnamed -= _words([text])
-    found: list[Finding] = []
-    for file in project.macros:
-        for match in _MACRO.finditer(_without_comments(file.text)):
-            if match["name"] in unnamed:
-                location = location_at(file.path, file.text, match.start("name"))
-                found.append(_unused("unused-macro", f"macro `{match['name']}`", "nothing calls it", location))
-    return found
+    unused = {
+        location_at(file.path, file.text, match.start("name")): match["name"]
+        for file in project.macros
+        for match in _MACRO.finditer(_without_comments(file.text))
+        if match["name"] in unnamed
+    }
+    return _unused("unused-macro", "nothing calls", "macro", unused)
 
 
 def _without_comments(text: str) -> str:
@@ -88,5 +105,11 @@ def _words(texts: Iterable[str]) -> set[str]:
     return {word for text in texts for word in re.findall(r"\w+", text)}
 
 
-def _unused(code: str, what: str, why: str, location: Location) -> Finding:
-    return Finding(code, f"{what} is not used", why, "delete it, or use it", location, Severity.INFO)
+def _unused(code: str, what: str, kind: str, unused: Mapping[Location, str]) -> list[Finding]:
+    """The one finding about all that is unused of one kind, at the first of them."""
+    if not unused:
+        return []
+    names = [unused[place] for place in sorted(unused)]
+    named = f"the {kind}{'s' if len(names) > 1 else ''} {quoted_list(names, most=len(names))}"
+    why, fix = f"the project declares {named} and has no use for it", "delete what is not needed, or use it"
+    return [Finding(code, f"{what} {named}", why, fix, min(unused), Severity.INFO)]

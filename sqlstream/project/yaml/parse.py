@@ -94,7 +94,10 @@ class _Built(NamedTuple):
 
 @dataclass
 class _Open:
-    """A mapping or list whose end has not been read; `size` and `height` are as in `_Built`, so far."""
+    """A mapping or list whose end has not been read; `size` and `height` are as in `_Built`, so far.
+
+    `lacks_dash` says that a second entry of a list seems to begin in it: its other keys are there twice, too.
+    """
 
     location: Location
     anchor: str | None
@@ -106,6 +109,7 @@ class _Open:
     merged: dict[str, YamlEntry] = field(default_factory=dict)
     merge_location: Location | None = None
     key: tuple[str, Location] | None = None
+    lacks_dash: bool = False
 
     @property
     def expects_key(self) -> bool:
@@ -218,9 +222,14 @@ class _Builder:
 
     def _set_key_text(self, top: _Open, key: str, location: Location) -> None:
         first = top.entries.get(key)
-        if first is not None:
-            self.findings.append(duplicate_key(key, first.key_location, location))
+        if first is not None and not top.lacks_dash:
+            begins_entry = self._in_list(top) and key == next(iter(top.entries))
+            top.lacks_dash = begins_entry and location.line > first.key_location.line
+            self.findings.append(duplicate_key(key, first.key_location, location, begins_entry=top.lacks_dash))
         top.key = (key, location)
+
+    def _in_list(self, top: _Open) -> bool:
+        return len(self._stack) > 1 and self._stack[-1] is top and not self._stack[-2].is_mapping
 
     def _set_plain_key(self, key: str, location: Location) -> None:
         top = self._stack[-1]

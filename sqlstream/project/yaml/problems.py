@@ -8,7 +8,8 @@ import yaml
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.wording import given, quoted
+from sqlstream.project.wording import LONGEST_NAME, given, quoted
+from sqlstream.project.yaml.slips import find_slip
 
 _PROBLEMS: tuple[tuple[str, str, str], ...] = (
     (
@@ -89,6 +90,10 @@ def syntax_problem(error: yaml.YAMLError, text: str, location: Location) -> Find
     line = text.split("\n", location.line)[location.line - 1 : location.line]
     if line and "\t" in line[0][: location.column]:
         return tab_in_indentation(location)
+    slip = find_slip(text)
+    if slip is not None:
+        place = Location(location.path, slip.line, slip.column)
+        return Finding("yaml-syntax", "this YAML cannot be read", slip.why, slip.fix, place)
     for start, why, fix in _PROBLEMS:
         if start in problem:
             return Finding("yaml-syntax", "this YAML cannot be read", why, fix, location)
@@ -107,13 +112,17 @@ def tab_in_indentation(location: Location) -> Finding:
     )
 
 
-def duplicate_key(key: str, first: Location, second: Location) -> Finding:
-    """Returns the finding for a key that a mapping has twice."""
+def duplicate_key(key: str, first: Location, second: Location, *, begins_entry: bool = False) -> Finding:
+    """Returns the finding for a key that a mapping has twice.
+
+    `begins_entry` says that an entry of a list begins with this key: then a dash may be missing.
+    """
+    fix = "delete one of them, or merge their values"
     return Finding(
         "yaml-duplicate-key",
         f"the key {quoted(key)} is there twice, in lines {first.line} and {second.line}",
         "only one of the two values could count, and YAML does not say which",
-        "delete one of them, or merge their values",
+        f"if a new entry of the list begins here, write `- ` before it; otherwise {fix}" if begins_entry else fix,
         second,
     )
 
@@ -136,7 +145,7 @@ def key_not_text(rest_of_line: str, location: Location) -> Finding:
             "invalid-value",
             "Jinja in YAML must be in quotes",
             "without quotes YAML reads `{` as the beginning of a mapping",
-            "put the whole value in quotes, for example \"{{ var('name') }}\"",
+            f"put the whole value in quotes: {_in_quotes(rest_of_line)}",
             location,
         )
     return Finding(
@@ -146,6 +155,17 @@ def key_not_text(rest_of_line: str, location: Location) -> Finding:
         "write the key as a single word, or put it in quotes",
         location,
     )
+
+
+def _in_quotes(rest_of_line: str) -> str:
+    """Jinja that stands in a line, in quotes that it does not have itself."""
+    value = rest_of_line.split(" #", 1)[0].strip()
+    value = value if value.startswith("{{") else "{" + value
+    within_braces = re.match(r"(\{\{.*?\}\}) *[,}\]]", value)
+    value = within_braces[1] if within_braces else value
+    if not value.startswith("{{") or len(value) > LONGEST_NAME or ("'" in value and '"' in value):
+        return "\"{{ var('name') }}\""
+    return f"'{value}'" if '"' in value else f'"{value}"'
 
 
 def too_nested(deepest: int, location: Location) -> Finding:

@@ -37,6 +37,7 @@ FILES = {
     "schemas/project.schema.json",
     "schemas/resources.schema.json",
     "schemas/selectors.schema.json",
+    "schemas/unit_tests.schema.json",
     "seeds/_shops.yml",
     "seeds/shops.csv",
     "sinks.yml",
@@ -172,7 +173,10 @@ def test_what_the_file_system_refuses_is_a_usage_error(tmp_path: Path, trouble: 
     assert not (tmp_path / "nowhere").exists()
 
 
-@pytest.mark.parametrize("name", ["project.schema.json", "resources.schema.json", "selectors.schema.json"])
+SCHEMAS = ("project.schema.json", "resources.schema.json", "selectors.schema.json", "unit_tests.schema.json")
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
 def test_schemas_are_valid_and_those_of_the_installed_version(project: Path, name: str) -> None:
     """Each file in schemas/ is a JSON Schema, made from the pydantic models."""
     schema = json.loads((project / "schemas" / name).read_text())
@@ -184,10 +188,16 @@ def test_schemas_are_valid_and_those_of_the_installed_version(project: Path, nam
 def test_every_yaml_file_names_a_schema_that_accepts_it(project: Path, name: str) -> None:
     """The first line leads, from the file's own folder, to the right schema, and that finds nothing wrong."""
     schema, validator = schema_of(project / name)
-    expected = "project.schema.json" if name == "project.yml" else "resources.schema.json"
+    own = {"project.yml": "project.schema.json", "tests/models/orders.yml": "unit_tests.schema.json"}
+    expected = own.get(name, "resources.schema.json")
     assert schema == (project / "schemas" / expected).resolve()
     content = plain(parse_yaml((project / name).read_text(), name))
     assert [error.message for error in validator.iter_errors(content)] == []
+
+
+def case(given: dict[str, Any]) -> dict[str, Any]:
+    """A unit test with one input."""
+    return {"name": "a", "model": "b", "given": [{"input": "ref('c')", **given}], "expect": {"rows": []}}
 
 
 @pytest.mark.parametrize(
@@ -201,6 +211,12 @@ def test_every_yaml_file_names_a_schema_that_accepts_it(project: Path, name: str
         ("sinks.yml", {"sinks": [{"name": "lake"}]}),
         ("models/orders/_orders.yml", {"models": [{"name": "a", "config": {"trigger": {"continous": "1 second"}}}]}),
         ("seeds/_shops.yml", {"version": 3}),
+        ("tests/models/orders.yml", {"unit_test": []}),
+        ("tests/models/orders.yml", {"unit_tests": [{"name": "a", "model": "b"}]}),
+        ("tests/models/orders.yml", {"unit_tests": [{"name": "a", "model": "b", "expect": {"row": []}}]}),
+        ("tests/models/orders.yml", {"unit_tests": [case({"batches": [{"rows": []}, "restrat"]})]}),
+        ("tests/models/orders.yml", {"unit_tests": [case({"batches": [{"rws": []}]})]}),
+        ("models/orders/_orders.yml", {"unit_tests": [case({"format": "yaml"})]}),
     ],
 )
 def test_schemas_find_mistakes(project: Path, name: str, change: dict[str, Any]) -> None:
@@ -209,6 +225,18 @@ def test_schemas_find_mistakes(project: Path, name: str, change: dict[str, Any])
     content = plain(parse_yaml((project / name).read_text(), name))
     assert isinstance(content, dict)
     assert not validator.is_valid({**content, **change})
+
+
+@pytest.mark.parametrize("name", ["tests/models/orders.yml", "models/orders/_orders.yml"])
+def test_the_schemas_take_all_that_unit_tests_hold(project: Path, name: str) -> None:
+    """Also the words between batches; those of this repository's examples are accepted too."""
+    _, validator = schema_of(project / name)
+    given = {"batches": [{"rows": [{"id": 1}], "at": "2024-01-01 00:00"}, "restart", {"fixture": "more"}, "upgrade"]}
+
+    assert validator.is_valid({"unit_tests": [case(given)]})
+    for path in (Path(__file__).parents[3] / "tests" / "models").glob("*.yml"):
+        content = plain(parse_yaml(path.read_text(), path.name))
+        assert [error.message for error in validator.iter_errors(content)] == []
 
 
 def test_editor_settings_point_to_the_schemas(project: Path) -> None:

@@ -55,6 +55,40 @@ def test_what_reads_a_table_takes_its_quarantine_along(
     assert {model.name for model in chosen(tmp_path, selected, excluded)} == expected
 
 
+SELECTORS = """selectors:
+  - name: without_a
+    definition: {union: [direct, behind, exclude: [s__a__corrupt]]}
+  - name: of_direct
+    definition: {method: fqn, value: direct, exclude: [s__b__corrupt]}
+  - name: both
+    default: true
+    definition: {union: [behind, 'selector:of_direct']}
+"""
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        (Selection(selector="without_a"), {"direct", "behind", "s__b__corrupt"}),
+        (Selection(selector="of_direct"), {"direct"}),
+        (Selection(selector="both"), {"direct", "behind", "s__a__corrupt"}),
+        (Selection(), {"direct", "behind", "s__a__corrupt"}),
+        (Selection(("selector:of_direct",)), {"direct"}),
+        (Selection(("selector:of_direct", "s__b__corrupt")), {"direct", "s__b__corrupt"}),
+    ],
+)
+def test_an_exclude_in_selectors_keeps_a_quarantine_out(
+    selection: Selection, expected: set[str], tmp_path: Path
+) -> None:
+    """As --exclude does: in the selector that is used, in one that it takes, and in the default."""
+    write_files(tmp_path, {**FILES, "selectors.yml": SELECTORS})
+    compiled = load(ProjectRequest(tmp_path, env={})).compiled
+
+    models = terminal_models(compiled, select(compiled, selection)[0])
+
+    assert {model.name for model in with_quarantines(compiled, models, selection)} == expected
+
+
 @pytest.mark.parametrize(
     ("selected", "ending"), [("direct behind", 2), ("direct other", 0), ("s__a__corrupt", 0), ("other", 0)]
 )

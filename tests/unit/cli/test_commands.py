@@ -31,6 +31,14 @@ def exit_code(*arguments: str) -> int:
     return int(ended.value.code or 0)
 
 
+@pytest.mark.parametrize(
+    "options", [("--watch", "--update"), ("--record", "m", "--coverage"), ("--record", "m", "--junit-xml", "x.xml")]
+)
+def test_options_of_test_that_exclude_each_other_are_refused(project: Path, options: tuple[str, ...]) -> None:
+    """One of the two would have no effect."""
+    assert exit_code("test", *options, "--project-dir", str(project)) == 2
+
+
 def test_compile_writes_the_sql_and_the_manifest(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The compiled SQL lies where dbt puts it; the manifest names parents, children, sources and sinks."""
     assert exit_code("compile") == 0
@@ -119,6 +127,14 @@ def test_ls_lists_names_and_json(project: Path, capsys: pytest.CaptureFixture[st
     }
 
 
+def test_list_is_another_name_of_ls(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both are names of dbt's."""
+    listed = [(exit_code(name), capsys.readouterr().out) for name in ("ls", "list")]
+
+    assert listed[0] == listed[1]
+    assert listed[0][1]
+
+
 def test_several_words_after_select_are_a_union(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Dbt's users write them without quotes."""
     assert exit_code("ls", "--select", "word_counts", "device_windows", "--exclude", "tag:iot") == 0
@@ -155,13 +171,21 @@ def test_variables_and_target_come_from_the_command_line(project: Path) -> None:
         (("run", "--for", f"{'9' * 400}d"), 2, "duration above zero"),
         (("run", "--select", "cloudtrail_in_order"), 1, "[no-terminal-model]"),
         (("run", "--select", "word_counts", "--available-now"), 1, "[socket-available-now]"),
+        (("run", "--select", "cloudtrail", "--full-refresh", "cloudtrail_hourly"), 2, "unexpected extra argument"),
+        (("run", "--select", "cloudtrail", "--accept-state-change", "cloudtrail_hourli"), 1, "cloudtrail_hourly"),
         (
-            ("run", "--select", "cloudtrail", "--full-refresh", "cloudtrail_hourli"),
+            ("run", "--select", "cloudtrail", "--accept-state-change", "word_counts"),
             2,
-            "did you mean `cloudtrail_hourly`",
+            "none of the queries in this run",
         ),
-        (("run", "--accept-state-change", "nothing_such"), 2, "terminal models"),
-        (("nothing-such",), 2, "No such command"),
+        (("nothing-such",), 2, "No such command 'nothing-such'."),
+        (("build", "--select", "a"), 2, "No such command 'build': run `sqlstream test` and then `sqlstream run`."),
+        (("seed",), 2, "seeds need no loading"),
+        (("docs", "generate"), 2, "`sqlstream lineage`"),
+        (("source", "freshness"), 2, "`sqlstream status`"),
+        (("show",), 2, "give --select my_model, or a query with --inline"),
+        (("show", "--inline", "select 1", "--select", "a"), 2, "cannot be combined"),
+        (("test", "--select", "word_counts"), 1, "[empty-selection] `word_counts` has no unit test"),
     ],
 )
 def test_exit_codes(

@@ -92,3 +92,53 @@ def test_a_star_in_a_function_stands_for_columns(tmp_path: Path, capsys: pytest.
     assert latest["data_type"].startswith("struct<order_id:bigint,ordered_at:timestamp,")
     assert {origin["column"] for origin in latest["origins"]} > {"order_id", "ordered_at", "product", "shop"}
     assert count["origins"] == []
+
+
+SOURCES = {
+    "kafka": "format: kafka, options: {kafka.bootstrap.servers: 'kafka:9092', subscribe: a, includeHeaders: 'true'}",
+    "rate": "format: rate",
+    "ticks": "format: rate-micro-batch, options: {rowsPerBatch: 1}",
+    "socket": "format: socket, options: {host: localhost, port: 9999, includeTimestamp: 'TRUE'}",
+    "files": "format: binaryFile, path: in",
+    "lines": "format: text, path: in",
+    "json": "format: json, path: in, schema: 'id int, at timestamp'",
+    "parquet": "format: parquet, path: in, mode: batch",
+    "table": "format: table, table: shop.orders",
+    "python": "format: python, class: 'made:Made'",
+    "jdbc": "format: jdbc, mode: batch, options: {url: 'jdbc:x', dbtable: t}",
+    "delta": "format: delta, path: in",
+}
+COLUMNS = {
+    "kafka": ["headers", "key", "offset", "partition", "timestamp", "timestampType", "topic", "value"],
+    **{key: ["timestamp", "value"] for key in ("rate", "ticks", "socket")},
+    "files": ["content", "length", "modificationTime", "path"],
+    "lines": ["value"],
+    "json": ["at", "id"],
+    **{key: ["amount", "id"] for key in ("parquet", "table", "python", "jdbc", "delta")},
+}
+"""What a model reads of each source: all that its format fixes, or two columns that nothing declares."""
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_each_column_leads_to_its_source_whatever_the_format(
+    tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Through a view of all columns, an alias and a filter."""
+    named = ", ".join(f"s.`{name}` as c_{name.lower()}" for name in COLUMNS[source])
+    files = {
+        "project.yml": "name: shop\n",
+        "sources.yml": f"sources: [{{name: made, tables: [{{name: {source}, {SOURCES[source]}}}]}}]\n",
+        "python/made.py": "from pyspark.sql.datasource import DataSource\n\nclass Made(DataSource):\n    pass\n",
+        "models/every.sql": f"select * from {{{{ source('made', '{source}') }}}}",
+        "models/asked.sql": f"select {named} from {{{{ ref('every') }}}} s where s.`{COLUMNS[source][0]}` is not null",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    with pytest.raises(SystemExit):
+        main(["lineage", "asked", "--project-dir", str(tmp_path), "--output", "json"])
+
+    found = json.loads(capsys.readouterr().out)["columns"]
+    origins = {column["name"]: [(it["unique_id"], it["column"]) for it in column["origins"]] for column in found}
+    assert origins == {f"c_{name.lower()}": [(f"source.shop.made.{source}", name)] for name in COLUMNS[source]}

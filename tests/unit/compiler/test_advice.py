@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
+import sqlstream
 from sqlstream import FindingsError, ProjectRequest, compile_models
-from sqlstream.errors import Severity
+from sqlstream.compiler.allowances import lower_findings
+from sqlstream.errors import ADVICE, CODES, Finding, Severity
+from sqlstream.location import Location
+from sqlstream.project.values import Project
+from sqlstream.report.findings import finding_text
+
+PACKAGE = Path(sqlstream.__file__).parent
 
 SINK = "{{ config(sink='out', output_mode='%s') }}\n"
 ORDERS = "{{ source('shop', 'orders') }}"
@@ -35,6 +43,12 @@ def advice(root: Path, files: dict[str, str]) -> list[str]:
     return sorted(f"{finding.severity} {finding.code} {finding.location}" for finding in found)
 
 
+def loaded(root: Path, files: dict[str, str]) -> Project:
+    """Returns the project with these files besides."""
+    advice(root, files)
+    return compile_models(ProjectRequest(root)).loaded.compiled.project
+
+
 def errors(root: Path, files: dict[str, str]) -> list[str]:
     """Returns the code and place of each error."""
     with pytest.raises(FindingsError) as raised:
@@ -53,10 +67,10 @@ def test_a_model_that_goes_nowhere(tmp_path: Path) -> None:
 
 
 def test_what_nothing_uses(tmp_path: Path) -> None:
-    """Sources, sinks and macros; a macro that calls itself by name counts as used, one in a Jinja comment is none."""
+    """Sources, sinks and macros, one finding each kind; a macro that calls itself by name counts as used, one in a Jinja comment is none."""
     files = {
         "models/more.yml": "sources:\n  - {name: old, tables: [{name: refunds, format: json, path: in, schema: a int}]}\n"
-        "sinks:\n  - {name: archive, format: noop}\n",
+        "sinks:\n  - {name: archive, format: noop}\n  - {name: attic, format: noop}\n",
         "macros/money.sql": "{# {% macro draft() %} #}\n{% macro cents(x) %}{{ x }}{% endmacro %}\n"
         "{% macro used() %}1{% endmacro %}\n",
         "models/orders_out.sql": SINK % "append" + f"select id, {{{{ used() }}}} as one from {ORDERS}",
@@ -67,6 +81,20 @@ def test_what_nothing_uses(tmp_path: Path) -> None:
         "info unused-sink models/more.yml:4:12",
         "info unused-source models/more.yml:2:33",
     ]
+    sinks = next(item for item in compile_models(ProjectRequest(tmp_path)).findings if item.code == "unused-sink")
+    assert (
+        finding_text(sinks)
+        == "models/more.yml:4:12: info: [unused-sink] no model writes to the sinks `archive`, `attic`"
+    )
+
+
+def test_a_project_without_models(tmp_path: Path) -> None:
+    """Is warned about, also where all models are disabled."""
+    disabled = {
+        "models/orders_out.sql": "{{ config(enabled=false, sink='out') }} select * from {{ source('shop', 'orders') }}"
+    }
+
+    assert advice(tmp_path, disabled) == ["warning no-models None"]
 
 
 def test_a_disabled_model_uses_what_it_names(tmp_path: Path) -> None:
@@ -184,13 +212,29 @@ def test_a_comment_that_allows_nothing_is_said(tmp_path: Path) -> None:
         "-- sqlstream: allow unknown-column because we may",
         "/* sqlstream: allow unbounded-state because */",
         "{# sqlstream: allow unbounded-state #}",
+        "-- sqlstream allow unbounded-state because we may",
+        "-- sqlstream: alow unbounded-state because we may",
+        "-- sqlstream : allow unbounded-state because we may",
+        "-- sqlstrem: allow unbounded-state because we may",
+        "-- SQLSTREAM: Allow unbounded-state",
+        "{# sqlstream allow: unbounded-state #}",
     ],
 )
 def test_a_comment_of_another_form_is_an_error(tmp_path: Path, comment: str) -> None:
-    """No reason, no such code, or the code of an error."""
+    """No reason, no such code, the code of an error, or a name and colon that are not quite those."""
     files = {"models/asked.sql": GROWING + "\n" + comment}
 
     assert errors(tmp_path, files) == ["invalid-allow models/asked.sql:3:1"]
+
+
+@pytest.mark.parametrize(
+    "comment", ["-- sqlstream allows this", "-- stream allow lists", "-- dbt: allow unbounded-state"]
+)
+def test_prose_is_no_comment_to_sqlstream(tmp_path: Path, comment: str) -> None:
+    """Whoever writes about sqlstream, or to another tool."""
+    path = "models/orders_out.sql"
+
+    assert advice(tmp_path, {path: f"{FILES[path]}\n{comment}"}) == []
 
 
 @pytest.mark.parametrize("code", ["unknown-column", "unbound-state"])
@@ -201,11 +245,23 @@ def test_a_rule_for_what_cannot_be_lowered_is_an_error(tmp_path: Path, code: str
     ]
 
 
-def test_an_unread_form_is_noted(tmp_path: Path) -> None:
-    """Nothing is refused where the rules cannot follow; the place is where they stopped reading."""
+def test_sql_that_cannot_be_read_is_a_warning_without_java(tmp_path: Path) -> None:
+    """Only Spark's parser could tell a typo from a form that sqlstream does not know; the place is where it stopped."""
     sql = f"from {ORDERS} map id, amount using 'cat' as id, amount"
 
-    assert advice(tmp_path, {"models/asked.sql": SINK % "append" + sql}) == ["info not-followed models/asked.sql:2:41"]
+    assert advice(tmp_path, {"models/asked.sql": SINK % "append" + sql}) == [
+        "warning not-followed models/asked.sql:2:41"
+    ]
+
+
+def test_it_is_a_warning_too_where_settings_change_what_spark_reads(tmp_path: Path) -> None:
+    """The rules are left out for such a target, but a typo is no less likely."""
+    files = {
+        "project.yml": "name: shop\ntargets: {local: {master: 'local[1]', spark: {spark.sql.ansi.enabled: 'false'}}}\n",
+        "models/asked.sql": SINK % "append" + f"select id form {ORDERS} o where id > 1",
+    }
+
+    assert advice(tmp_path, files) == ["warning not-followed models/asked.sql:2:19"]
 
 
 def test_an_unread_form_in_a_macro_is_allowed_where_it_is_called(tmp_path: Path) -> None:
@@ -214,7 +270,85 @@ def test_an_unread_form_in_a_macro_is_allowed_where_it_is_called(tmp_path: Path)
         "macros/read.sql": "{% macro read(column) %}\n  {{ column }}:x::string{% endmacro %}",
         "models/asked.sql": SINK % "append" + f"select {{{{ read('id') }}}} as x from {ORDERS}",
     }
-    assert advice(tmp_path, files) == ["info not-followed macros/read.sql:2:17"]
+    assert advice(tmp_path, files) == ["warning not-followed macros/read.sql:2:17"]
 
     files["models/asked.sql"] += "\n-- sqlstream: allow not-followed because Spark reads it"
     assert advice(tmp_path, files) == []
+
+
+@pytest.mark.parametrize("value", ["ignore", "off", "info"])
+@pytest.mark.parametrize("code", sorted(ADVICE))
+def test_every_code_of_a_warning_can_be_lowered_by_a_rule(tmp_path: Path, code: str, value: str) -> None:
+    """In project.yml, whether the finding lies in a model or in YAML."""
+    project = loaded(tmp_path, {"project.yml": f"name: shop\nrules: {{{code}: {value}}}\n"})
+    found = [
+        Finding(code, "m", "w", "f", Location(path, 1, 1), Severity.WARNING) for path in ("models/a.sql", "sinks.yml")
+    ]
+
+    lowered = lower_findings(project, found, complete=False)
+
+    assert [finding.severity for finding in lowered] == ([Severity.INFO] * 2 if value == "info" else [])
+
+
+@pytest.mark.parametrize("code", sorted(ADVICE))
+def test_every_code_of_a_warning_can_be_allowed_by_a_comment(tmp_path: Path, code: str) -> None:
+    """In the file that it lies in: a model, a YAML file or a Python model."""
+    allowed = f"sqlstream: allow {code} because we know"
+    files = {
+        "models/orders_out.sql": FILES["models/orders_out.sql"] + f"\n-- {allowed}",
+        "sinks.yml": FILES["sinks.yml"] + f"# {allowed}\n",
+        "models/python.py": f"def model(sqlstream, spark):\n    # {allowed}\n    return sqlstream.source('shop', 'orders')\n",
+    }
+    project = loaded(tmp_path, files)
+    found = [Finding(code, "m", "w", "f", Location(path, 1, 1), Severity.WARNING) for path in (*files, "sources.yml")]
+
+    kept = lower_findings(project, found, complete=False)
+
+    assert [finding.location for finding in kept] == [Location("sources.yml", 1, 1)]
+
+
+def test_no_finding_below_an_error_has_a_code_that_cannot_be_lowered() -> None:
+    """Each place in the code that makes a warning or an info says so beside its code."""
+    found = {path: codes for path in sorted(PACKAGE.rglob("*.py")) for codes in [codes_below_errors(path)] if codes}
+
+    assert {code for codes in found.values() for code in codes} <= ADVICE
+    assert set().union(*found.values()) == ADVICE - {"empty-selection"}  # its severity is an argument
+
+
+def codes_below_errors(path: Path) -> set[str]:
+    """The codes that stand in the functions, and in the decorators of them, that name a severity below an error."""
+    tree = ast.parse(path.read_text())
+    constants = {
+        target.id: node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    codes: set[str] = set()
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        nodes = list(ast.walk(function))
+        if any(isinstance(node, ast.Attribute) and node.attr in ("WARNING", "INFO") for node in nodes):
+            texts = [node.value for node in nodes if isinstance(node, ast.Constant)]
+            texts += [constants.get(node.id) for node in nodes if isinstance(node, ast.Name)]
+            codes |= {text for text in texts if isinstance(text, str) and text in CODES}
+    return codes
+
+
+def test_a_comment_in_yaml_allows_an_ignored_option(tmp_path: Path) -> None:
+    """And one that allows nothing is said."""
+    sources = FILES["sources.yml"].replace("path: in,", "path: in, options: {maxFilePerTrigger: 1},")
+    assert advice(tmp_path, {"sources.yml": sources}) == ["warning unknown-option sources.yml:4:77"]
+
+    comment = "# sqlstream: allow unknown-option because a patched Spark knows it\n"
+    assert advice(tmp_path, {"sources.yml": comment + sources}) == []
+    assert advice(tmp_path, {"sources.yml": comment + FILES["sources.yml"]}) == ["info unused-allow sources.yml:1:1"]
+
+
+@pytest.mark.parametrize("value", ["off", "ignore"])
+def test_an_ignored_option_can_be_turned_off(tmp_path: Path, value: str) -> None:
+    """For the whole project."""
+    sources = FILES["sources.yml"].replace("path: in,", "path: in, options: {maxFilePerTrigger: 1},")
+    rules = f"name: shop\nrules: {{unknown-option: {value}}}\n"
+
+    assert advice(tmp_path, {"project.yml": rules, "sources.yml": sources}) == []

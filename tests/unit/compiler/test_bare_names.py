@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from sqlstream.app.loading import attempt
+from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.bare_names import bare_name_problems, bare_names, spellings_of
 from sqlstream.compiler.graph import Names
 from sqlstream.compiler.sql_text import read_sql
@@ -14,6 +18,8 @@ NAMES = Names(
     sources={("shop", "Payments"): "source.p.shop.Payments", ("shop", "orders"): "source.p.shop.orders"},
     disabled=frozenset(),
 )
+
+UNLIKE = "write {{ ref('MODEL') }} or {{ source('SOURCE', 'TABLE') }}"
 
 
 def found(sql: str, *views: str, has_catalog: bool = False) -> list[tuple[str, str]]:
@@ -58,6 +64,48 @@ def test_a_bare_name_is_found(sql: str, at: str, call: str) -> None:
 def test_other_names_are_left_alone(sql: str) -> None:
     """Views that the model reads, CTEs, columns, aliases, functions, and tables that the project does not know."""
     assert found(sql, "shop__orders") == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("select * from ordrs", {"ordrs": "did you mean {{ ref('orders') }} or {{ source('shop', 'orders') }}?"}),
+        ("with a as (select 1) select * from a join b using (x)", {"b": UNLIKE}),
+        ("select * from json.`in/orders`, other.table, range(3), values (1) as v", {}),
+        ("from shop__orders map id, kind using 'cat' as a, b", {}),
+        ("from shop__orders o reduce id, kind using 'cat' as a, b", {}),
+        ("select * from shop__orders map, kind", {"kind": UNLIKE}),
+    ],
+)
+def test_a_table_that_cannot_exist_is_an_error(sql: str, tables: dict[str, str]) -> None:
+    """Where the target has no catalog and no query makes tables; a name with a dot may be a file, and is left alone."""
+    known = spellings_of(NAMES, has_catalog=False, may_have_tables=False)
+    problems = bare_name_problems(bare_names(read_sql(sql), ["shop__orders"]), "daily", known)
+
+    assert {sql[problem.offset :].split()[0]: problem.fix for problem in problems} == tables
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"project.yml": "targets: {local: {spark: {spark.sql.catalogImplementation: hive}}}"},
+        {"project.yml": "targets: {local: {spark: {spark.sql.warehouse.dir: /lasting}}}"},
+        {"project.yml": "targets: {local: {master: 'spark://elsewhere:7077', storage: 's3a://bucket'}}"},
+        {"sinks.yml": "sinks: [{name: out, format: table}]"},
+        {"models/made.py": "def model(sqlstream, spark):\n    return sqlstream.source('shop', 'orders')\n"},
+    ],
+)
+def test_a_table_that_may_exist_is_left_alone(tmp_path: Path, files: dict[str, str]) -> None:
+    """It lies in a catalog, or a query or the project's Python makes it."""
+    sources = "sources: [{name: shop, tables: [{name: orders, format: json, path: in, schema: 'id int'}]}]"
+    written = {"sources.yml": sources, "models/asked.sql": "select * from elsewhere", **files}
+    written["project.yml"] = "name: p\n" + files.get("project.yml", "")
+    for name, text in written.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = attempt(ProjectRequest(tmp_path, env={})).findings
+
+    assert [finding for finding in found if finding.code == "missing-ref"] == []
 
 
 def test_a_model_that_reads_itself_is_told_so() -> None:

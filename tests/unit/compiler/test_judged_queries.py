@@ -24,7 +24,7 @@ def _scan(name: str, schema: str, *, stream: bool) -> Scan:
     found = parse_schema(schema)
     assert isinstance(found, Struct)
     columns = tuple(Column(field.name, field.type) for field in found.fields)
-    return Scan(where=Where(name, 0), columns=columns, node_id=name, stream=stream)
+    return Scan(where=Where(f"model.asked.{name}", 0), columns=columns, node_id=name, stream=stream)
 
 
 EXPRESSIONS = Path(__file__).parents[2] / "spark" / "fixtures" / "expressions"

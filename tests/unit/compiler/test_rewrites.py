@@ -92,3 +92,42 @@ def test_distinct_becomes_a_set(tmp_path: Path, expression: str, rewrite: str) -
 def test_newest_first_is_wrong_below_state_only(tmp_path: Path, sql: str, codes: list[str]) -> None:
     """A query without state drops no late rows."""
     assert [finding.code for finding in errors(tmp_path, sql)] == codes
+
+
+@pytest.mark.parametrize(
+    ("view", "place"),
+    [
+        ("-- every order\nselect id, ts\nfrom {orders} where id > 0", "models/clean.sql:2"),
+        ("with a as (select id from {orders})\nselect id, ts from {orders}", None),
+        ("select id, ts + interval 1 day as ts from {orders}", None),
+        ("select id, ts as at, ts from {orders}", "models/clean.sql:1"),
+    ],
+)
+def test_a_missing_watermark_is_placed_upstream_too(tmp_path: Path, view: str, place: str | None) -> None:
+    """Where a view hands the event time on as it is, the hint may be in the view as well."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "clean.sql").write_text(view.format(orders=ORDERS))
+
+    (finding,) = errors(
+        tmp_path,
+        "select window(ts, '1 hour') as w, count(*) as n from {{ ref('clean') }} group by window(ts, '1 hour')",
+    )
+
+    hint = "add /*+ WATERMARK(ts, '10 minutes') */ after SELECT"
+    upstream = f"; or {hint} in {place}, for every query that reads it" if place else ""
+    assert finding.code == "append-without-watermark"
+    assert finding.fix.startswith(hint)
+    assert finding.fix.endswith(upstream)
+    assert ("for every query" in finding.fix) == bool(place)
+
+
+def test_the_watermark_of_a_window_that_a_view_makes_is_placed_where_the_source_is_read(tmp_path: Path) -> None:
+    """The window comes from two views upstream, under another name; the time has its name in the source."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "clean.sql").write_text(f"-- every order\nselect id, ts as at from {ORDERS} where id > 0")
+    (tmp_path / "models" / "hours.sql").write_text("select window(at, '1 hour') as hour from {{ ref('clean') }}")
+
+    (finding,) = errors(tmp_path, "select hour, count(*) as n from {{ ref('hours') }} group by hour")
+
+    assert finding.code == "append-without-watermark"
+    assert finding.fix == "add /*+ WATERMARK(ts, '10 minutes') */ after SELECT in models/clean.sql:2"

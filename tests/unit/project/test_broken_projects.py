@@ -154,6 +154,24 @@ CASES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         },
         ["project.yml:5:14 unknown-key"],
     ),
+    "overrides of a target that is not in use": (
+        {
+            "project.yml": "name: a\ntargets:\n  local: {}\n  prod:\n    sinks: {lake: {pth: x}, lak: {path: x}}\n"
+            "    sources: {s.t: {mode: batsh, path: \"{{ var('b') }}\"}}\n",
+            "sinks.yml": LAKE,
+            "sources.yml": TABLE,
+        },
+        ["project.yml:5:20 unknown-key", "project.yml:5:29 unknown-sink", "project.yml:6:27 invalid-value"],
+    ),
+    "Jinja in overrides of a target that is not in use": (
+        {
+            "project.yml": 'name: a\ntargets:\n  local: {}\n  prod:\n    sinks: {lake: {options: "{{ model.name }}"}}\n'
+            "    sources: {s.t: {mode: \"{{ var('b') }}\", options: \"{{ var('c') }}\"}}\n",
+            "sinks.yml": LAKE,
+            "sources.yml": TABLE,
+        },
+        ["project.yml:5:29 invalid-value"],
+    ),
     "an override that renames": (
         {"project.yml": "name: a\ntargets:\n  local: {sinks: {lake: {name: sea}}}\n", "sinks.yml": LAKE},
         ["project.yml:3:26 unknown-key"],
@@ -162,7 +180,15 @@ CASES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         {"sources.yml": TABLE + "        mode: \"{{ var('x') }}\"\n"},
         ["sources.yml:6:15 missing-var"],
     ),
-    "broken YAML": ({"sinks.yml": "sinks: [\n"}, ["sinks.yml:2:1 yaml-syntax"]),
+    "a key of what is around it": (
+        {"sources.yml": TABLE + "        schema: a int\n        columns: [{name: a, path: x}]\n"},
+        ["sources.yml:7:29 unknown-key"],
+    ),
+    "no space after a colon in braces": (
+        {"sinks.yml": "sinks:\n  - {name:lake, format: parquet}\n"},
+        ["sinks.yml:2:6 unknown-key"],
+    ),
+    "broken YAML": ({"sinks.yml": "sinks: [\n"}, ["sinks.yml:1:8 yaml-syntax"]),
 }
 
 
@@ -227,11 +253,81 @@ def test_unknown_key_names_the_nearest_and_the_place(tmp_path: Path) -> None:
     assert "`watermark`" in result.findings[0].why
 
 
-@pytest.mark.parametrize("value", ["off", "error", "wrn"])
+@pytest.mark.parametrize("value", ["on", "error", "wrn"])
 def test_a_wrong_value_in_a_mapping_is_told_what_the_mapping_is_for(tmp_path: Path, value: str) -> None:
     """Its own key is a name of the user's, of which nothing can be said."""
     result = load(tmp_path, {"project.yml": f"name: a\nrules:\n  unused-source: {value}\n"})
 
     assert found(result) == ["project.yml:3:18 invalid-value"]
     assert result.findings[0].why.startswith("`rules`: Warnings to lower, by their codes")
-    assert result.findings[0].fix == "write `info` or `ignore`"
+    assert result.findings[0].fix == "write `info`, `ignore` or `off`"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"sinks.yml": "sinks:\n  - {name: lake, format: json, options: '{{ model.name }}'}\n"}, "sinks.yml:2:41"),
+        (
+            {"sinks.yml": "sinks:\n  - {name: lake, format: json, options: {a: ['{{ model.name }}']}}\n"},
+            "sinks.yml:2:42",
+        ),
+        ({"sinks.yml": "sinks: [{name: lake, format: json, options: 5}]\n"}, "sinks.yml:1:45"),
+    ],
+)
+def test_a_sink_of_the_wrong_form_is_the_finding(tmp_path: Path, files: dict[str, str | bytes], expected: str) -> None:
+    """Also where Jinja that is rendered later stands in the place of a mapping: the sink does not just disappear."""
+    assert found(load(tmp_path, files)) == [f"{expected} invalid-value"]
+
+
+def test_a_module_that_cannot_be_parsed_is_one_finding(tmp_path: Path) -> None:
+    """Nobody knows what it defines, so nothing is said about the names that project.yml takes from it."""
+    files: dict[str, str | bytes] = {"project.yml": "name: a\nfunctions: [a:b]\n", "python/a.py": "def b(:\n"}
+
+    assert found(load(tmp_path, files)) == ["python/a.py:1:1 python-import"]
+
+
+@pytest.mark.parametrize(
+    ("files", "fix"),
+    [
+        ({"sources.yml": TABLE + "        columns: [{name: a, path: x}]\n"}, "`path` is a key of a source table"),
+        ({"sources.yml": "sources:\n- name: s\ntables:\n- name: t\n"}, "below `sources`"),
+        ({"models/a.yml": "models: [{name: a, sink: lake}]\n"}, "below `config`"),
+    ],
+)
+def test_a_key_at_the_wrong_level_says_where_it_belongs(
+    tmp_path: Path, files: dict[str, str | bytes], fix: str
+) -> None:
+    """In what is around it, or in what the place holds."""
+    (finding,) = load(tmp_path, files).findings[:1]
+
+    assert (finding.code, fix in finding.fix) == ("unknown-key", True)
+
+
+@pytest.mark.parametrize(
+    ("files", "place", "fix"),
+    [
+        ({"sinks.yml": "sinks:\n  lake: {format: json}\n"}, "sinks.yml:1:1 invalid-value", "write `- name: lake`"),
+        (
+            {"sources.yml": TABLE + "        columns:\n          - id: int\n"},
+            "sources.yml:7:13 unknown-key",
+            "write {name: id, data_type: int}",
+        ),
+        (
+            {"sources.yml": TABLE + "        watermark: at 10 minutes\n"},
+            "sources.yml:6:20 invalid-value",
+            "`watermark: {column: ..., delay: ...}`",
+        ),
+        (
+            {"sources.yml": TABLE + "        columns:\n          - ts: timestamp\n"},
+            "sources.yml:7:13 unknown-key",
+            "write {name: ts, data_type: timestamp}",
+        ),
+        ({"project.yml": "name: a\nsinks: []\n"}, "project.yml:2:1 unknown-key", "in sinks.yml"),
+    ],
+)
+def test_what_newcomers_write_has_its_fix(tmp_path: Path, files: dict[str, str | bytes], place: str, fix: str) -> None:
+    """One finding each: names as keys, columns in short form, a mapping as text, a section in another file."""
+    result = load(tmp_path, files)
+
+    assert found(result) == [place]
+    assert fix in result.findings[0].fix

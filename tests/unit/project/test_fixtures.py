@@ -53,6 +53,15 @@ def test_rows_are_the_same_in_all_forms(tmp_path: Path, form: str) -> None:
     assert [row["name"] for row in texts(rows)] == ["a", None]
 
 
+def test_text_without_a_format_is_told_how_to_say_it(tmp_path: Path) -> None:
+    """It may be a list that was forgotten, or CSV whose format was."""
+    _, (finding,) = read(tmp_path, "rows: |\n  id,name\n  01,a\n")
+
+    assert (
+        finding.fix == "begin each row with `- `, or name the format of the text: `format: csv` (or json, jsonl, sql)"
+    )
+
+
 def test_quotes_tell_empty_text_from_null(tmp_path: Path) -> None:
     """In CSV nothing between commas is null; a comma, a quote and a line end stand in quotes."""
     write(tmp_path, "names.csv", 'id,name\n1,""\n2,\n3,"a, ""b""\nc"\n')

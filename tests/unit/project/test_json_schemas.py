@@ -41,7 +41,12 @@ def test_every_key_is_described() -> None:
 def test_schemas_are_json_and_refer_to_what_they_hold() -> None:
     """All schemas are plain JSON, and each reference has its definition."""
     schemas = json_schemas()
-    assert set(schemas) == {"project.schema.json", "resources.schema.json", "selectors.schema.json"}
+    assert set(schemas) == {
+        "project.schema.json",
+        "resources.schema.json",
+        "selectors.schema.json",
+        "unit_tests.schema.json",
+    }
     for schema in schemas.values():
         text = json.dumps(schema)
         references = {part.split('"')[0] for part in text.split('"$ref": "#/definitions/')[1:]}

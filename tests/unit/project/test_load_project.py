@@ -165,7 +165,7 @@ name: shop
 targets:
   local:
     sources:
-      s: {format: csv}
+      s: {format: JSON, mode: batch}
       s.a: {path: elsewhere, options: {header: true}}
     sinks:
       lake: {path: "copy/{{ model.name }}"}
@@ -173,10 +173,113 @@ targets:
     sources = "sources: [{name: s, format: json, tables: [{name: a, path: x, options: {sep: ;}}, {name: b, path: y}]}]"
     project = load_good(tmp_path, {"project.yml": text, "sources.yml": sources, "sinks.yml": SINKS})
     a, b = project.sources
-    assert (a.format, a.path, a.options) == ("csv", "elsewhere", {"sep": ";", "header": "true"})
-    assert (b.format, b.path, b.options) == ("csv", "y", {})
+    assert (a.mode, a.path, a.options) == ("batch", "elsewhere", {"sep": ";", "header": "true"})
+    assert (b.mode, b.path, b.options) == ("batch", "y", {})
     assert a.places["path"] == Location("project.yml", 6, 19)
     assert project.sinks[0].path == Located("copy/{{ model.name }}", Location("project.yml", 8, 20))
+
+
+KAFKA = """\
+sources:
+  - name: shop
+    format: kafka
+    options: {kafka.bootstrap.servers: broker, subscribe: orders}
+    tables:
+      - name: orders
+        description: Orders as they are placed
+        options: {startingOffsets: earliest}
+        watermark: {column: timestamp, delay: 1 minute}
+        tags: [core]
+      - {name: returns, options: {subscribe: returns}}
+sinks:
+  - {name: lake, description: The lake, format: parquet, path: '{{ model.name }}', partition_by: day, options: {a: b}}
+"""
+
+
+def in_target(overrides: str) -> dict[str, str | bytes]:
+    """The files of a project whose only target has these overrides."""
+    return {"project.yml": f"name: shop\ntargets:\n  local:\n{overrides}", "sources.yml": KAFKA}
+
+
+def test_an_override_with_another_format_takes_nothing_of_the_old_one_along(tmp_path: Path) -> None:
+    """Neither the table's options nor its source's; what does not belong to a format stays, other tables stay."""
+    files = in_target(
+        "    sources: {shop.orders: {format: json, path: in/orders, schema: timestamp timestamp, options: {}}}\n"
+        "    sinks: {lake: {format: console}}\n"
+    )
+
+    project = load_good(tmp_path, files)
+
+    orders, returns = project.sources
+    assert (orders.format, orders.path, orders.options) == ("json", "in/orders", {})
+    assert orders.schema == Schema(Location("project.yml", 4, 68), ddl="timestamp timestamp")
+    assert (orders.description, orders.tags) == ("Orders as they are placed", ("core",))
+    assert orders.watermark is not None
+    assert returns.format == "kafka"
+    assert returns.options == {"kafka.bootstrap.servers": "broker", "subscribe": "returns"}
+    (lake,) = project.sinks
+    assert (lake.format, lake.path, lake.options, lake.partition_by) == ("console", None, {}, ())
+    assert lake.description == "The lake"
+
+
+def test_an_override_with_the_same_format_merges(tmp_path: Path) -> None:
+    """In any case of letters, and behind Jinja; options are merged key by key, with those of the source below."""
+    files = in_target("    sources: {shop.orders: {format: Kafka, options: {startingOffsets: latest}}}\n")
+    jinja = KAFKA.replace("format: kafka", "format: \"{{ var('format') }}\"")
+    named: dict[str, str | bytes] = {"sources.yml": jinja}
+
+    for each in (files, {**files, **named}):
+        orders, _ = load_good(tmp_path, each, cli_vars={"format": "kafka"}).sources
+        assert orders.options == {
+            "kafka.bootstrap.servers": "broker",
+            "subscribe": "orders",
+            "startingOffsets": "latest",
+        }
+
+
+def test_a_format_is_read_in_any_letter_case(tmp_path: Path) -> None:
+    """As Spark reads it, for sources, tables, sinks and overrides; a Java class keeps its letters."""
+    files = {
+        **in_target("    sources: {shop.d: {format: Csv}}\n    sinks: {log: {format: Console}}\n"),
+        "sources.yml": "sources:\n  - name: shop\n    format: JSON\n    tables: [{name: a}, {name: b, format: BinaryFile}, "
+        "{name: c, format: org.example.Files}, {name: d}]\n",
+        "sinks.yml": "sinks: [{name: lake, format: Parquet}, {name: log, format: json}]\n",
+    }
+
+    project = load_good(tmp_path, files)
+
+    assert [table.format for table in project.sources] == ["json", "binaryFile", "org.example.Files", "csv"]
+    assert [sink.format for sink in project.sinks] == ["parquet", "console"]
+
+
+@pytest.mark.parametrize(
+    ("override", "ddl"),
+    [
+        ("{schema: b int}", "b int"),
+        ("{columns: [{name: b, data_type: int}]}", "`b` int"),
+        ("{columns: [{name: a, description: The first}]}", "a int"),
+        ("{schema_file: b.ddl}", "b int"),
+        ("{schema: }", None),
+        ("{path: elsewhere}", "a int"),
+    ],
+)
+@pytest.mark.parametrize("declared", ["schema: a int", "schema_file: a.ddl", "columns: [{name: a, data_type: int}]"])
+def test_an_override_replaces_the_schema_as_a_whole(
+    tmp_path: Path, declared: str, override: str, ddl: str | None
+) -> None:
+    """In whichever of the three keys the two stand."""
+    files: dict[str, str | bytes] = {
+        "project.yml": f"name: a\ntargets:\n  local:\n    sources: {{s.t: {override}}}\n",
+        "sources.yml": f"sources: [{{name: s, tables: [{{name: t, format: json, path: x, {declared}}}]}}]",
+        "a.ddl": "a int",
+        "b.ddl": "b int",
+    }
+    if "description" in override and declared.startswith("columns"):
+        return  # a list replaces a list: the columns that are left have no types
+
+    (table,) = load_good(tmp_path, files).sources
+
+    assert (table.schema and (table.schema.ddl or "").replace("`a`", "a")) == ddl
 
 
 def test_configuration_comes_from_folders_and_properties(tmp_path: Path) -> None:

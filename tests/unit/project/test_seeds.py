@@ -101,7 +101,7 @@ def test_delimiter_is_one_character(delimiter: str, tmp_path: Path) -> None:
 def test_delimiter_is_not_guessed_while_yaml_is_broken(tmp_path: Path) -> None:
     """Where some YAML cannot be read, it may hold the delimiter, so no seed is said to have the wrong one."""
     result = load(tmp_path, {SEED: "a;b\n1;2\n", "seeds/_s.yml": "seeds: [\n"})
-    assert found(result) == ["seeds/_s.yml:2:1 yaml-syntax"]
+    assert found(result) == ["seeds/_s.yml:1:8 yaml-syntax"]
 
 
 def test_declared_column_that_the_header_lacks(tmp_path: Path) -> None:

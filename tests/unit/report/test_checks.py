@@ -13,7 +13,7 @@ def test_a_good_check_is_one_line() -> None:
     )
 
 
-def test_a_bad_check_says_how_to_mend_it() -> None:
+def test_a_bad_check_says_how_to_fix_it() -> None:
     """The fix stands below, where there is one."""
     assert check_text("storage", ok=False, found="no", fix="give access") == "ERROR  storage   no\n  fix: give access"
     assert check_text("storage", ok=False, found="no", fix="") == "ERROR  storage   no"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from sqlstream.project.yaml import parse_yaml, plain
-from sqlstream.report.source_columns import columns_yaml
+from sqlstream.report.source_columns import columns_json, columns_yaml
 from sqlstream.state.source_columns import FoundColumn, SourceColumns
 
 
@@ -16,9 +18,20 @@ from sqlstream.state.source_columns import FoundColumn, SourceColumns
 def test_every_name_and_description_is_read_back_as_it_is(text: str) -> None:
     """Whatever YAML would take it for."""
     column = FoundColumn(text, "struct<`a b`:decimal(10,2),c:map<string,array<int>>>", text, ("a note",))
-    yaml = columns_yaml(SourceColumns("s.t", "json", (column,), 1, 1, is_fixed=False, replaces=None, indent=4))
+    yaml = columns_yaml(SourceColumns("s.t", "json", (column,), 1, 0, 1, is_fixed=False, replaces=None, indent=4))
 
     assert plain(parse_yaml(yaml, "x.yml")) == {
         "columns": [{"name": text, "data_type": column.data_type, "description": text}]
     }
     assert all(line.startswith("    ") for line in yaml.splitlines())
+
+
+def test_the_files_that_were_looked_at_are_told() -> None:
+    """How many of how many, and how many of them were empty; in JSON as figures."""
+    column = FoundColumn("id", "int", "", ("a note",))
+    found = SourceColumns("s.t", "json", (column,), 10, 2, 1204, is_fixed=False, replaces=None, indent=0)
+
+    assert columns_yaml(found).startswith("# s.t: looked at 10 of 1,204 files, 2 of them empty\n")
+    told = json.loads(columns_json(found))
+    assert told["files"] == {"total": 1204, "looked_at": 10, "empty": 2}
+    assert told["columns"] == [{"name": "id", "data_type": "int", "description": "", "notes": ["a note"]}]

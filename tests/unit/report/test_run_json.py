@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from run_events import EVENTS, FAILURE, RESULTS
 
 from sqlstream.report.run_json import JsonReporter
-from sqlstream.state.events import Warned
+from sqlstream.state.events import TableShown, Warned
 
 
 def told() -> list[dict[str, Any]]:
@@ -64,10 +65,20 @@ def test_an_end_has_the_model_and_the_error() -> None:
 
 
 def test_a_memory_table_has_its_rows() -> None:
-    """As text, with the number of all of them."""
+    """As they are, with the number of all of them."""
     table = told()[7]
 
-    assert (table["columns"], table["rows"], table["count"]) == (["kind", "total"], [["a", "12"], ["b", "8"]], 30)
+    assert (table["columns"], table["rows"], table["count"]) == (["kind", "total"], [["a", 12], ["b", 8]], 30)
+
+
+def test_numbers_keep_their_digits_and_lines_are_ascii() -> None:
+    """A program that reads the line by any encoding finds the same values."""
+    lines: list[str] = []
+    JsonReporter(lines.append)(TableShown("totals", ("v",), ((Decimal("12345678901234567890.10"),), ("größer 𝄞",)), 2))
+
+    assert '"rows": [[12345678901234567890.10], ["' in lines[0]
+    assert lines[0].isascii()
+    assert json.loads(lines[0])["rows"][1] == ["größer 𝄞"]
 
 
 def test_findings_and_the_last_line() -> None:

@@ -131,3 +131,15 @@ def test_a_curve_of_rates() -> None:
     """The highest is the highest bar; nothing but zeros is a line at the bottom."""
     assert sparkline([0.0, 1.0, 7.0]) == "▁▂█"
     assert (sparkline([0.0, 0.0]), sparkline([])) == ("▁▁", "")
+
+
+def test_queries_that_are_silent_for_one_reason_share_a_line() -> None:
+    """As several that read one empty source."""
+    run = seen(Life.ENDED, True)
+    silent = {"status": "success", "silence": {"cause": "no_input", "text": "there was nothing new to read from a.b"}}
+    queries = tuple(SeenQuery(run, {**BIG, "model": name, **silent}) for name in ("one", "two"))
+
+    text = status_text(ProjectStatus(queries, (run,)), NOW, None)
+
+    assert "\n\none, two gave no rows: there was nothing new to read from a.b" in text
+    assert text.count("nothing new") == 1

@@ -6,11 +6,14 @@ import json
 from decimal import Decimal
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.report.test_json import results_json, results_xml
 from sqlstream.report.test_text import done_line, failure_text, result_line
 from sqlstream.state.test_results import (
+    ANY,
     CaseResult,
     ComparedRow,
     Outcome,
@@ -100,3 +103,44 @@ def test_continuous_integration_gets_xml() -> None:
     }
     assert suite[1].get("line") == "4"
     assert suite[1][0].text == TEXT
+
+
+def difference(*rows: ComparedRow) -> str:
+    """The table of one column in which `rows` differ."""
+    only = RowDifference(None, ("text",), rows, HERE)
+    return failure_text(CaseResult("t", "m", HERE, Outcome.FAILED, differences=(only,), model_place=HERE), None)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "shown"),
+    [
+        ("", None, "'' → null"),
+        ("null", None, "'null' → null"),
+        ("NULL", "", "'NULL' → ''"),
+        ("a", " a", "a → ' a'"),
+        ("a ", "a", "'a ' → a"),
+        ("a\n", "a\\n", r"'a\n' → a\n"),
+        ("a b", "a\u00a0b", r"a b → 'a\xa0b'"),
+        ("'a'", "a", "\"'a'\" → a"),
+        ("e\u0301", "\u00e9", r"'e\u0301' → '\xe9'"),
+        ("größe", "it's", "größe → it's"),
+    ],
+)
+def test_texts_that_differ_do_not_look_the_same(expected: str | None, actual: str | None, shown: str) -> None:
+    """No text, null, the word null, blanks, and letters that print nothing or look alike."""
+    rows = ComparedRow(RowKind.CHANGED, (expected,), (actual,), frozenset({0}))
+
+    assert f"    ~   {shown}\n" in difference(rows)
+
+
+def test_a_value_that_is_not_compared_is_left_open() -> None:
+    """In a row that gives only some of the columns."""
+    assert "    -   …\n" in difference(ComparedRow(RowKind.MISSING, (ANY,), None))
+
+
+def test_json_tells_null_from_text() -> None:
+    """As JSON does."""
+    only = RowDifference(None, ("text",), (ComparedRow(RowKind.MISSING, ("",), None),), HERE)
+    failed = CaseResult("t", "m", HERE, Outcome.FAILED, differences=(only,))
+
+    assert '"expected": {"text": ""}' in results_json([failed], [], succeeded=False)

@@ -64,3 +64,12 @@ def test_a_time_that_python_does_not_have_is_not_known() -> None:
     """Spark's calendar goes further."""
     assert moment("+12024-01-01T12:00:00.000Z") is None
     assert moment(None) is None
+
+
+def test_the_records_dropped_of_a_static_table_are_counted_once() -> None:
+    """Each batch reads the table anew; what streams dropped is added up."""
+    added = figures(
+        batch(5, 5, dropped_records=3, dropped_static=2), batch(5, 5, dropped_records=6, dropped_static=4), batch(5, 5)
+    )
+
+    assert (added.dropped_records, added.dropped_static) == (1 + 2 + 4, 4)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from identities import STATEFUL, ledger_of
 
-from sqlstream.state.ledger import Ledger, LedgerUnreadableError, SourceUse, read_ledger
+from sqlstream.state.ledger import Ledger, LedgerUnreadableError, PendingLedger, SourceUse, read_ledger
 
 ACCEPTED = {"at": "2024-01-02T00:00:00+00:00", "changes": ["the SQL of `per_hour` changed"]}
 LEDGER = replace(
@@ -57,6 +57,13 @@ def test_a_key_that_is_not_known_is_passed_over() -> None:
     assert read_ledger(more) == LEDGER
 
 
+def test_the_format_of_a_sink_is_read_in_any_letter_case() -> None:
+    """An earlier sqlstream wrote it down as the project had it."""
+    text = replace(LEDGER, identity=replace(STATEFUL, sink_format="Parquet")).to_json()
+
+    assert read_ledger(text).identity.sink_format == "parquet"
+
+
 @pytest.mark.parametrize("text", ["", "null", "[]", '"ledger"', "{}", '{"ledger_version": "1"}', "7"])
 def test_json_that_is_no_ledger_is_unreadable(text: str) -> None:
     """Whatever its type."""
@@ -86,3 +93,12 @@ def test_a_value_of_another_shape_is_named(place: str, spoil: Callable[[dict[str
 
     assert f"`{place}`" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_pending_ledger_comes_into_effect_with_the_next_commit() -> None:
+    """Not before: until then the checkpoint is that of the earlier query."""
+    changed = replace(LEDGER, identity=replace(STATEFUL, output_mode="update"))
+    ledger = read_ledger(replace(LEDGER, pending=PendingLedger(4, changed)).to_json())
+
+    assert ledger.settled(4) == ledger
+    assert ledger.settled(5) == changed

@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 from identities import ORDERS, STATEFUL, ZONE, ledger_of
 
+from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.errors import Finding
-from sqlstream.location import Location
+from sqlstream.location import Location, Place
 from sqlstream.state.changes import describe_changes
-from sqlstream.state.ledger import EVOLUTION, QueryIdentity, SourceUse
+from sqlstream.state.ledger import EVOLUTION, OutputColumn, QueryIdentity, SourceUse
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, Wishes, plan_query
+from sqlstream.state.refusals import Refusal, refusal_findings
 
 MODEL = Location("models/per_hour.sql")
 LEDGER_PATH = "/data/queries/per_hour/v1/ledger.json"
@@ -21,7 +23,8 @@ CHANGED = replace(STATEFUL, fingerprints={"clean": "c1", "per_hour": "p2"})
 CHANGE = ("the SQL of `per_hour` changed",)
 
 NOTHING = CheckpointState(0, None, has_batches=False, ledger_path=LEDGER_PATH)
-USED = CheckpointState(1, ledger_of(STATEFUL), has_batches=True, ledger_path=LEDGER_PATH)
+USED = CheckpointState(1, ledger_of(STATEFUL), has_batches=True, ledger_path=LEDGER_PATH, last_commit=0)
+BEGUN = replace(USED, last_commit=-1)
 WITHOUT_LEDGER = replace(USED, ledger=None)
 TORN = replace(WITHOUT_LEDGER, unreadable="it is not JSON: Expecting value")
 
@@ -34,16 +37,32 @@ def plan(
     identity: QueryIdentity, state: CheckpointState, wishes: Wishes = NONE, *, restartable: bool = True
 ) -> QueryPlan:
     """Returns the plan of a query that is not refused."""
-    planned = plan_query(identity, state, wishes, restartable=restartable, location=MODEL)
+    planned = plan_query(identity, state, wishes, restartable=restartable, place_of=place_of)
     assert isinstance(planned, QueryPlan)
     return planned
 
 
+def place_of(model: str | None, offset: int | None) -> Place:
+    """A place that shows what was asked for: the column is the offset."""
+    return Place(Location(f"models/{model or 'per_hour'}.sql", 1, (offset or 0) + 1))
+
+
 def refusal(identity: QueryIdentity, state: CheckpointState) -> Finding:
     """Returns the finding of a query that is refused."""
-    refused = plan_query(identity, state, NONE, restartable=True, location=MODEL)
-    assert isinstance(refused, Finding)
-    return refused
+    (finding,) = findings(identity, state)
+    return finding
+
+
+def findings(identity: QueryIdentity, state: CheckpointState, wishes: Wishes = NONE) -> list[Finding]:
+    """Returns all findings of a query that is refused."""
+    refused = plan_query(identity, state, wishes, restartable=True, place_of=place_of)
+    assert isinstance(refused, Refusal)
+    return refusal_findings([refused])
+
+
+def texts(old: QueryIdentity, new: QueryIdentity) -> tuple[str, ...]:
+    """Returns the changes between two queries, in words."""
+    return tuple(change.text for change in describe_changes(old, new))
 
 
 def test_a_query_without_a_checkpoint_starts() -> None:
@@ -86,8 +105,7 @@ def test_a_changed_query_that_keeps_or_kept_state_is_refused(before: bool) -> No
 
     assert (finding.code, finding.location) == ("state-change", MODEL)
     assert CHANGE[0] in finding.message
-    assert LEDGER_PATH in finding.why
-    assert "--full-refresh per_hour" in finding.fix
+    assert "--full-refresh --select per_hour" in finding.fix
     assert "--accept-state-change per_hour" in finding.fix
 
 
@@ -118,11 +136,10 @@ def test_files_go_on_only_where_they_began(
     old = replace(STATEFUL, stateful=stateful, sink_format=before[0], sink_path=before[1])
     new = replace(STATEFUL, stateful=stateful, sink_format=after[0], sink_path=after[1])
 
-    finding = plan_query(new, replace(USED, ledger=ledger_of(old)), wishes, restartable=True, location=MODEL)
+    (finding,) = findings(new, replace(USED, ledger=ledger_of(old)), wishes)
 
-    assert isinstance(finding, Finding)
     assert (finding.code, finding.location) == ("sink-change", MODEL)
-    assert "--full-refresh per_hour" in finding.fix
+    assert "--full-refresh --select per_hour" in finding.fix
 
 
 def test_a_full_refresh_may_change_the_sink() -> None:
@@ -192,7 +209,7 @@ def test_code_that_the_sql_calls_is_told_from_sql() -> None:
     old = replace(STATEFUL, fingerprints={**STATEFUL.fingerprints, "texts:cleaned": "t1"})
     new = replace(STATEFUL, fingerprints={**STATEFUL.fingerprints, "texts:cleaned": "t2"})
 
-    assert describe_changes(old, new) == ("the code of `texts:cleaned` changed",)
+    assert texts(old, new) == ("the code of `texts:cleaned` changed",)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +245,7 @@ def test_code_that_the_sql_calls_is_told_from_sql() -> None:
 )
 def test_each_change_of_meaning_is_named(new: QueryIdentity, expected: tuple[str, ...]) -> None:
     """Looks, and settings that Spark keeps in the checkpoint itself, do not count."""
-    assert describe_changes(STATEFUL, new) == expected
+    assert texts(STATEFUL, new) == expected
 
 
 def test_changes_come_together() -> None:
@@ -248,7 +265,7 @@ def test_another_watermark_delay_of_a_source_is_a_change() -> None:
     """Spark would mix both delays in silence."""
     hour, minutes = (replace(ORDERS, watermark=f"ts {delay}") for delay in ("1 hour", "10 minutes"))
 
-    changes = describe_changes(replace(STATEFUL, sources=(hour,)), replace(STATEFUL, sources=(minutes,)))
+    changes = texts(replace(STATEFUL, sources=(hour,)), replace(STATEFUL, sources=(minutes,)))
 
     assert changes == (
         "the sources changed from shop.orders (watermark ts 1 hour) to shop.orders (watermark ts 10 minutes)",
@@ -259,8 +276,8 @@ def test_a_rename_with_previous_name_is_no_change() -> None:
     """The query keeps its id, and its own SQL is compared under the new name."""
     renamed = replace(STATEFUL, model="hourly", fingerprints={"clean": "c1", "hourly": "p1"})
 
-    assert describe_changes(STATEFUL, renamed) == ()
-    assert describe_changes(STATEFUL, replace(renamed, fingerprints={"clean": "c1", "hourly": "p2"})) == (
+    assert texts(STATEFUL, renamed) == ()
+    assert texts(STATEFUL, replace(renamed, fingerprints={"clean": "c1", "hourly": "p2"})) == (
         "the SQL of `hourly` changed",
     )
 
@@ -324,3 +341,107 @@ def test_without_names_the_order_of_sources_counts() -> None:
 
     assert refusal(new, replace(USED, ledger=ledger_of(old))).code == "source-change"
     assert plan(old, replace(USED, ledger=ledger_of(old))).action is Action.RESUME
+
+
+@pytest.mark.parametrize("state", [BEGUN, replace(BEGUN, ledger=None, unreadable="torn"), replace(BEGUN, ledger=None)])
+@pytest.mark.parametrize("wishes", [NONE, ACCEPT])
+def test_a_changed_query_begins_again_where_no_batch_was_committed(state: CheckpointState, wishes: Wishes) -> None:
+    """Nothing of the earlier query counts, so there is nothing to refuse or to accept."""
+    assert plan(CHANGED, state, wishes) == QueryPlan(Action.RESET, 1, writes_ledger=True)
+
+
+def test_an_unchanged_query_does_the_batch_again_that_was_not_committed() -> None:
+    """It has the same rows under the same number, as sinks that know the batches expect."""
+    assert plan(STATEFUL, BEGUN) == QueryPlan(Action.RESUME, 1, writes_ledger=False)
+
+
+def test_a_batch_in_the_log_of_the_output_counts_as_committed() -> None:
+    """The process may have ended between the two; a new checkpoint would skip that batch."""
+    assert refusal(CHANGED, replace(BEGUN, output_committed=True)).code == "state-change"
+
+
+def test_a_change_that_was_given_up_is_taken_out_of_the_ledger() -> None:
+    """Else its ledger would come into effect with the next batch of the query that goes on."""
+    state = replace(USED, abandoned=ledger_of(CHANGED))
+
+    assert plan(STATEFUL, state) == QueryPlan(Action.RESUME, 1, writes_ledger=True)
+
+
+INT, TEXT = (replace(STATELESS, columns=(OutputColumn("id", kind),)) for kind in ("int", "string"))
+
+
+@pytest.mark.parametrize("wishes", [NONE, ACCEPT])
+def test_columns_that_the_output_cannot_hold_are_refused_whatever_is_accepted(wishes: Wishes) -> None:
+    """A stateless query too: what is in the output cannot be accepted away."""
+    state = replace(USED, ledger=ledger_of(INT))
+
+    assert [finding.code for finding in findings(TEXT, state, wishes)] == ["output-columns"]
+    assert plan(TEXT, state, REFRESH).action is Action.REFRESH
+
+
+def test_state_and_columns_are_refused_together() -> None:
+    """The user sees both at once, each at its place."""
+    old, new = (replace(identity, stateful=True) for identity in (INT, TEXT))
+    changed = replace(new, fingerprints=CHANGED.fingerprints)
+
+    state, columns = findings(changed, replace(USED, ledger=ledger_of(old)))
+
+    assert (state.code, columns.code) == ("state-change", "output-columns")
+    assert "--accept-state-change" not in state.fix  # which would not let the query start
+
+
+def test_new_columns_go_on_and_are_named() -> None:
+    """The plan says what readers will see."""
+    more = replace(INT, columns=(OutputColumn("id", "int"), OutputColumn("city", "string")))
+
+    planned = plan(more, replace(USED, ledger=ledger_of(INT)))
+
+    assert (planned.action, planned.writes_ledger) == (Action.RESUME, True)
+    assert planned.new_columns == ("column `city` is new, and null in the rows written so far",)
+
+
+def test_one_finding_names_all_queries_that_a_change_upstream_refuses() -> None:
+    """A query that has changed itself has its own."""
+    view = replace(STATEFUL, fingerprints={"clean": "c2", "per_hour": "p1"})
+    names = ("per_hour", "per_day", "per_week")
+    refused = []
+    for name in names:
+        old = replace(STATEFUL, model=name, fingerprints={"clean": "c1", name: "p1"})
+        digest = "p2" if name == "per_week" else "p1"
+        new = replace(view, model=name, fingerprints={"clean": "c2", name: digest})
+        refused.append(plan_query(new, replace(USED, ledger=ledger_of(old)), NONE, restartable=True, place_of=place_of))
+
+    shared, own = refusal_findings([item for item in refused if isinstance(item, Refusal)])
+
+    assert ("per_hour" in shared.message, "per_day" in shared.message, "per_week" in shared.message) == (
+        True,
+        True,
+        False,
+    )
+    assert str(shared.location) == "models/clean.sql:1:1"
+    assert "--select per_hour per_day`" in shared.fix
+    assert "per_week" in own.message
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "cause"),
+    [
+        (TemplateInputs({"n": "3"}), TemplateInputs({"n": "5"}), "the variable `n` changed from 3 to 5"),
+        (TemplateInputs(), TemplateInputs({"n": "5"}), "the variable `n` changed from unset to 5"),
+        (
+            TemplateInputs({}, {"HOME": "1"}),
+            TemplateInputs({}, {"HOME": "2"}),
+            "the environment variable `HOME` changed",
+        ),
+        (TemplateInputs(), TemplateInputs(), "a macro, a reference or the target changed"),
+    ],
+)
+def test_what_changed_the_sql_of_the_same_file_is_named(
+    before: TemplateInputs, after: TemplateInputs, cause: str
+) -> None:
+    """The user has not touched the model, and is not sent to look for a change in it."""
+    old = replace(STATEFUL, files={"per_hour": "f1"}, inputs={"per_hour": before})
+    new = replace(CHANGED, files={"per_hour": "f1"}, inputs={"per_hour": after})
+
+    assert texts(old, new) == (f"{cause}, and with it the SQL of `per_hour`",)
+    assert texts(old, replace(new, files={"per_hour": "f2"})) == CHANGE

@@ -11,7 +11,7 @@ from batches import batch, figures, source, state
 from sqlstream.compiler.emission import Delay, Emission, Release, Step
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.state.progress import BatchProgress
-from sqlstream.state.silence import Cause, Silence, why_silent
+from sqlstream.state.silence import Cause, Silence, why_ended_silent, why_silent
 
 HERE = Where("model.shop.orders", 0)
 TEN = Delay("ts", "10 minutes", timedelta(minutes=10), HERE)
@@ -188,3 +188,43 @@ def test_a_time_beyond_the_calendar() -> None:
     far = held(watermark="9999-12-31T23:50:00.000Z", newest_event="9999-12-31T23:59:00.000Z")
 
     assert silence(HOURLY, *[far] * 3).cause is Cause.WATERMARK
+
+
+def ended(waits: Emission | None, *batches: BatchProgress) -> Silence | None:
+    """Why nothing came out of a query that has ended after `batches`."""
+    return why_ended_silent(figures(*batches), waits)
+
+
+def test_a_query_that_has_ended_says_why_after_its_first_batch() -> None:
+    """Nobody waits for two more."""
+    assert why_silent(figures(batch(5, 0)), None) is None
+    assert ended(None, batch(1, 0)) == Silence(
+        Cause.FILTERED, "1 row was read in 1 batch, and conditions or joins in the query let none of them pass"
+    )
+    found = ended(HOURLY, held())
+    assert found is not None
+    assert (found.cause, "the first window ends at 2024-01-01 13:00" in found.text) == (Cause.WATERMARK, True)
+
+
+def test_an_idle_source_is_named_after_fewer_batches() -> None:
+    """It has given nothing in all that there were."""
+    rows = (source("shop.a", 5), source("shop.b", 0))
+    found = ended(emission(Release.WINDOW, "window(ts, '1 hour')", (TEN, TWO)), held(sources=rows))
+
+    assert found is not None
+    assert (found.cause, "shop.b has given nothing for 1 batch" in found.text) == (Cause.IDLE_SOURCE, True)
+
+
+def test_records_that_were_all_corrupt_are_the_reason() -> None:
+    """Not a condition of the query."""
+    found = ended(None, batch(5, 0, dropped_records=5))
+
+    assert found == Silence(
+        Cause.CORRUPT, "5 rows were read in 1 batch, all of them corrupt, and its source drops those"
+    )
+
+
+@pytest.mark.parametrize("last", [batch(5, 1), batch(5, None), batch(0, 0)], ids=["a row", "perhaps", "nothing read"])
+def test_an_end_with_rows_or_without_input_needs_no_reason(last: BatchProgress) -> None:
+    """Rows that Spark has not counted may be some."""
+    assert ended(None, last) is None

@@ -62,12 +62,20 @@ def test_a_failure_is_remembered_when_it_runs_again() -> None:
 
 
 def test_a_silence_ends_with_the_next_row() -> None:
-    """Or with the query."""
+    """And not with the query: `status` explains it afterwards, unless the query failed, which explains itself."""
     silent = QuerySilent("orders", Silence(Cause.FILTERED, "nothing passes"), True)
 
     assert orders(STARTED, batch(), silent).why_silent() == silent.silence
     assert orders(STARTED, batch(), silent, batch(), batch(5, 1)).why_silent() is None
-    assert orders(STARTED, batch(), silent, RESULT).why_silent() is None
+    assert orders(STARTED, batch(), silent, RESULT).why_silent() == silent.silence
+    assert orders(STARTED, batch(), silent, replace(RESULT, status=Status.ERROR)).why_silent() is None
+
+
+def test_a_query_that_had_nothing_to_read_says_so_after_its_end() -> None:
+    """In other words than while it runs: more may come for the next run."""
+    silence = orders(STARTED, RESULT).why_silent()
+
+    assert silence == Silence(Cause.NO_INPUT, "there was nothing new to read from shop.orders")
 
 
 def test_a_query_that_has_read_nothing_says_so() -> None:

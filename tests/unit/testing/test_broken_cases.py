@@ -16,6 +16,7 @@ from sqlstream.app.test import (
     ordered_tests,
     prepare_case,
     run_chosen,
+    select_tests,
 )
 from sqlstream.app.test_coverage import find_coverage
 from sqlstream.errors import FindingsError
@@ -54,7 +55,7 @@ def opened(tmp_path: Path, case: str = "", **files: str) -> TestedProject:
     for name, text in MODELS.items():
         (tmp_path / "models").mkdir(exist_ok=True)
         (tmp_path / "models" / name).write_text(text)
-    (tmp_path / "tests/models").mkdir(parents=True)
+    (tmp_path / "tests/models").mkdir(parents=True, exist_ok=True)
     for name, text in {"t": f"version: 2\nunit_tests:\n{GOOD}{case}", **files}.items():
         (tmp_path / f"tests/models/{name}.yml").write_text(text)
     return open_tests(ProjectRequest(tmp_path))
@@ -146,6 +147,73 @@ def test_rows_of_both_a_view_and_what_it_reads_are_refused(tmp_path: Path) -> No
 def test_a_seed_or_a_view_between_needs_no_rows(tmp_path: Path) -> None:
     """The rows of the source are enough for a model that reads it through another one."""
     assert broken(tmp_path, case(SIGNALS, "{rows: [{device: A}]}", model="upper")) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["{{ source('s', 'signals') }}", "{{source('s','signals')}}", " source( 's', 'signals' ) "]
+)
+def test_an_input_may_be_copied_from_the_model(tmp_path: Path, text: str) -> None:
+    """With the braces that it has there."""
+    assert broken(tmp_path, case(f'{{input: "{text}", rows: [{{device: a, value: 1}}]}}')) == []
+
+
+def test_a_source_that_is_taken_for_a_model_is_offered(tmp_path: Path) -> None:
+    """Where the model reads a source of the name."""
+    project = opened(tmp_path, case("{input: \"ref('signals')\", rows: []}"))
+    _, other = (prepare_case(project, test) for test in ordered_tests(project))
+
+    assert isinstance(other, CaseResult)
+    assert other.findings[0].fix == "did you mean `source('s', 'signals')`?"
+
+
+def test_a_test_in_a_file_that_cannot_be_read_is_not_merely_unknown(tmp_path: Path) -> None:
+    """A selector that matches nothing may be about a test that is there: the cause is told first."""
+    project = opened(tmp_path, torn="unit_tests:\n  - name: a\n   model: b\n")
+
+    with pytest.raises(FindingsError) as caught:
+        select_tests(project, Selection(("unit_test:a",)))
+
+    assert [finding.code for finding in caught.value.findings] == ["yaml-syntax", "empty-selection"]
+
+
+def test_unit_tests_outside_of_their_folders_are_told(tmp_path: Path) -> None:
+    """Nobody would run them; other YAML in tests/, and projects within it, are no matter of this one."""
+    for name in ("orders.yml", "unit/orders.yaml", "fixtures/orders.yml", "projects/other/tests/orders.yml"):
+        (tmp_path / "tests" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tests" / name).write_text("version: 2\nunit_tests: []\n")
+    (tmp_path / "tests/compose.yml").write_text("services: {unit_tests: {}}\n")
+
+    project = opened(tmp_path)
+
+    assert [result.full_name for result in project.unreadable] == ["tests/orders.yml", "tests/unit/orders.yaml"]
+    assert [finding.code for finding in project.tests.findings] == ["unsupported-file", "unsupported-file"]
+
+
+@pytest.mark.parametrize("sql", ["select device from {{ source('s', 'signals') }} wher value > 1", "drop table x"])
+def test_a_model_that_cannot_be_read_is_an_error_of_every_test(tmp_path: Path, sql: str) -> None:
+    """Also of those whose model does not read it: such a project does not compile."""
+    opened(tmp_path)
+    (tmp_path / "models/torn.sql").write_text(sql)
+
+    with pytest.raises(FindingsError) as caught:
+        open_tests(ProjectRequest(tmp_path))
+
+    assert str(caught.value.findings[0].location).startswith("models/torn.sql:1:")
+
+
+def test_a_refused_model_without_a_test_is_an_error_where_it_is_selected(tmp_path: Path) -> None:
+    """The tests run all the same; what a tested model is refused for, its own tests expect or not."""
+    opened(tmp_path)
+    (tmp_path / "models/wrong.sql").write_text("select no_such_column from {{ ref('plain') }}")
+    project = open_tests(ProjectRequest(tmp_path))
+
+    def codes(*selected: str) -> list[str]:
+        tests, findings = select_tests(project, Selection(selected))
+        assert [test.name for test in tests] == ["good"]
+        return [finding.code for finding in findings if finding.is_error]
+
+    assert codes() == codes("plain", "wrong") == ["unknown-column"]
+    assert codes("plain") == codes("unit_test:good") == []
 
 
 def test_files_that_cannot_be_read_are_told_before_spark_starts(tmp_path: Path) -> None:

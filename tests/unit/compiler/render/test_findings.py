@@ -7,6 +7,9 @@ from rendering import finding_of, place_of
 
 SYNTAX = [
     ("{{ a b }}", "jinja-syntax 1:6"),
+    ("{{ config(sink='a', sink='b') }}", "jinja-syntax 1:21"),
+    ("{{ config({'sink': 'a', 'sink': 'b'}) }}", "jinja-syntax 1:25"),
+    ("{{ config({'sink': 'a'}, sink='b') }}", "jinja-syntax 1:26"),
     ("select\n  {{ 1 ? }}", "jinja-syntax 2:8"),
     ("{{ 'abc }}", "jinja-syntax 1:4"),
     ("{{ ) }}", "jinja-syntax 1:4"),

@@ -1,0 +1,33 @@
+"""The commands that dbt has and sqlstream does not, with what to do instead."""
+
+from __future__ import annotations
+
+import click
+
+OF_DBT = {
+    "build": "run `sqlstream test` and then `sqlstream run`",
+    "clone": "a target with its own `storage` in project.yml has its own outputs and checkpoints",
+    "deps": "sqlstream has no packages: copy the macros that you need into macros/",
+    "docs": "`sqlstream lineage` shows what reads what, and descriptions are in target/manifest.json",
+    "freshness": "`sqlstream status` says when a query gets no rows, and why",
+    "parse": "`sqlstream compile` reads the project and checks it",
+    "retry": "run `sqlstream run` again: each stream goes on where it stopped",
+    "run-operation": "sqlstream runs no macro by itself: call it in a model",
+    "seed": "seeds need no loading: `sqlstream run` reads them from seeds/",
+    "snapshot": "sqlstream has no snapshots: read the changes as a stream and write them to a sink",
+}
+
+
+class HintingGroup(click.Group):
+    """A group of commands whose error for a command of dbt's says what to do instead."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Returns the command that is asked for. Raises: click.UsageError where there is none."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if args[0] in OF_DBT:
+                raise click.UsageError(f"No such command '{args[0]}': {OF_DBT[args[0]]}.", ctx) from error
+            raise

@@ -1,0 +1,34 @@
+"""Patterns by which Spark reads dates and times (https://spark.apache.org/docs/latest/sql-ref-datetime-pattern.html).
+
+Spark reads nothing by a pattern that it does not take: some make the query fail, with others every value is NULL.
+"""
+
+from __future__ import annotations
+
+import re
+
+LONGEST = {"G": 5, "y": 6, "D": 3, "M": 5, "L": 5, "S": 9, "z": 4, "O": 4, "X": 5, "x": 5, "Z": 5, "a": 1}
+"""How often a letter may be repeated, two times where it is not said."""
+
+LETTERS = frozenset("GyDMLdahHKkmsSVzOXxZ")
+"""The letters by which values can be read: not those of weekdays, weeks and quarters."""
+
+RESERVED = frozenset("{}#")
+
+_QUOTED = re.compile(r"'(?:[^']|'')*'")
+_RUN = re.compile(r"([A-Za-z])\1*")
+
+
+def is_date_pattern(text: str) -> bool:
+    """Returns whether Spark reads dates or times by the pattern `text`."""
+    bare = _QUOTED.sub("", text)
+    if not text or "'" in bare or RESERVED & set(bare):
+        return False
+    return all(_is_known(run.group()) for run in _RUN.finditer(bare))
+
+
+def _is_known(run: str) -> bool:
+    letter = run[0]
+    if letter == "V":
+        return len(run) == 2
+    return letter in LETTERS and len(run) <= LONGEST.get(letter, 2)

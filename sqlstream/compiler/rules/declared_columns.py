@@ -1,0 +1,90 @@
+"""Rules on the columns that properties files declare for models, which describe and do not enforce."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.flow.inputs import as_read
+from sqlstream.compiler.rules.rule import rule
+from sqlstream.errors import Finding, Severity
+from sqlstream.location import Location
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.type_parser import TypeSyntaxError, parse_type
+from sqlstream.project.types import Array, DataType, Map, Primitive, Struct, Unknown
+from sqlstream.project.values import Column as Declared
+from sqlstream.project.wording import quoted, quoted_list
+
+
+@rule("declared-column", severity=Severity.WARNING)
+def declared_columns(compiled: CompiledProject) -> Iterator[Finding]:
+    """A properties file declares a column that its model does not have, or another type than it has."""
+    for unique_id, model in compiled.models.items():
+        columns = compiled.columns.get(unique_id)
+        if columns is None or not model.file.columns:
+            continue
+        by_name = {column.name.lower(): column for column in columns}
+        is_certain = len(by_name) == len(columns)
+        for declared in model.file.columns:
+            column = by_name.get(declared.name.lower())
+            if column is None:
+                yield _no_column(model, declared, columns)
+            elif declared.data_type is not None and is_certain:
+                yield from _other_type(model, declared, declared.data_type, column)
+
+
+def _no_column(model: CompiledModel, declared: Declared, columns: Sequence[Column]) -> Finding:
+    names = [column.name for column in columns]
+    return _warning(
+        f"{quoted(model.name)} has no column {quoted(declared.name)}",
+        f"the columns of the model are {quoted_list(names, most=20)}",
+        did_you_mean(declared.name, names),
+        declared.places.get("name", model.file.location),
+    )
+
+
+def _other_type(model: CompiledModel, declared: Declared, ddl: str, column: Column) -> Iterator[Finding]:
+    place = declared.places.get("data_type", model.file.location)
+    try:
+        wanted = _parsed(ddl)
+    except TypeSyntaxError as error:
+        yield _warning(error.message, error.why, error.fix, place)
+        return
+    if column.type is not None and not _may_be_same(wanted, column.type):
+        yield _warning(
+            f"column {quoted(column.name)} of {quoted(model.name)} is declared as {quoted(ddl)}, and it is "
+            f"{quoted(column.type)}",
+            "declared types of a model describe it: they do not convert its values",
+            f"write data_type: {column.type}, or cast({column.in_sql} as {ddl}) in the model",
+            place,
+        )
+
+
+@cache
+def _parsed(ddl: str) -> DataType:
+    """The type of a text, which often is that of many columns. Raises: TypeSyntaxError."""
+    return as_read(parse_type(ddl))
+
+
+def _may_be_same(declared: DataType, given: DataType) -> bool:
+    """Whether two types are the same as far as they are known; nullability and unsaid collations do not count."""
+    if isinstance(declared, Unknown) or isinstance(given, Unknown):
+        return True
+    if isinstance(declared, Primitive) and isinstance(given, Primitive):
+        same_collation = declared.collation in (None, given.collation)
+        return (declared.name, declared.parameters) == (given.name, given.parameters) and same_collation
+    if isinstance(declared, Array) and isinstance(given, Array):
+        return _may_be_same(declared.element, given.element)
+    if isinstance(declared, Map) and isinstance(given, Map):
+        return _may_be_same(declared.key, given.key) and _may_be_same(declared.value, given.value)
+    if isinstance(declared, Struct) and isinstance(given, Struct):
+        names = [[field.name.lower() for field in kind.fields] for kind in (declared, given)]
+        pairs = zip(declared.fields, given.fields, strict=False)
+        return names[0] == names[1] and all(_may_be_same(one.type, other.type) for one, other in pairs)
+    return declared == given
+
+
+def _warning(message: str, why: str, fix: str, location: Location) -> Finding:
+    return Finding("declared-column", message, why, fix, location, Severity.WARNING)

@@ -1,0 +1,23 @@
+"""Time zones as Spark takes them (`java.time.ZoneId`)."""
+
+from __future__ import annotations
+
+import re
+
+_OFFSET = re.compile(r"(UTC|UT|GMT)?[+-]\d{1,2}(:?\d{1,2}(:?\d{2})?)?", re.ASCII)
+_AREA = re.compile(r"[\w+-]+(/[\w+-]+)+", re.ASCII)
+
+ONE_WORD = frozenset(
+    """
+    ACT AET AGT ART AST BET BST CAT CET CNT CST CST6CDT CTT Cuba EAT ECT EET EST EST5EDT Egypt Eire GB GB-Eire GMT GMT0
+    Greenwich HST Hongkong IET IST Iceland Iran Israel JST Jamaica Japan Kwajalein Libya MET MIT MST MST7MDT NET NST NZ
+    NZ-CHAT Navajo PLT PNT PRC PRT PST PST8PDT Poland Portugal ROK SST Singapore Turkey UCT UT UTC Universal VST W-SU
+    WET Z Zulu
+    """.split()  # noqa: SIM905 - as a list of quoted words this would be five times as long
+)
+"""The zones whose names have no slash, and Java's short names (`ZoneId.SHORT_IDS`)."""
+
+
+def may_be_zone(text: str) -> bool:
+    """Returns whether `text` may name a time zone: of those of the form area/city only Java has the list."""
+    return text in ONE_WORD or any(form.fullmatch(text) for form in (_OFFSET, _AREA))

@@ -1,0 +1,134 @@
+"""What becomes of the models that sqlglot cannot read: Spark's own parser decides, where it can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlstream.compiler.cache.digest import digest
+from sqlstream.compiler.cache.memory import Memory
+from sqlstream.compiler.clauses import at
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.flow.analyse import Analysis
+from sqlstream.compiler.problem import SqlProblem
+from sqlstream.compiler.spark_parser import Parse, ParserUnavailableError, SparkParser, SyntaxRefusal
+from sqlstream.compiler.sql_text import SqlText, read_sql
+from sqlstream.compiler.typos import find_typos, misspelt
+from sqlstream.errors import Finding, Severity
+from sqlstream.location import Place
+from sqlstream.project.wording import quoted
+
+SYNTAX_ERROR = "PARSE_SYNTAX_ERROR"
+"""Spark's condition for text that its grammar does not know. Other refusals of its parser say what is wrong."""
+
+Answers = dict[str, tuple[SqlProblem, ...]]
+"""What Spark's parser finds wrong with models, by unique id; nothing where it accepts one."""
+
+
+def unread_findings(
+    compiled: CompiledProject,
+    analyses: Mapping[str, Analysis],
+    faulty: Collection[str],
+    parser: SparkParser | None,
+    memory: Memory,
+) -> list[Finding]:
+    """Returns the findings about models that sqlglot cannot read; those of `faulty` have findings already.
+
+    What Spark's parser refuses is an error. What it accepts is an info, since no rule can follow it. Where Spark's
+    parser cannot be asked, it is a warning.
+    """
+    unread = [compiled.models[node] for node, known in analyses.items() if not known.is_read and node not in faulty]
+    if not unread:
+        return []
+    answers, unavailable = _ask(unread, parser, memory)
+    found: list[Finding] = []
+    for model in unread:
+        problems = answers.get(model.unique_id)
+        found += [problem.at(compiled.locate(model.unique_id, problem.offset)) for problem in problems or ()]
+        if not problems:
+            offset = analyses[model.unique_id].found.unread_at
+            place = Place(model.file.location) if offset is None else compiled.locate(model.unique_id, offset)
+            found.append(_accepted(model, place) if problems is not None else _unasked(model, place, unavailable))
+    return found
+
+
+def _ask(models: Sequence[CompiledModel], parser: SparkParser | None, memory: Memory) -> tuple[Answers, str]:
+    """The answers that are remembered or given now, and why there are not more."""
+    if parser is None:
+        return {}, "Spark's parser is not asked here"
+    keys = {model.unique_id: digest(model.name, model.sql, parser.identity) for model in models}
+    known = {model.unique_id: memory.recall("syntax", model.file.path, keys[model.unique_id]) for model in models}
+    answers: Answers = {node: problems for node, problems in known.items() if problems is not None}
+    missing = [model for model in models if model.unique_id not in answers]
+    if not missing:
+        return answers, ""
+    from sqlstream.compiler.parse_limits import is_bounded  # it loads sqlglot
+
+    missing.sort(key=lambda model: not is_bounded(read_sql(model.sql)))  # deep nesting may end the parser's process
+    try:
+        with parser.open(len(missing)) as parse:
+            for model in missing:
+                problems = answers[model.unique_id] = _problems(model, parse)
+                memory.note("syntax", model.file.path, keys[model.unique_id], problems)
+    except ParserUnavailableError as error:
+        return answers, str(error)
+    return answers, ""
+
+
+def _problems(model: CompiledModel, parse: Parse) -> tuple[SqlProblem, ...]:
+    refusal = parse(model.sql)
+    if refusal is None:
+        return ()
+    if refusal.condition != SYNTAX_ERROR:
+        return (_refused(model, refusal),)
+    text = read_sql(model.sql)
+    typos = find_typos(text, refusal, parse)
+    return tuple(misspelt(text.tokens[typo.index], typo.keyword) for typo in typos) or (_syntax_error(text, refusal),)
+
+
+def _syntax_error(text: SqlText, refusal: SyntaxRefusal) -> SqlProblem:
+    tokens = text.tokens
+    last = len(tokens) - 1
+    index = next((i for i, token in enumerate(tokens) if token.end > (refusal.offset or 0)), len(tokens))
+    place = f"at {quoted(tokens[index].text)}" if index <= last else "at its end"
+    return SqlProblem(
+        at(tokens, min(index, last)).start,
+        "sql-syntax",
+        f"Spark cannot read the SQL {place}",
+        f"Spark says: {refusal.words}",
+        "correct the SQL here or just before: a word, a comma or a bracket may be missing, misspelt or left over",
+    )
+
+
+def _refused(model: CompiledModel, refusal: SyntaxRefusal) -> SqlProblem:
+    condition = f" [{refusal.condition}]" if refusal.condition else ""
+    return SqlProblem(
+        refusal.offset or 0,
+        "sql-syntax",
+        f"Spark refuses the SQL of `{model.name}`",
+        f"Spark says: {refusal.words}{condition}",
+        "change the SQL so that Spark accepts it",
+    )
+
+
+def _accepted(model: CompiledModel, place: Place) -> Finding:
+    return Finding(
+        "not-followed",
+        f"sqlstream cannot follow the SQL of `{model.name}`",
+        "Spark's parser accepts it, and sqlstream's does not know this form: no rule checks its columns or its stream",
+        "`sqlstream compile --check` has Spark check them",
+        place.location,
+        Severity.INFO,
+        place.calls,
+    )
+
+
+def _unasked(model: CompiledModel, place: Place, why: str) -> Finding:
+    return Finding(
+        "not-followed",
+        f"sqlstream cannot read the SQL of `{model.name}`, and Spark's parser cannot be asked",
+        f"{why}; this may be a typo, or SQL that only Spark's own parser knows",
+        "check the SQL here for a typo; `sqlstream compile --check` asks Spark itself",
+        place.location,
+        Severity.WARNING,
+        place.calls,
+    )

@@ -1,0 +1,277 @@
+"""Typical slips in YAML, each found by its repair: what makes the text readable is what was wrong with it.
+
+libyaml notices a slip only where nothing fits any more, often a line later, and in words of its grammar.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import yaml
+
+from sqlstream.project.wording import counted, quoted
+
+LONGEST_TEXT = 50_000
+"""Characters of a text that is parsed again for each repair: a few milliseconds each."""
+
+LINES_BACK = 3
+"""Lines before the one that libyaml stumbles over in which the slip may be."""
+
+_ENTRY = re.compile(r"(?P<indent> *)(?P<dash>- +)?(?P<key>[\w.+-]+):(?: +(?P<value>\S.*?))?\s*$")
+_NO_SPACE = re.compile(r"(?P<before> *(?:- +)?)(?P<key>[\w+-]+):(?P<value>[^\s:/].*)$")
+_NO_DASH_SPACE = re.compile(r"(?P<before> *)-(?P<rest>\w[\w.+-]*:.*)$")
+_NO_COLON = re.compile(r"(?P<before> *(?:- +)?)(?P<key>[\w+-]+)\s*$")
+_NO_COMMA = re.compile(r"(?P<before>[\w\"']) +(?P<after>[\w-]+: )")
+_ODD_STARTS = "@`%*&!?,]}"
+
+
+@dataclass(frozen=True)
+class Slip:
+    """What is wrong, and what repairs it; the line and the column count from 1."""
+
+    line: int
+    column: int
+    why: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class _Repair:
+    slip: Slip
+    lines: list[str]
+
+
+def find_slip(text: str) -> Slip | None:
+    """Returns the slip in a text that cannot be read, None where no repair helps.
+
+    A repair helps if the whole text can be read then, or everything up to a later line.
+    """
+    wrong = _wrong_line(text) if len(text) <= LONGEST_TEXT else None
+    if wrong is None:
+        return None
+    lines = text.split("\n")
+    for repair in _repairs(lines, min(wrong, len(lines) - 1)):
+        left = _wrong_line("\n".join(repair.lines))
+        if left is None or left > wrong:
+            return repair.slip
+    return None
+
+
+def _wrong_line(text: str) -> int | None:
+    """The line, counted from 0, over which libyaml stumbles; None where it reads the text."""
+    try:
+        for _ in yaml.parse(text, yaml.CSafeLoader):
+            pass
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        return mark.line if mark is not None else 0
+    except yaml.YAMLError:
+        return 0
+    return None
+
+
+def _repairs(lines: list[str], wrong: int) -> Iterator[_Repair]:
+    """Gives the repairs to try, the most certain first."""
+    near = [at for at in range(wrong, -1, -1) if lines[at].strip()][: LINES_BACK + 1]
+    for change in _CHANGES:
+        for at in near:
+            yield from _changed(lines, at, change)
+    yield from _dashes(lines, near[0]) if near else ()
+    for at in near[:2]:
+        yield from _changed(lines, at, _colon_before_value)
+        yield from _indents(lines, at)
+    for at in near[1:2]:
+        yield from _changed(lines, at, _value_and_block)
+
+
+_Change = Callable[[str], tuple[str, int, str, str] | None]
+"""Makes of a line the repaired one, the offset of the slip, why it is one, and what to do."""
+
+
+def _changed(lines: list[str], at: int, change: _Change) -> Iterator[_Repair]:
+    found = change(lines[at])
+    if found is not None:
+        line, offset, why, fix = found
+        yield _Repair(Slip(at + 1, offset + 1, why, fix), [*lines[:at], line, *lines[at + 1 :]])
+
+
+def _space_after_dash(line: str) -> tuple[str, int, str, str] | None:
+    if (match := _NO_DASH_SPACE.match(line)) is None:
+        return None
+    fix = f"write {quoted('- ' + match['rest'])}"
+    return f"{match['before']}- {match['rest']}", match.end("before"), "an entry of a list begins with `- `", fix
+
+
+def _space_after_aligned_dash(line: str) -> tuple[str, int, str, str] | None:
+    """The same where the lines below are aligned with the key as it stands."""
+    found = _space_after_dash(line)
+    return (found[0][1:], *found[1:]) if found is not None and line.startswith(" ") else None
+
+
+def _space_after_colon(line: str) -> tuple[str, int, str, str] | None:
+    if (match := _NO_SPACE.match(line)) is None:
+        return None
+    written = f"{match['key']}: {match['value']}"
+    why = f"there is no space after the colon of {quoted(match['key'])}"
+    return f"{match['before']}{written}", match.start("key"), why, f"write {quoted(written)}"
+
+
+def _colon(line: str) -> tuple[str, int, str, str] | None:
+    if (match := _NO_COLON.match(line)) is None:
+        return None
+    why = f"there is no colon after {quoted(match['key'])}"
+    return f"{match['before']}{match['key']}:", match.start("key"), why, f"write {quoted(match['key'] + ':')}"
+
+
+def _colon_before_value(line: str) -> tuple[str, int, str, str] | None:
+    match = re.match(r"(?P<before> *(?:- +)?)(?P<key>[a-z][\w+-]*) +(?P<value>[^\s:-].*)$", line)
+    if match is None:
+        return None
+    written = f"{match['key']}: {match['value']}"
+    why = f"there is no colon after {quoted(match['key'])}"
+    return match["before"] + written, match.start("key"), why, f"write {quoted(written)}"
+
+
+def _quotes(line: str) -> tuple[str, int, str, str] | None:
+    """A value that holds a colon, or begins with a sign of YAML's or with a quotation that ends before the value."""
+    entry = _ENTRY.match(line) or re.match(r"(?P<before> *- +)(?P<value>\S.*?)\s*$", line)
+    value = entry["value"] if entry is not None else None
+    if entry is None or value is None:
+        return None
+    start, written = entry.start("value"), "'" + value.replace("'", "''") + "'"
+    fix = f"put the whole value in quotes: {quoted(written)}"
+    if value[0] in _ODD_STARTS or value.startswith("{%"):
+        return line[:start] + written, start, f"without quotes a value cannot begin with {value[:1]}", fix
+    if value[0] in "\"'" and not value.endswith(value[0]) and value.count(value[0]) > 1:
+        if "{{" in value:
+            written = value[0] + value.replace(value[0], "") + value[0]
+            fix = f"put the whole value in quotes: {quoted(written)}"
+        return line[:start] + written, start, "the value goes on behind its closing quotation mark", fix
+    if value[0] not in "\"'[{" and (": " in value or value.endswith(":")):
+        return line[:start] + written, start, "the value holds a colon, which begins a value of its own", fix
+    return None
+
+
+def _apostrophe(line: str) -> tuple[str, int, str, str] | None:
+    entry = _ENTRY.match(line)
+    value = entry["value"] if entry is not None else None
+    if entry is None or value is None or len(value) < 3 or not (value[0] == value[-1] == "'") or '"' in value:
+        return None
+    start, written = entry.start("value"), f'"{value[1:-1]}"'
+    why = "an apostrophe in single quotes ends the text"
+    return line[:start] + written, start, why, f"use double quotes: {quoted(written)}"
+
+
+def _open_quote(line: str) -> tuple[str, int, str, str] | None:
+    entry = _ENTRY.match(line)
+    value = entry["value"] if entry is not None else None
+    if entry is None or value is None or value[0] not in "\"'" or value.count(value[0]) != 1:
+        return None
+    start, mark = entry.start("value"), value[0]
+    fix = f"close it at the end of the text: {quoted(value + mark)}"
+    return line[:start] + value + mark, start, "a quotation mark that is opened here is not closed", fix
+
+
+def _comma(line: str) -> tuple[str, int, str, str] | None:
+    match = _NO_COMMA.search(line) if re.match(r" *(?:- +)?(?:[\w+-]+: +)?[{]", line) else None
+    if match is None:
+        return None
+    written = _NO_COMMA.sub(r"\g<before>, \g<after>", line)
+    why = "within { } a comma stands between two keys"
+    return written, match.start("after"), why, f"write a comma before {quoted(match['after'].strip())}"
+
+
+def _brackets(line: str) -> tuple[str, int, str, str] | None:
+    for opening, closing in ("[]", "{}"):
+        missing = line.count(opening) - line.count(closing)
+        if missing == 1:
+            where = line.rindex(opening) if line.count(closing) == 0 else line.index(opening)
+            fix = f"write {quoted(closing)} where it ends"
+            return f"{line.rstrip()}{closing}", where, f"the {quoted(opening)} here is not closed in its line", fix
+        if missing == -1:
+            where = line.rindex(closing)
+            fix = f"delete the {quoted(closing)}, or open it before"
+            return line[:where] + line[where + 1 :], where, f"there is a {quoted(closing)} too many", fix
+    return None
+
+
+def _value_and_block(line: str) -> tuple[str, int, str, str] | None:
+    entry = _ENTRY.match(line)
+    if entry is None or entry["value"] is None:
+        return None
+    why = f"{quoted(entry['key'])} has a value in its line, and lines below it that are indented as its value"
+    fix = f"delete {quoted(entry['value'])}, or what is indented below the line"
+    return line[: entry.start("value")].rstrip(), entry.start("value"), why, fix
+
+
+_CHANGES: tuple[_Change, ...] = (
+    _space_after_dash,
+    _space_after_aligned_dash,
+    _space_after_colon,
+    _colon,
+    _quotes,
+    _open_quote,
+    _apostrophe,
+    _comma,
+    _brackets,
+)
+"""Repairs of one line that cannot be taken for one another, tried before what is less certain."""
+
+
+def _dashes(lines: list[str], at: int) -> Iterator[_Repair]:
+    """A new entry of a list without its dash: its key is the one with which the entries above begin."""
+    entry = _ENTRY.match(lines[at])
+    if entry is None or entry["dash"]:
+        return
+    firsts = [match for line in lines[:at] if (match := _ENTRY.match(line)) is not None and match["dash"]]
+    if firsts and firsts[-1]["key"] == entry["key"] and firsts[-1]["indent"] == entry["indent"]:
+        written = f"- {lines[at].strip()}"
+        why = f"the entries of the list begin with `- {entry['key']}:`, and this line has no dash"
+        slip = Slip(at + 1, len(entry["indent"]) + 1, why, f"write {quoted(written)}, and indent the lines below it")
+        yield _Repair(slip, [*lines[:at], entry["indent"] + written, *lines[at + 1 :]])
+
+
+def _indents(lines: list[str], at: int) -> Iterator[_Repair]:
+    """The line alone, or with what is indented below it, as far in as a line above."""
+    own = _indent(lines[at])
+    levels: dict[int, int] = {}
+    for above in range(at - 1, -1, -1):
+        if lines[above].strip() and not lines[above].lstrip().startswith("#"):
+            for level in _levels(lines[above]):
+                levels.setdefault(level, above)
+    below = at + 1
+    while below < len(lines) and (not lines[below].strip() or _indent(lines[below]) > own):
+        below += 1
+    for level in sorted(levels.keys() - {own}, key=lambda level: (abs(level - own), -level)):
+        spaces = counted(level, "space")
+        why = f"with {counted(own, 'space')} before it, this line is no part of what is above it"
+        like = f"like {_word(lines[levels[level]], level)} in line {levels[level] + 1}"
+        fix = f"indent it by {spaces}, {like}" if level else f"delete the spaces before it: it begins {like}"
+        slip = Slip(at + 1, own + 1, why, fix)
+        alone = " " * level + lines[at].lstrip()
+        yield _Repair(slip, [*lines[:at], alone, *lines[at + 1 :]])
+        moved = [_moved(line, level - own) for line in lines[at + 1 : below]]
+        yield _Repair(slip, [*lines[:at], alone, *moved, *lines[below:]])
+
+
+def _word(line: str, level: int) -> str:
+    """What stands at that column of a line: its key, or the dash of an entry."""
+    rest = line[level:]
+    return "the dash" if rest.startswith("-") else quoted(rest.split(":", 1)[0].strip())
+
+
+def _levels(line: str) -> tuple[int, ...]:
+    """How far in a line begins, and the key after its dash."""
+    indent = _indent(line)
+    dash = re.match(r"- +", line[indent:])
+    return (indent, indent + dash.end()) if dash else (indent,)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _moved(line: str, by: int) -> str:
+    return " " * max(_indent(line) + by, 0) + line.lstrip(" ") if line.strip() else line

@@ -1,0 +1,70 @@
+"""The files of a model's output, and what `state repair` has put aside."""
+
+from __future__ import annotations
+
+from sqlstream.report.numbers import bytes_text, plural
+from sqlstream.report.rows import json_text
+from sqlstream.state.output_files import ModelFiles, Repaired
+
+
+def files_text(found: ModelFiles) -> str:
+    """Returns the committed files, one a line, as absolute paths or URIs."""
+    return "\n".join(f"{found.output}/{file.name}" for file in found.files.committed)
+
+
+def files_json(found: ModelFiles) -> str:
+    """Returns the files as one JSON object."""
+    files = found.files
+    return json_text(
+        {
+            "model": found.model,
+            "version": found.version,
+            "output": found.output,
+            "committed": [
+                {"path": f"{found.output}/{file.name}", "batch_id": file.batch, "bytes": file.size}
+                for file in files.committed
+            ],
+            "leftover": [{"path": f"{found.output}/{file.name}", "bytes": file.size} for file in files.leftover],
+            "missing": list(files.missing),
+            "foreign": files.foreign,
+            "expired": files.expired,
+        },
+        indent=2,
+    )
+
+
+def files_notes(found: ModelFiles) -> list[str]:
+    """Returns what else there is to know about the output, a line each."""
+    model, files = found.model, found.files
+    notes = [] if found.version else [f"`{model}` has not run yet."]
+    if files.leftover:
+        count, them = plural(len(files.leftover), "file"), "it" if len(files.leftover) == 1 else "them"
+        notes += [
+            f"No batch has committed {count} in {found.output}; readers that take the whole folder count {them} too.",
+            f"When `{model}` is not running, `sqlstream state repair {model}` moves {them} into an archive.",
+        ]
+    if files.missing:
+        count = plural(len(files.missing), "committed file")
+        notes.append(f"Missing: {count}, such as {files.missing[0]}. Spark cannot read the output without them.")
+    if files.expired:
+        count = plural(files.expired, "file")
+        notes.append(f"Not listed: {count} that the sink's `retention` may have dropped from the log.")
+    if files.foreign:
+        notes.append(f"Not listed: {plural(files.foreign, 'file')} that Spark did not write.")
+    return notes
+
+
+def repaired_text(done: Repaired) -> str:
+    """Returns what was put aside and where it lies now."""
+    left = done.leftovers
+    if not done.moved and left is None:
+        return f"Nothing to put aside: no entry in the checkpoint of `{done.model}` is torn, and its output is clean."
+    lines = [f"Moved {path}\n   to {moved}" for path, moved in done.moved]
+    if left is not None:
+        count = plural(len(left.files), "file")
+        lines += [f"Moved {count} that no batch has committed", f"   from {left.output}", f"   to {left.archive}"]
+        lines += [f"     {file.name} ({bytes_text(file.size)})" for file in left.files]
+    if done.moved:
+        entries = plural(len(done.moved), "entry", "entries")
+        lines.append(f"Put aside {entries}; `sqlstream run` goes on with `{done.model}`.")
+    return "\n".join(lines)

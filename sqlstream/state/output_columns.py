@@ -1,0 +1,209 @@
+"""Whether a sink's format can hold the columns of a changed query beside the rows that are already there.
+
+The rules are what Spark 4.3 does when it reads a folder in which files have different columns; tests ask it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlstream.compiler.names import quote_identifier
+from sqlstream.compiler.tokens import SqlTokenError, tokenize
+from sqlstream.project.type_parser import TypeSyntaxError, parse_type
+from sqlstream.project.types import Array, DataType, Map, Primitive, Struct, Unknown
+from sqlstream.state.ledger import OutputColumn, QueryIdentity
+from sqlstream.state.sql_difference import sql_difference
+
+TYPED = frozenset({"avro", "orc", "parquet"})
+"""Formats whose files have named columns with a type each: Spark reads a folder with one type for a column."""
+
+NAMED = frozenset({"json", "xml"})
+"""Formats whose records name their values, and have no types."""
+
+POSITIONAL = frozenset({"csv"})
+"""Formats whose rows have values by position: Spark takes the names for the whole folder from one file."""
+
+
+@dataclass(frozen=True)
+class ColumnChange:
+    """One way in which the output differs: `text` says what changed, `column` is its name in the query now (None for
+    one that is gone). `undo` is what to write instead where the format cannot hold the change, None where it can.
+    `offset` is the place of the change in the compiled SQL of the query's model, None where that is not known.
+    `is_added` says that the column is new.
+    """
+
+    text: str
+    column: str | None = None
+    undo: str | None = None
+    offset: int | None = None
+    is_added: bool = False
+
+
+def column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange, ...]:
+    """Returns how the columns that a query writes to files differ from those in the files that are there; empty for
+    other sinks, and where the ledger does not say what the columns were.
+    """
+    if new.sink_format not in TYPED | NAMED | POSITIONAL or old.columns is None or new.columns is None:
+        return ()
+    if _lowered(old.partition_by) != _lowered(new.partition_by):
+        return (_other_folders(old, new),)
+    folders = set(_lowered(new.partition_by))
+    if new.sink_format in POSITIONAL:
+        before, after = (
+            [column for column in side if column.name.lower() not in folders] for side in (old.columns, new.columns)
+        )
+        found = _by_position(before, after, new.sink_format)
+    else:
+        found = tuple(_by_name(old.columns, new.columns, folders, new.sink_format))
+    return tuple(replace(change, offset=_offset(change, old, new)) for change in found)
+
+
+def table_problems(
+    table: str, provider: str, columns: tuple[OutputColumn, ...], new: QueryIdentity
+) -> tuple[ColumnChange, ...]:
+    """Returns why a `table` of Spark's catalog with these `columns` cannot hold those of a query, each with what to do.
+
+    Spark writes the files of a table with any columns, and reads them with those that the table declares. Tables that
+    are no files, such as Delta's, check what is written themselves.
+    """
+    types = {column.name: f"{quote_identifier(column.name)} {column.type}" for column in new.columns or ()}
+    found = column_changes(replace(new, sink_format=provider, columns=columns), replace(new, sink_format=provider))
+    return tuple(
+        replace(
+            change,
+            text=f"column `{change.column}` is not a column of the table {table}",
+            undo=f"run ALTER TABLE {table} ADD COLUMNS ({types[change.column]})",
+        )
+        if change.is_added and change.column
+        else change
+        for change in found
+        if change.is_added or change.undo
+    )
+
+
+def _offset(change: ColumnChange, old: QueryIdentity, new: QueryIdentity) -> int | None:
+    sql = new.models.get(new.model, "")
+    named = None if change.column is None else _named_at(sql, change.column)
+    difference = sql_difference(old.models.get(old.model, sql), sql) if named is None else None
+    return named if difference is None else difference.offset
+
+
+def _named_at(sql: str, column: str) -> int | None:
+    """The offset at which the outermost select list names a column; None where no name is written there."""
+    try:
+        tokens = tokenize(sql)
+    except SqlTokenError:
+        return None
+    depth = 0
+    for token, following in zip(tokens, (*tokens[1:], None), strict=False):
+        depth += (token.key in ("(", "[")) - (token.key in (")", "]"))
+        ends = following is None or following.key in (",", "FROM")
+        if depth == 0 and ends and token.is_name and token.name.lower() == column.lower():
+            return token.start
+    return None
+
+
+def _lowered(names: Sequence[str]) -> list[str]:
+    return [name.lower() for name in names]
+
+
+def _other_folders(old: QueryIdentity, new: QueryIdentity) -> ColumnChange:
+    before, after = (", ".join(side.partition_by) for side in (old, new))
+    return ColumnChange(
+        f"the output was partitioned by {before or 'nothing'} and is now partitioned by {after or 'nothing'}; "
+        "readers of the folder would no longer see all of its rows",
+        undo=f"set partition_by back to [{before}]",
+    )
+
+
+def _by_position(old: Sequence[OutputColumn], new: Sequence[OutputColumn], fmt: str) -> tuple[ColumnChange, ...]:
+    before, after = (_lowered([column.name for column in side]) for side in (old, new))
+    if before == after:
+        return ()
+    names = ", ".join(column.name for column in old)
+    return (
+        ColumnChange(
+            f"the columns were {names}, and are now {', '.join(column.name for column in new)}; {fmt} files hold "
+            "values by position, so readers would take one column for another",
+            undo=f"select the columns as before: {names}",
+        ),
+    )
+
+
+def _by_name(
+    old: Sequence[OutputColumn], new: Sequence[OutputColumn], folders: set[str], fmt: str
+) -> Iterator[ColumnChange]:
+    before, after = ({column.name.lower(): column for column in side} for side in (old, new))
+    for key, column in before.items():
+        if key not in after:
+            yield _gone(column, [item for name, item in after.items() if name not in before])
+    for key, column in after.items():
+        if key not in before:
+            text = f"column `{column.name}` is new, and null in the rows written so far"
+            yield ColumnChange(text, column.name, is_added=True)
+        elif fmt == "json" and column.name != before[key].name:
+            yield _other_case(before[key], column)
+        elif column.type != before[key].type and key not in folders:
+            yield _other_type(before[key], column, fmt)
+
+
+def _gone(column: OutputColumn, added: Sequence[OutputColumn]) -> ColumnChange:
+    same_type = [item.name for item in added if item.type == column.type]
+    renamed = (
+        f"; if `{same_type[0]}` is its new name, readers would see two columns, each half empty" if same_type else ""
+    )
+    name = quote_identifier(column.name)
+    keep = f"select it as {name}" if same_type else f"keep it: cast(null as {column.type}) as {name}"
+    return ColumnChange(f"column `{column.name}` is gone{renamed}", same_type[0] if same_type else None, keep)
+
+
+def _other_case(old: OutputColumn, new: OutputColumn) -> ColumnChange:
+    return ColumnChange(
+        f"column `{old.name}` is now spelled `{new.name}`; Spark would read null from the JSON records with one of the "
+        "two spellings",
+        new.name,
+        f"keep the spelling `{old.name}`",
+    )
+
+
+def _other_type(old: OutputColumn, new: OutputColumn, fmt: str) -> ColumnChange:
+    text = f"column `{new.name}` was {old.type} and is now {new.type}"
+    if fmt in NAMED:
+        return ColumnChange(text, new.name)
+    if _holds(_parsed(old.type), _parsed(new.type)):
+        return ColumnChange(f"{text}; fields that are new are null in the rows written so far", new.name)
+    name = quote_identifier(new.name)
+    return ColumnChange(
+        f"{text}; Spark cannot read {fmt} files with both types in one folder",
+        new.name,
+        f"keep the old type: cast(... as {old.type}) as {name}; or add the new one beside it under another name",
+    )
+
+
+def _parsed(text: str) -> DataType:
+    try:
+        return parse_type(text)
+    except TypeSyntaxError:
+        return Unknown(text)
+
+
+def _holds(old: DataType, new: DataType) -> bool:
+    """Whether files with the two types can be read together: the same type, but for new fields of structs."""
+    if isinstance(old, Struct) and isinstance(new, Struct):
+        fields: Mapping[str, DataType] = {field.name.lower(): field.type for field in new.fields}
+        return all(
+            field.name.lower() in fields and _holds(field.type, fields[field.name.lower()]) for field in old.fields
+        )
+    if isinstance(old, Array) and isinstance(new, Array):
+        return _holds(old.element, new.element)
+    if isinstance(old, Map) and isinstance(new, Map):
+        return _holds(old.key, new.key) and _holds(old.value, new.value)
+    return _stored(old) == _stored(new)
+
+
+def _stored(data_type: DataType) -> str:
+    """The type as files have it: char and varchar are strings there."""
+    if isinstance(data_type, Primitive) and data_type.name in ("char", "varchar"):
+        return "string"
+    return str(data_type)

@@ -1,0 +1,134 @@
+"""The first place in which two texts of SQL differ, as a person would quote it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from sqlstream.compiler.tokens import Kind, SqlTokenError, Token, Tokens, tokenize
+
+LONGEST_EXCERPT = 80
+"""Characters of SQL that are quoted of each side."""
+
+MOST_WORDS = 2_000
+"""Words that are compared one by one; of longer differences, which take quadratic time, only the ends are known."""
+
+_EDGES = frozenset(
+    ", ; SELECT FROM WHERE GROUP HAVING ORDER BY ON AND OR UNION JOIN LATERAL WATERMARK DISTINCT ALL WITH".split()  # noqa: SIM905
+)
+"""Words between which an excerpt is cut: the items of a list, the clauses, the parts of a condition."""
+
+_Range = tuple[int, int, int, int]
+"""Where two lists of tokens differ: from and to in the old one, from and to in the new one."""
+
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+@dataclass(frozen=True)
+class SqlDifference:
+    """What one text has at `offset` of the new text (0-based), before and after; empty where there is nothing.
+
+    `more` counts the other places that differ.
+    """
+
+    offset: int
+    before: str
+    after: str
+    more: int = 0
+
+    def __str__(self) -> str:
+        if not self.before:
+            text = f"`{self.after}` is new"
+        elif not self.after:
+            text = f"`{self.before}` is gone"
+        else:
+            text = f"`{self.before}` is now `{self.after}`"
+        places = "1 other place changed" if self.more == 1 else f"{self.more} other places changed"
+        return f"{text}, and {places}" if self.more else text
+
+
+def sql_difference(old: str, new: str) -> SqlDifference | None:
+    """Returns the first difference between two texts of SQL, None where they say the same or cannot be read.
+
+    Comments, white space and the case of keywords make no difference, as for `fingerprint`.
+    """
+    try:
+        before, after = _flat(tokenize(old)), _flat(tokenize(new))
+    except SqlTokenError:
+        return None
+    ranges = _changed(list(map(_key, before)), list(map(_key, after)))
+    if not ranges:
+        return None
+    start, end, new_start, new_end, rest = _whole_part(before, after, ranges)
+    at = after[new_start].start if new_start < len(after) else len(new.rstrip())
+    return SqlDifference(at, _excerpt(old, before[start:end]), _excerpt(new, after[new_start:new_end]), rest)
+
+
+def _flat(tokens: Sequence[Token]) -> Tokens:
+    """The tokens with those of hints among them, without a semicolon at the end."""
+    flat = [part for token in tokens for part in (token.inside if token.kind is Kind.HINT else (token,))]
+    while flat and flat[-1].key == ";":
+        flat.pop()
+    return tuple(flat)
+
+
+def _key(token: Token) -> str:
+    return token.text.upper() if token.kind is Kind.NUMBER else token.key or token.text
+
+
+def _changed(before: list[str], after: list[str]) -> list[_Range]:
+    """The ranges that differ, in order."""
+    start = 0
+    while start < min(len(before), len(after)) and before[start] == after[start]:
+        start += 1
+    end = 0
+    while end < min(len(before), len(after)) - start and before[-1 - end] == after[-1 - end]:
+        end += 1
+    middle = before[start : len(before) - end], after[start : len(after) - end]
+    if not any(middle):
+        return []
+    if max(map(len, middle)) > MOST_WORDS:
+        return [(start, len(before) - end, start, len(after) - end)]
+    codes = SequenceMatcher(None, *middle, autojunk=False).get_opcodes()
+    return [(a + start, b + start, c + start, d + start) for tag, a, b, c, d in codes if tag != "equal"]
+
+
+def _whole_part(before: Tokens, after: Tokens, ranges: list[_Range]) -> tuple[int, int, int, int, int]:
+    """The first range, taken out to the whole item, clause or condition that it lies in, and how many ranges are not
+    within that.
+    """
+    (a, b, c, d), *rest = ranges
+    if not _begins_clause(before[a:b] or after[c:d], one_sided=a == b or c == d):
+        depth = 0
+        while a:  # what is left of the first range is the same on both sides
+            key = before[a - 1].key
+            if depth <= 0 and key in _EDGES:
+                break
+            depth += (key in _CLOSING) - (key in _OPENING)
+            a, c = a - 1, c - 1
+    while b < len(before) or d < len(after):
+        if rest and (b, d) == (rest[0][0], rest[0][2]):
+            b, d = rest[0][1], rest[0][3]
+            del rest[0]
+            continue
+        is_closed = _depth(after[c:d] or before[a:b]) <= 0
+        if is_closed and before[b].key in _EDGES | _CLOSING:
+            break
+        b, d = b + 1, d + 1
+    return a, b, c, d, len(rest)
+
+
+def _begins_clause(tokens: Tokens, *, one_sided: bool) -> bool:
+    return one_sided and tokens[0].key in _EDGES
+
+
+def _depth(tokens: Sequence[Token]) -> int:
+    return sum((token.key in _OPENING) - (token.key in _CLOSING) for token in tokens)
+
+
+def _excerpt(sql: str, tokens: Sequence[Token]) -> str:
+    if not tokens:
+        return ""
+    text = " ".join(sql[tokens[0].start : tokens[-1].end].split())
+    return text if len(text) <= LONGEST_EXCERPT else f"{text[:LONGEST_EXCERPT]}…"

@@ -1,0 +1,18 @@
+"""Why nothing comes out of the rows of a case."""
+
+from __future__ import annotations
+
+from sqlstream.compiler.query_emission import emission_of_query
+from sqlstream.state.silence import why_ended_silent
+from sqlstream.state.test_results import Observed
+from sqlstream.testing.cases import Case
+
+
+def why_nothing(case: Case, observed: Observed) -> str | None:
+    """Returns why no rows came out, as a sentence without a full stop; None where some did, or a batch failed."""
+    if observed.final or observed.error is not None:
+        return None
+    if observed.figures is None:
+        return "conditions or joins in the query let none of the given rows pass"
+    silence = why_ended_silent(observed.figures, emission_of_query(case.compiled, case.model))
+    return "no rows were given to it" if silence is None else silence.text

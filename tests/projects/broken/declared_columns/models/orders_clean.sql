@@ -1,0 +1,1 @@
+select order_id, amount as total, at from {{ source('shop', 'orders') }}

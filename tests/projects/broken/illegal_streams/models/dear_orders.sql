@@ -1,0 +1,4 @@
+{{ config(sink='nowhere') }}
+select order_id
+from {{ source('shop', 'orders') }}
+where amount > 'a lot'

@@ -1,0 +1,2 @@
+{{ config(sink='database') }}
+select kind from {{ source('shop', 'kinds') }}

@@ -1,0 +1,2 @@
+{{ config(sink='database') }}
+select id, kind from {{ source('shop', 'orders') }}

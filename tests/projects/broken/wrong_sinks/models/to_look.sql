@@ -1,0 +1,2 @@
+{{ config(sink='look') }}
+select id, kind from {{ source('shop', 'orders') }}

@@ -1,0 +1,2 @@
+{{ config(sink='screen') }}
+select id, kind from {{ source('shop', 'orders') }}

@@ -1,0 +1,9 @@
+from pyspark.sql.datasource import DataSource
+
+
+def send(rows, batch_id):
+    rows.foreach(print)
+
+
+class Service(DataSource):
+    pass

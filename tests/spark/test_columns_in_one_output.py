@@ -1,0 +1,102 @@
+"""What Spark reads of a folder whose files have different columns: the facts behind `state/output_columns.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrameReader, SparkSession
+
+from sqlstream.spark.jvm import SPARK_ERRORS
+from sqlstream.spark.type_text import type_text
+from sqlstream.state.ledger import OutputColumn, QueryIdentity
+from sqlstream.state.output_columns import column_changes
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+CHANGES = [
+    ("1 as q", "'x' as q"),
+    ("1 as q", "1L as q"),
+    ("cast(1 as smallint) as q", "1 as q"),
+    ("1 as q", "1.5d as q"),
+    ("date'2024-01-01' as q", "timestamp'2024-01-01 00:00:00' as q"),
+    ("cast(1.5 as decimal(10,2)) as q", "cast(1.5 as decimal(12,2)) as q"),
+    ("'x' as q", "X'31' as q"),
+    ("array(1) as q", "array('x') as q"),
+    ("map('k', 1) as q", "map('k', 'x') as q"),
+    ("named_struct('a', 1) as q", "named_struct('a', 'x') as q"),
+    ("named_struct('a', 1) as q", "named_struct('a', 1, 'b', 2) as q"),
+    ("1 as q", "1 as q, 2 as more"),
+    ("1 as q", "1 as Q"),
+    ("1 as q, 2 as r", "2 as r, 1 as q"),
+    ("'x' as q", "'y' as q"),
+]
+"""What a query wrote before, and what it writes now."""
+
+
+def identity(spark: SparkSession, columns: str, sink_format: str) -> QueryIdentity:
+    """Returns a query that writes these columns."""
+    schema = spark.sql(f"select {columns}").schema
+    found = tuple(OutputColumn(field.name, type_text(field.dataType)) for field in schema)
+    return QueryIdentity("q", "q", {}, {}, (), sink_format, "q", "append", False, {}, columns=found)
+
+
+@pytest.mark.parametrize("sink_format", ["parquet", "orc", "json"])
+def test_a_change_that_goes_on_can_be_read_whichever_file_gives_the_columns(
+    spark: SparkSession, tmp_path: Path, sink_format: str
+) -> None:
+    """What is not refused gives all values under the old columns, the new ones, and those of both.
+
+    A reader of JSON with declared columns must declare a type that fits both.
+    """
+    for number, (before, after) in enumerate(CHANGES):
+        changes = column_changes(identity(spark, before, sink_format), identity(spark, after, sink_format))
+        if any(change.undo for change in changes):
+            continue
+        folder = str(tmp_path / str(number))
+        for columns in (before, after):
+            spark.sql(f"select {columns}").write.mode("append").format(sink_format).save(folder)
+        reader = spark.read.format(sink_format).option("mergeSchema", "true")
+        schemas = [spark.sql(f"select {columns}").schema for columns in (before, after)]
+        frames = [reader.load(folder)] + (
+            [] if sink_format == "json" else [reader.schema(s).load(folder) for s in schemas]
+        )
+        assert [frame.where("q is not null").count() for frame in frames] == [2] * len(frames), (before, after)
+
+
+@pytest.mark.parametrize("sink_format", ["parquet", "orc"])
+def test_a_type_that_is_refused_cannot_be_read_by_all(spark: SparkSession, tmp_path: Path, sink_format: str) -> None:
+    """Spark cannot merge the types of the two files."""
+    refused = 0
+    for number, (before, after) in enumerate(CHANGES):
+        changes = column_changes(identity(spark, before, sink_format), identity(spark, after, sink_format))
+        if not any(change.undo for change in changes):
+            continue
+        refused += 1
+        folder = str(tmp_path / str(number))
+        for columns in (before, after):
+            spark.sql(f"select {columns}").write.mode("append").format(sink_format).save(folder)
+        reader = spark.read.format(sink_format)
+        if "decimal" not in before:
+            assert _fails(reader.option("mergeSchema", "true"), folder), (before, after)
+        elif sink_format == "parquet":  # Spark merges the two, but does not read the wider one as the narrower
+            assert _fails(reader.schema(spark.sql(f"select {before}").schema), folder)
+    assert refused > 5
+
+
+def _fails(reader: DataFrameReader, folder: str) -> bool:
+    try:
+        reader.load(folder).collect()
+    except SPARK_ERRORS:
+        return True
+    return False
+
+
+def test_json_records_that_differ_in_letter_case_alone_lose_values(spark: SparkSession, tmp_path: Path) -> None:
+    """So such a rename is refused for JSON."""
+    for columns in ("1 as q", "2 as Q"):
+        spark.sql(f"select {columns}").write.mode("append").json(str(tmp_path / "out"))
+
+    assert spark.read.json(str(tmp_path / "out")).where("q is null").count() == 1

@@ -1,0 +1,90 @@
+"""The table that a memory sink fills: whole in JSON, cut for people, and shown to others while its run lasts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from typing import Any
+
+import pytest
+from conftest import ProjectFolder, order_rows, wait_for
+
+MODEL = """{{ config(sink='table', trigger='100 milliseconds') }}
+select id, kind, cast(amount / 4 as decimal(10,2)) as share, array(id) as ids from {{ source('shop', 'orders') }}"""
+ROW = {"id": 3, "kind": "b", "share": 0.75, "ids": [3]}
+
+
+def run(folder: ProjectFolder, *arguments: str) -> list[str]:
+    """The lines of a command that ends well."""
+    process = folder.command(*arguments)
+    out, _ = process.communicate()
+    assert process.returncode == 0, out
+    return out.splitlines()
+
+
+def shown(folder: ProjectFolder, *arguments: str) -> tuple[list[str], list[dict[str, Any]]]:
+    """What `show` says besides, and the rows of its JSON."""
+    lines = run(folder, "show", "-s", "shown", "--output", "json", *arguments)
+    begins = lines.index("{")
+    rows: list[dict[str, Any]] = json.loads("\n".join(lines[begins:]))["results"][0]["rows"]
+    return lines[:begins], rows
+
+
+@pytest.fixture
+def running(orders: ProjectFolder) -> ProjectFolder:
+    """A project with 30 orders, more than are shown."""
+    orders.rows("in/orders/2.json", order_rows(2, 20), modified=2)
+    orders.write({"models/shown.sql": MODEL})
+    return orders
+
+
+def test_the_whole_table_is_in_json_with_typed_values(running: ProjectFolder) -> None:
+    """And people see the first 20 rows of it, or as many as they ask for."""
+    lines = run(running, "run", "--available-now", "--log-format", "json")
+
+    (table,) = [line for line in map(json.loads, lines) if line["event"] == "memory_table"]
+    assert (table["columns"], table["count"], len(table["rows"])) == (list(ROW), 30, 30)
+    assert list(ROW.values()) in table["rows"]
+
+    text = "\n".join(run(running, "run", "--available-now", "--limit", "7"))
+    assert "shown (30 rows, the first 7 shown; --limit shows more)" in text
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Ends a run as a supervisor does, and waits for it."""
+    os.kill(process.pid, signal.SIGTERM)
+    process.communicate()
+
+
+def test_show_gives_the_table_of_a_run_that_lasts(running: ProjectFolder) -> None:
+    """From another process, and without Spark of its own; when the run has ended the sources are read instead."""
+    process = running.command("run")
+    wait_for(process, "shown batch 2:")
+
+    said, rows = shown(running, "--limit", "50")
+    assert said == [f"shown is running as process {process.pid}; its table in memory has 30 rows so far"]
+    assert len(rows) == 30
+    assert ROW in rows
+    assert len(shown(running)[1]) == 5
+    end(process)
+
+    assert list((running.root / "target/live").iterdir()) == []
+    said, rows = shown(running, "--limit", "50")
+    assert (said, len(rows)) == (["Starting Spark"], 30)
+
+
+def test_a_table_without_rows_yet_is_shown_as_it_is(folder: ProjectFolder) -> None:
+    """Columns and no rows, and not those that the model would give as a batch."""
+    (folder.root / "in/orders").mkdir(parents=True)
+    folder.write({"models/shown.sql": MODEL})
+    process = folder.command("run")
+    wait_for(process, "START stream shown")
+    try:
+        said, rows = shown(folder)
+    finally:
+        end(process)
+
+    assert rows == []
+    assert "0 rows so far" in said[0]

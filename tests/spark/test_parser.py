@@ -1,0 +1,129 @@
+"""SQL that sqlstream cannot read: Spark's own parser is asked, without a session, and its answer is remembered."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from conftest import ProjectFolder
+from pyspark.errors import ParseException
+from pyspark.sql import SparkSession
+
+from sqlstream import FindingsError, ProjectRequest, compile_models
+from sqlstream.compiler.grammar import grammar_problems
+from sqlstream.compiler.sql_text import read_sql
+from sqlstream.errors import Finding
+
+READS = "from {{ source('shop', 'orders') }}"
+
+
+@dataclass
+class Compilations:
+    """Compiles a project, and keeps what was told of things that take time."""
+
+    project: ProjectFolder
+    told: list[str] = field(default_factory=list)
+
+    def findings(self, **wishes: Any) -> list[Finding]:
+        """Returns the findings in models, but those that say only that nothing reads one."""
+        self.told.clear()
+        try:
+            found = compile_models(ProjectRequest(self.project.root, tell=self.told.append, **wishes)).findings
+        except FindingsError as error:
+            found = error.findings
+        return [finding for finding in found if finding.code in ("sql-syntax", "not-followed")]
+
+
+@pytest.fixture
+def compiling(folder: ProjectFolder) -> Compilations:
+    """The project of the fixture `folder`."""
+    return Compilations(folder)
+
+
+@pytest.mark.smoke
+def test_typos_are_errors_on_their_lines_and_asked_about_once(compiling: Compilations) -> None:
+    """All texts are asked about together; the second time nothing is asked, and Java is not needed."""
+    compiling.project.write(
+        {
+            "models/a.sql": f"select kind, count(*) as n\n{READS} o\nwhere id betwen 1 and 2\ngroup by kind",
+            "models/b.sql": f"select id, kind\nform {READS[5:]} where id > 1 adn kind = 'x'",
+            "models/c.sql": f"select id as x y\n{READS}",
+            "models/d.sql": f"select date '2024-13-01' as d, x:y:z::string\n{READS}",
+            "models/fine.sql": f"{READS} map id, kind using 'cat' as id, kind",
+        }
+    )
+    first = compiling.findings()
+
+    assert [(str(finding.location), finding.code, str(finding.severity)) for finding in first] == [
+        ("models/a.sql:3:10", "sql-syntax", "error"),
+        ("models/b.sql:2:1", "sql-syntax", "error"),
+        ("models/b.sql:2:50", "sql-syntax", "error"),
+        ("models/c.sql:1:16", "sql-syntax", "error"),
+        ("models/d.sql:1:8", "sql-syntax", "error"),
+        ("models/fine.sql:1:41", "not-followed", "info"),
+    ]
+    assert [finding.fix for finding in first[:3]] == [f"did you mean `{word}`?" for word in ("between", "from", "and")]
+    assert "INVALID_TYPED_LITERAL" in first[4].why
+    assert compiling.told == ["Asking Spark's parser about 5 models that sqlstream cannot read"]
+
+    assert compiling.findings(env={"JAVA_HOME": "/nowhere"}) == first
+    assert compiling.told == []
+
+
+def test_the_targets_settings_are_those_of_the_parser(compiling: Compilations) -> None:
+    """Whether double quotes are names is a setting."""
+    compiling.project.write({"models/a.sql": f'select id as "my id", x:y:z::string {READS}'})
+    (refused,) = compiling.findings()
+    setting = "spark: {spark.sql.ansi.enabled: 'true', spark.sql.ansi.doubleQuotedIdentifiers: 'true'}"
+    compiling.project.write({"project.yml": f"name: shop\ntargets: {{local: {{master: 'local[2]', {setting}}}}}\n"})
+    (accepted,) = compiling.findings()
+
+    assert (refused.code, accepted.code, str(accepted.severity)) == ("sql-syntax", "not-followed", "info")
+    assert len(compiling.told) == 1  # with another setting it is another question
+
+
+def test_nothing_is_started_for_sql_that_can_be_read(compiling: Compilations) -> None:
+    """Neither for what is right nor for what sqlstream itself finds wrong."""
+    compiling.project.write(
+        {"models/a.sql": f"select id {READS}", "models/b.sql": f"select kind {READS} gruop by kind"}
+    )
+
+    (found,) = compiling.findings()
+
+    assert (str(found.location), found.fix) == ("models/b.sql:1:49", "did you mean `group`?")
+    assert compiling.told == []
+
+
+def test_a_java_that_does_not_start_is_a_warning_with_its_words(compiling: Compilations) -> None:
+    """The model may be right all the same."""
+    compiling.project.write({"models/a.sql": f"select id as x y {READS}"})
+    (found,) = compiling.findings(env={**os.environ, "JAVA_TOOL_OPTIONS": "-Xmx1k"})
+
+    assert (found.code, str(found.severity)) == ("not-followed", "warning")
+    assert "Too small maximum heap" in found.why
+
+
+def test_no_text_that_spark_reads_is_refused_for_what_follows_an_alias(spark: SparkSession) -> None:
+    """Every keyword of this Spark, in the place of an alias and behind one."""
+    parser: Any = spark._jsparkSession.sessionState().sqlParser()
+    keywords = [row.keyword for row in spark.sql("select keyword from sql_keywords()").collect()]
+    texts = [
+        f"select * from t {alias}{keyword}{rest}"
+        for keyword in keywords
+        for alias in ("", "a ")
+        for rest in ("", " x", " by x", " (x)", " 1")
+    ]
+    refused = [text for text in texts if grammar_problems(read_sql(text))]
+
+    assert len(refused) > len(keywords)
+    assert [text for text in refused if _reads(parser, text)] == []
+
+
+def _reads(parser: Any, text: str) -> bool:
+    try:
+        parser.parsePlan(text)
+    except ParseException:
+        return False
+    return True

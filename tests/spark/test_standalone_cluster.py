@@ -1,0 +1,102 @@
+"""On a real standalone cluster of one worker a new checkpoint gets shuffle partitions by the cluster's cores."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+import pytest
+from conftest import ProjectFolder, wait_for
+
+from sqlstream.spark.cluster import PARTITIONS
+from sqlstream.state.events import Notice
+
+SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+DEPLOY = "org.apache.spark.deploy"
+CORES = 3
+
+SUMS = """{{ config(sink='nowhere', output_mode='update') }}
+select kind, sum(amount) as amount from {{ source('shop', 'orders') }} group by kind
+"""
+
+
+@contextmanager
+def process(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A process of the cluster, which ends with the body."""
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(folder / "work")}
+    command = [str(SPARK_CLASS), *arguments, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as started:
+        try:
+            yield started
+        finally:
+            started.terminate()
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a standalone master with one worker."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with ExitStack() as stack:
+        leader = stack.enter_context(process(folder, f"{DEPLOY}.master.Master"))
+        said = wait_for(leader, "Starting Spark master at")[-1]
+        found = re.search(r"spark://\S+", said)
+        assert found is not None
+        size = ("-c", str(CORES), "-m", "1g")
+        worker = stack.enter_context(process(folder, f"{DEPLOY}.worker.Worker", found.group(), *size))
+        wait_for(worker, "Successfully registered with master")
+        yield found.group()
+
+
+def project_on(folder: ProjectFolder, master: str, *settings: str) -> None:
+    """Gives the project a target on the cluster with further settings of Spark."""
+    spark = ["spark.driver.host: 127.0.0.1", "spark.executor.memory: 512m", *settings]
+    target = f"{{master: '{master}', storage: '{folder.root}/store', spark: {{{', '.join(spark)}}}}}"
+    folder.write(
+        {"project.yml": f"name: shop\nversion: 1.0.0\ntargets: {{local: {target}}}\n", "models/sums.sql": SUMS}
+    )
+
+
+def partitions(folder: ProjectFolder) -> str:
+    """The number that the ledger of `sums` has."""
+    ledger = json.loads((folder.root / "store/queries/sums/v1/ledger.json").read_text())
+    return str(ledger["identity"]["settings"][PARTITIONS])
+
+
+def notices(folder: ProjectFolder) -> list[str]:
+    """The lines of the last run that are about the number of partitions."""
+    return [event.text for event in folder.events if isinstance(event, Notice) and "shuffle partitions" in event.text]
+
+
+def test_a_new_checkpoint_gets_twice_the_cores_of_the_cluster(orders: ProjectFolder, master: str) -> None:
+    """The run says the number and why, the ledger keeps it, and so does every later run, which has nothing to say."""
+    project_on(orders, master)
+
+    first = orders.result()
+    said = notices(orders)
+    assert (first.rows_in, first.rows_out) == (10, 4)
+    assert partitions(orders) == str(2 * CORES)
+    assert len(said) == 1
+    assert f"{2 * CORES} shuffle partitions, twice the {CORES} cores of the cluster" in said[0]
+    states = orders.root / "store/queries/sums/v1/checkpoint/state/0"
+    assert len([path for path in states.iterdir() if path.name.isdigit()]) == 2 * CORES
+
+    project_on(orders, master, "spark.cores.max: '1'")
+    orders.result()
+    assert (partitions(orders), notices(orders)) == (str(2 * CORES), [])
+
+
+def test_a_number_of_the_targets_own_goes_first(orders: ProjectFolder, master: str) -> None:
+    """Then nobody looks at the cluster."""
+    project_on(orders, master, f"{PARTITIONS}: '5'")
+
+    orders.result()
+
+    assert (partitions(orders), notices(orders)) == ("5", [])

@@ -1,0 +1,59 @@
+"""Sources without files are named once, with the queries that read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream import ProjectRequest
+from sqlstream.app.empty_sources import empty_source_lines
+from sqlstream.app.loading import load
+
+MODEL = "{{{{ config(sink='nowhere') }}}} select * from {{{{ {} }}}}"
+FILES = {
+    "project.yml": "name: shop\ntargets: {local: {master: local, storage: s}, cluster: {master: 'spark://h:7077', storage: /s}}\n",
+    "sources.yml": "sources:\n  - name: shop\n    tables:\n"
+    "      - {name: orders, format: json, path: in/orders, schema: 'value string'}\n"
+    "      - {name: items, format: json, path: 'in/items/*.json', schema: 'value string'}\n"
+    "      - {name: ticks, format: rate}\n",
+    "sinks.yml": "sinks:\n  - {name: nowhere, format: noop}\n",
+    "models/a.sql": MODEL.format("source('shop', 'orders')"),
+    "models/v.sql": "select * from {{ source('shop', 'orders') }}",
+    "models/b.sql": MODEL.format("ref('v')"),
+    "models/c.sql": MODEL.format("source('shop', 'items')"),
+    "models/d.sql": MODEL.format("source('shop', 'ticks')"),
+}
+
+
+def lines(root: Path, *files: str, target: str = "local") -> list[str]:
+    """What a run of all models says, where there are such files."""
+    for name, text in {**FILES, **dict.fromkeys(files, "{}")}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    compiled = load(ProjectRequest(root, target, env={})).compiled
+    return list(empty_source_lines(compiled, [model for model in compiled.models.values() if model.output]))
+
+
+ORDERS = "shop.orders has no files in in/orders yet; a, b have nothing to read from it"
+ITEMS = "shop.items has no files in in/items/*.json yet; c has nothing to read from it"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ([], [ITEMS, ORDERS]),
+        (["in/orders/.hidden", "in/orders/_SUCCESS", "in/items/0.txt"], [ITEMS, ORDERS]),
+        (["in/orders/day=1/0.json"], [ITEMS]),
+        (["in/orders/0.json", "in/items/0.json"], []),
+    ],
+)
+def test_each_empty_source_is_named_once(tmp_path: Path, files: list[str], expected: list[str]) -> None:
+    """With all queries that read it, through views too; files that Spark passes over do not count."""
+    assert lines(tmp_path, *files) == expected
+
+
+def test_paths_of_a_cluster_are_not_looked_at(tmp_path: Path) -> None:
+    """They may be of another machine."""
+    assert lines(tmp_path, target="cluster") == []

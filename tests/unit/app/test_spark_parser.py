@@ -1,0 +1,39 @@
+"""When Spark's parser is asked, and when its answers are other ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream import ProjectRequest
+from sqlstream.app.loading import load
+from sqlstream.app.request import silent
+from sqlstream.app.spark_parser import InstalledParser
+from sqlstream.compiler.spark_parser import ParserUnavailableError
+from sqlstream.project.values import Target
+
+
+def target(root: Path, settings: str) -> Target:
+    """Returns the target of a project with such a target."""
+    (root / "models").mkdir(exist_ok=True)
+    (root / "project.yml").write_text(f"name: shop\ntargets: {{local: {{{settings}}}}}\n")
+    return load(ProjectRequest(root, env={})).compiled.project.target
+
+
+@pytest.mark.parametrize("settings", ["spark: {spark.sql.extensions: a.B}", "remote: 'sc://elsewhere'"])
+def test_a_spark_that_may_read_other_sql_is_not_asked(tmp_path: Path, settings: str) -> None:
+    """What the installed parser refuses, that one may take."""
+    parser = InstalledParser(target(tmp_path, settings), {}, silent)
+
+    with pytest.raises(ParserUnavailableError, match="target `local`"), parser.open(1):
+        pass
+
+
+def test_an_answer_holds_for_the_same_sql_settings(tmp_path: Path) -> None:
+    """Other settings of the target do not count."""
+    plain = InstalledParser(target(tmp_path, "master: 'local[1]'"), {}, silent).identity
+    more_memory = InstalledParser(target(tmp_path, "spark: {spark.driver.memory: 2g}"), {}, silent).identity
+    other_sql = InstalledParser(target(tmp_path, "spark: {spark.sql.ansi.enabled: 'false'}"), {}, silent).identity
+
+    assert plain == more_memory != other_sql

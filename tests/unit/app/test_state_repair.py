@@ -1,0 +1,58 @@
+"""Files that a batch commits while they are put aside: a JVM may outlive its Python, and some storages have no locks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from sqlstream.app.state_repair import put_leftovers_aside
+from sqlstream.app.stored_query import StoredQuery
+from sqlstream.spark.batch_logs import read_sink_log
+from sqlstream.spark.storage import LocalStorage, Storage
+from sqlstream.state.output_files import OutputFiles, sort_files
+
+NAMES = [f"part-{number:05}-68fad154-7a17-4dd0-aa6e-258cccda1fcf-c000.json" for number in range(2)]
+
+
+@dataclass
+class LateCommit:
+    """The query of a JVM that still lives: its batch commits a file after the folder was looked at."""
+
+    output: str
+    has_locks: bool = True
+
+    @property
+    def storages(self) -> LateCommit:
+        """Itself: all of it is on this machine."""
+        return self
+
+    def of(self, path: str) -> tuple[Storage, str]:
+        """The storage of any path."""
+        return LocalStorage(), path
+
+    def files(self, output: str) -> OutputFiles:
+        """What a look finds, behind which the batch is committed."""
+        storage = LocalStorage()
+        found = sort_files(storage.files(output), read_sink_log(storage, output), with_retention=False)
+        entry = json.dumps({"path": f"file://{output}/{NAMES[0]}", "modificationTime": 1})
+        (Path(output) / "_spark_metadata/0").write_text(f"v1\n{entry}")
+        return found
+
+
+def test_a_file_that_is_committed_meanwhile_goes_back(tmp_path: Path) -> None:
+    """Spark would not find it; what is in no batch stays aside, with its checksum."""
+    output = tmp_path / "orders"
+    (output / "_spark_metadata").mkdir(parents=True)
+    for name in NAMES:
+        (output / name).write_text("{}")
+        (output / f".{name}.crc").write_text("crc")
+
+    done = put_leftovers_aside(cast("StoredQuery", LateCommit(str(output))), "now")
+
+    assert done is not None
+    assert [file.name for file in done.files] == NAMES[1:]
+    archive = tmp_path / "_archive/orders/now"
+    assert sorted(path.name for path in output.iterdir() if path.is_file()) == [f".{NAMES[0]}.crc", NAMES[0]]
+    assert sorted(path.name for path in archive.iterdir()) == [f".{NAMES[1]}.crc", NAMES[1]]

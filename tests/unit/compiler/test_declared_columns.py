@@ -1,0 +1,77 @@
+"""Columns that properties files declare for models, beside those that the compiler knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream import ProjectRequest, compile_models
+
+SCHEMA = "id bigint, name char(5), s struct<a: int, b: array<string>>, m map<string, double>"
+FILES = {
+    "project.yml": "name: shop\n",
+    "sources.yml": f"sources:\n  - name: shop\n    tables: [{{name: orders, format: json, path: in, schema: '{SCHEMA}'}}]\n",
+    "sinks.yml": "sinks:\n  - {name: out, format: noop}\n",
+    "models/orders.sql": "{{ config(sink='out') }} select id, name, s, m from {{ source('shop', 'orders') }}",
+}
+
+
+def warnings(root: Path, declared: str) -> list[str]:
+    """Returns the code and place of each warning about a model with these declared columns."""
+    files = {**FILES, "models/orders.yml": f"models:\n  - name: orders\n    columns:\n      - {declared}\n"}
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    found = compile_models(ProjectRequest(root)).loaded.warnings
+    return [f"{finding.code} {finding.location}" for finding in found]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "{name: id}",
+        "{name: ID, data_type: long}",
+        "{name: name, data_type: string}",
+        "{name: name, data_type: varchar(10)}",
+        "{name: s, data_type: 'struct<A: integer not null, b: array<string>>'}",
+        "{name: m, data_type: 'map<string, double>'}",
+    ],
+)
+def test_what_fits_has_no_finding(tmp_path: Path, declared: str) -> None:
+    """In any case of letters, under any name of the type, whether nulls are allowed or not."""
+    assert warnings(tmp_path, declared) == []
+
+
+@pytest.mark.parametrize(
+    ("declared", "place"),
+    [
+        ("{name: idd}", "4:16"),
+        ("{name: id, data_type: int}", "4:31"),
+        ("{name: id, data_type: bigin}", "4:31"),
+        ("{name: s, data_type: 'struct<a: int, c: array<string>>'}", "4:30"),
+        ("{name: s, data_type: 'struct<a: int, b: array<int>>'}", "4:30"),
+        ("{name: m, data_type: 'map<string, int>'}", "4:30"),
+        ("{name: m, data_type: string}", "4:30"),
+    ],
+)
+def test_what_differs_is_a_warning_at_its_place(tmp_path: Path, declared: str, place: str) -> None:
+    """A name that the model does not have, another type, or a type that Spark does not know."""
+    assert warnings(tmp_path, declared) == [f"declared-column models/orders.yml:{place}"]
+
+
+def test_columns_that_nobody_knows_are_not_compared(tmp_path: Path) -> None:
+    """Those of a Python model, and of a source whose table only Spark can open."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "python_model.py").write_text(
+        "def model(sqlstream, spark):\n    sqlstream.config(sink='out')\n    return sqlstream.source('shop', 'orders')\n"
+    )
+    (tmp_path / "models" / "more.yml").write_text(
+        "models:\n  - {name: python_model, columns: [{name: anything}]}\n  - {name: from_delta, columns: [{name: anything}]}\n"
+        "sources:\n  - {name: lake, tables: [{name: orders, format: delta, path: in}]}\n"
+    )
+    (tmp_path / "models" / "from_delta.sql").write_text(
+        "{{ config(sink='out') }} select * from {{ source('lake', 'orders') }}"
+    )
+
+    assert warnings(tmp_path, "{name: id}") == []

@@ -1,0 +1,18 @@
+"""STREAM before a relation: the pairs in fixtures/stream_words."""
+
+from __future__ import annotations
+
+import pytest
+from sql_cases import SqlCase, read_cases
+
+from sqlstream.compiler.edits import apply_edits
+from sqlstream.compiler.sql_text import read_sql
+from sqlstream.compiler.stream_words import drop_stream_words
+
+
+@pytest.mark.parametrize("case", read_cases("stream_words"), ids=lambda case: case.name)
+def test_the_word_before_a_stream_is_dropped(case: SqlCase) -> None:
+    """Of the relations, `x` alone is a stream of the project."""
+    edits = drop_stream_words(read_sql(case.before), {"x"})
+
+    assert apply_edits(case.before, edits).text == case.after

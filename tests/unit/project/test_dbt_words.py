@@ -1,0 +1,117 @@
+"""What a project of dbt has and sqlstream does not: each word has a hint of its own, and none is a key of sqlstream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from loading_cases import found, load, load_good
+
+from sqlstream.errors import FindingsError
+from sqlstream.project.config import ModelConfig, SeedConfig
+from sqlstream.project.dbt_words import KEYS_BY_PLACE, hint_of_key
+from sqlstream.project.documents import (
+    ColumnDocument,
+    ModelProperties,
+    ProjectDocument,
+    ResourceDocument,
+    SeedProperties,
+    SourceDocument,
+    TableDocument,
+)
+from sqlstream.project.files import find_project_root
+from sqlstream.project.unit_test_documents import UnitTestsDocument
+from sqlstream.project.validate import allowed_keys
+
+DOCUMENTS = (
+    ColumnDocument,
+    ModelConfig,
+    ModelProperties,
+    ProjectDocument,
+    ResourceDocument,
+    SeedConfig,
+    SeedProperties,
+    SourceDocument,
+    TableDocument,
+    UnitTestsDocument,
+)
+
+
+def test_hints_are_for_keys_that_do_not_exist() -> None:
+    """A key that sqlstream gets one day must not keep its hint; and every place of the hints is one of the files."""
+    keys = {document.called: set(allowed_keys(document)) for document in DOCUMENTS}
+
+    assert KEYS_BY_PLACE.keys() <= keys.keys()
+    of_tables = {"a source table": {"schema"}}  # a hint for the source, whose tables have the key
+    assert {
+        place: hints.keys() & keys[place] - of_tables.get(place, set()) for place, hints in KEYS_BY_PLACE.items()
+    } == {place: set() for place in KEYS_BY_PLACE}
+
+
+@pytest.mark.parametrize(
+    ("value", "word"), [("view", "already"), ("ephemeral", "already"), ("table", "`sink: "), ("incremental", "`sink: ")]
+)
+def test_the_hint_for_materialized_depends_on_its_value(value: str, word: str) -> None:
+    """A model without a sink is a view; a table needs a sink."""
+    assert word in str(hint_of_key("a model's configuration", "materialized", value))
+
+
+def test_the_hint_for_materialized_sees_the_sink_beside_it() -> None:
+    """Then nothing is left to write instead."""
+    hints = [str(hint_of_key("a model's configuration", "materialized", kind, ["sink"])) for kind in ("view", "table")]
+
+    assert all(hint.startswith("delete it") and "sink=" not in hint for hint in hints)
+
+
+@pytest.mark.parametrize(
+    ("value", "in_call", "written"),
+    [
+        ("id", True, "deduplicate=['id']"),
+        (["id", "day"], True, "deduplicate=['id', 'day']"),
+        ("id", False, "`deduplicate: [id]`"),
+        (7, False, "`deduplicate: [...]`"),
+    ],
+)
+def test_the_hint_for_unique_key_has_the_form_of_its_place(value: object, in_call: bool, written: str) -> None:
+    """Python's in config(), else YAML's."""
+    assert f"write {written} " in str(hint_of_key("a model's configuration", "unique_key", value, in_call=in_call))
+
+
+@pytest.mark.parametrize(
+    ("files", "paths"),
+    [
+        ({"snapshots/a.sql": "", "analyses/b.sql": "select 1"}, ["analyses:1:1", "snapshots:1:1"]),
+        (
+            {"tests/a.sql": "", "tests/b.sql": "", "tests/generic/c.sql": ""},
+            ["tests/a.sql:1:1", "tests/generic/c.sql:1:1"],
+        ),
+        ({"tests/fixtures/rows.sql": "select 1", "tests/models/t.yml": "unit_tests: []"}, []),
+        (
+            {"dbt_project.yml": "", "packages.yml": "", "profiles.yml": ""},
+            ["dbt_project.yml:1:1", "packages.yml:1:1", "profiles.yml:1:1"],
+        ),
+    ],
+)
+def test_files_of_dbt_warn(tmp_path: Path, files: dict[str, str | bytes], paths: list[str]) -> None:
+    """Those at the root and singular tests; fixtures and unit tests are sqlstream's own."""
+    assert found(load(tmp_path, files)) == [f"{path} dbt-file" for path in paths]
+
+
+def test_the_warning_can_be_lowered(tmp_path: Path) -> None:
+    """Two tools may share a folder: `rules:` takes the code."""
+    project = load_good(tmp_path, {"project.yml": "name: a\nrules: {dbt-file: ignore}\n"})
+
+    assert project.rules == {"dbt-file": "ignore"}
+
+
+def test_a_project_of_dbt_is_told_apart_from_no_project(tmp_path: Path) -> None:
+    """The finding names dbt_project.yml, also from a folder below."""
+    (tmp_path / "dbt_project.yml").write_text("name: a\n")
+    (tmp_path / "models").mkdir()
+
+    with pytest.raises(FindingsError) as raised:
+        find_project_root(tmp_path / "models")
+
+    (finding,) = raised.value.findings
+    assert finding.code == "project-not-found"
+    assert "dbt_project.yml" in finding.why

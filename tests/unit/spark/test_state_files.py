@@ -1,0 +1,52 @@
+"""Which files of state were not written to their end."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+from sqlstream.spark.state_files import LZ4_MAGIC, torn_files
+
+END = LZ4_MAGIC + b"\x15" + bytes(12)
+
+
+def block(data: bytes) -> bytes:
+    """A block of lz4-java's stream; its checksum is not looked at."""
+    length = len(data).to_bytes(4, "little")
+    return LZ4_MAGIC + b"\x25" + length + length + bytes(4) + data
+
+
+def test_files_without_an_end_are_given_newest_first(tmp_path: Path) -> None:
+    """Within a header, within a block, between two blocks, or empty; a snapshot of RocksDB is a ZIP file."""
+    whole = block(b"one") + block(b"two") + END
+    folder = tmp_path / "0" / "1"
+    folder.mkdir(parents=True)
+    with zipfile.ZipFile(folder / "9.zip", "w") as archive:
+        archive.writestr("metadata", "v1")
+    files = {
+        "1.delta": whole[:5],
+        "2.delta": whole[:25],
+        "3.snapshot": block(b"one"),
+        "4.changelog": b"",
+        "5.delta": whole,
+        "6.changelog": b"\x28\xb5\x2f\xfd of zstd",
+        "7.zip": (folder / "9.zip").read_bytes()[:40],
+        "8_3a1f-77.changelog": whole[:-1],
+        "schema": b"",
+    }
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+
+    assert [path.name for path in torn_files(tmp_path)] == [
+        "8_3a1f-77.changelog",
+        "7.zip",
+        "4.changelog",
+        "3.snapshot",
+        "2.delta",
+        "1.delta",
+    ]
+
+
+def test_a_folder_that_is_elsewhere_has_no_torn_files(tmp_path: Path) -> None:
+    """Of a checkpoint behind another file system Spark's own words must do."""
+    assert list(torn_files(tmp_path / "none")) == []

@@ -1,0 +1,111 @@
+"""What a sink's format can hold beside the rows that are there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from identities import STATEFUL
+
+from sqlstream.state.ledger import OutputColumn, QueryIdentity
+from sqlstream.state.output_columns import column_changes
+
+
+def query(columns: str, sink_format: str = "parquet", partition_by: tuple[str, ...] = ()) -> QueryIdentity:
+    """Returns a query that writes `columns`, such as `id int, city string`."""
+    pairs = (column.strip().split(" ", 1) for column in columns.split(", "))
+    sql = f"select {', '.join(column.strip().split(' ', 1)[0] for column in columns.split(', '))} from clean"
+    return replace(
+        STATEFUL,
+        models={"clean": "select 1", "per_hour": sql},
+        columns=tuple(OutputColumn(*pair) for pair in pairs),
+        sink_format=sink_format,
+        partition_by=partition_by,
+    )
+
+
+@pytest.mark.parametrize(
+    ("sink_format", "before", "after"),
+    [
+        ("parquet", "id int, qty int", "id int, qty string"),
+        ("orc", "id int, qty int", "id int, qty bigint"),
+        ("parquet", "id int, qty decimal(10,2)", "id int, qty decimal(12,2)"),
+        ("parquet", "id int, qty int", "id int"),
+        ("json", "id int, qty int", "id int, quantity int"),
+        ("json", "id int, qty int", "id int, QTY int"),
+        ("csv", "id int, qty int", "qty int, id int"),
+        ("csv", "id int, qty int", "id int, qty int, more int"),
+        ("parquet", "id int, at struct<a:int>", "id int, at struct<a:string>"),
+        ("parquet", "id int, at array<int>", "id int, at array<bigint>"),
+    ],
+)
+def test_what_readers_could_not_read_or_would_mix_up_is_refused(sink_format: str, before: str, after: str) -> None:
+    """There is one such change, and it says how to undo it."""
+    (change,) = [
+        change for change in column_changes(query(before, sink_format), query(after, sink_format)) if change.undo
+    ]
+
+    assert change.undo
+
+
+@pytest.mark.parametrize(
+    ("sink_format", "before", "after", "changes"),
+    [
+        ("parquet", "id int", "id int, qty int", 1),
+        ("parquet", "id int, qty int", "qty int, id int", 0),
+        ("parquet", "id int, qty int", "id int, QTY int", 0),
+        ("parquet", "id int, at struct<a:int>", "id int, at struct<a:int,b:int>", 1),
+        ("json", "id int", "id string", 1),
+        ("csv", "id int", "id string", 0),
+        ("kafka", "value string", "value binary", 0),
+        ("noop", "id int", "id string", 0),
+    ],
+)
+def test_what_the_format_holds_goes_on(sink_format: str, before: str, after: str, changes: int) -> None:
+    """New columns and what has no meaning to readers; what they can see is said."""
+    found = column_changes(query(before, sink_format), query(after, sink_format))
+
+    assert [change.undo for change in found] == [None] * changes
+
+
+@pytest.mark.parametrize("sink_format", ["parquet", "json", "csv"])
+def test_other_partitions_are_refused(sink_format: str) -> None:
+    """Spark reads a folder by the partitions of one part of it, and silently leaves out the other."""
+    old, new = query("id int, day date", sink_format), query("id int, day date", sink_format, ("day",))
+
+    (change,) = column_changes(old, new)
+
+    assert change.undo == "set partition_by back to []"
+
+
+def test_the_values_of_a_partition_are_text() -> None:
+    """They stand in the names of folders, whatever their type."""
+    old, new = (query(f"id int, day {kind}", "parquet", ("day",)) for kind in ("date", "string"))
+
+    assert column_changes(old, new) == ()
+
+
+def test_a_ledger_without_columns_says_nothing() -> None:
+    """An early sqlstream did not write them down."""
+    assert column_changes(replace(query("id int"), columns=None), query("id string")) == ()
+
+
+def test_the_place_is_the_columns_own_in_the_select_list() -> None:
+    """Where it is named, in the outermost list."""
+    old, new = query("id int, qty int"), query("id int, qty string")
+
+    (change,) = column_changes(old, new)
+
+    assert change.offset == new.models["per_hour"].index("qty")
+
+
+def test_a_renamed_column_is_told_from_one_that_is_gone() -> None:
+    """A new column of the same type may be the old one."""
+    renamed, gone = (
+        next(change for change in column_changes(query("id int, qty int"), query(after)) if change.undo)
+        for after in ("id int, quantity int", "id int")
+    )
+
+    assert "quantity" in renamed.text
+    assert renamed.undo == "select it as qty"
+    assert gone.undo == "keep it: cast(null as int) as qty"

@@ -1,0 +1,63 @@
+"""The first place in which two texts of SQL differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlstream.state.sql_difference import sql_difference
+
+SQL = (
+    "select /*+ WATERMARK(ts, '10 minutes') */ window.start as hour, sum(amount) as total\n"
+    "from orders\ngroup by window(ts, '1 hour'), kind"
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ("sum(amount)", "sum(amount * 1000)", "`sum(amount) as total` is now `sum(amount * 1000) as total`"),
+        ("from orders", "from orders where amount > 3", "`where amount > 3` is new"),
+        ("'1 hour'", "'5 minutes'", "`'1 hour'` is now `'5 minutes'`"),
+        ("'10 minutes'", "'20 minutes'", "`'10 minutes'` is now `'20 minutes'`"),
+        (", kind", "", "`, kind` is gone"),
+        ("sum(amount)", "count(*) as orders, sum(amount)", None),
+        (
+            "as total\nfrom orders",
+            "as t\nfrom o",
+            "`sum(amount) as total` is now `sum(amount) as t`, and 1 other place changed",
+        ),
+    ],
+)
+def test_a_difference_is_quoted_as_a_whole_item_or_clause(old: str, new: str, text: str | None) -> None:
+    """A person sees what an item of a list or a clause was and what it is; its place is in the new text."""
+    changed = SQL.replace(old, new)
+
+    difference = sql_difference(SQL, changed)
+
+    assert difference is not None
+    assert text is None or str(difference) == text
+    assert changed[difference.offset :].startswith(difference.after.split(" ")[0])
+
+
+@pytest.mark.parametrize(
+    "same", [SQL.upper().replace("MINUTES'", "minutes'").replace("1 HOUR", "1 hour"), f"{SQL} -- more", f"{SQL}\n;"]
+)
+def test_looks_are_no_difference(same: str) -> None:
+    """Comments, white space, the case of words and a semicolon at the end say nothing."""
+    assert sql_difference(SQL, same) is None
+
+
+def test_text_that_is_no_sql_has_no_difference() -> None:
+    """A string that never ends cannot be compared."""
+    assert sql_difference("select 'a", SQL) is None
+
+
+def test_long_texts_are_compared_at_their_ends_alone() -> None:
+    """Thousands of words that all differ take no time; the excerpt is bounded."""
+    old, new = (f"select {', '.join(f'{letter}{number}' for number in range(5_000))} from t" for letter in "ab")
+
+    difference = sql_difference(old, new)
+
+    assert difference is not None
+    assert difference.offset == new.index("b0")
+    assert len(difference.after) < 100
