@@ -51,6 +51,8 @@ def run_queries(
         try:
             signals.install()
             tell(_found(loaded, runtime))
+            if runtime.cluster is not None:
+                runtime.cluster.follow(lambda text: tell(Notice(text)), signals.check)
             checks = Checks(loaded, request, runtime, secrets, held)
             ready = check_all(checks, models, signals)
             return _run_ready(checks, ready, tell, signals)

@@ -17,10 +17,14 @@ PARTITIONS_PER_CORE = 2
 MOST_PARTITIONS = 200
 """Spark's own default. More is a decision about the size of the state, and not about the cores."""
 
-REGISTRATION_SECONDS = 60.0
-"""How long executors may take to register: twice what Spark itself waits for them (maxRegisteredResourcesWaitingTime),
-since a number that is wrong once stays in the checkpoint.
+FIRST_EXECUTOR_SECONDS = 600.0
+"""How long the first executor may take to register. Until then no batch could run either, and a number that is wrong
+once stays in the checkpoint; on Kubernetes an image may have to be pulled first.
 """
+OTHER_EXECUTORS_SECONDS = 60.0
+"""How long the others may take after it: twice what Spark itself waits for them (maxRegisteredResourcesWaitingTime)."""
+NOTICE_SECONDS = 15.0
+"""After which it is said that the run waits for an executor: Spark's log says so as often."""
 SETTLED_SECONDS = 2.0
 """A standalone master starts all executors of an application together: none comes long after the last."""
 LOOK_SECONDS = 0.05
@@ -53,6 +57,7 @@ class ClusterDefault:
     """
 
     def __init__(self, session: SparkSession) -> None:
+        self._registrations = Registrations(session)
         self._session = session
         self._lock = threading.Lock()
         self._choice: PartitionChoice | None = None
@@ -62,11 +67,15 @@ class ClusterDefault:
         """What has been chosen; None while nobody has asked, or where a setting gives the number."""
         return self._choice
 
+    def follow(self, tell: Callable[[str], None], check: Callable[[], None]) -> None:
+        """From now on a long wait is told, and ends with what `check` raises."""
+        self._registrations.tell, self._registrations.check = tell, check
+
     def partitions(self) -> int | None:
         """Returns the number of partitions, None where Spark's own setting applies."""
         with self._lock:
             if self._choice is None and not self._is_set:
-                self._choice = choose_partitions(self._setting, lambda: cores_of(self._session))
+                self._choice = choose_partitions(self._setting, self._registrations)
             return self._choice.partitions if self._choice else None
 
     @cached_property
@@ -78,23 +87,41 @@ class ClusterDefault:
         return self._session.sparkContext.getConf().get(name, "") or ""
 
 
-def choose_partitions(
-    setting: Callable[[str], str],
-    look: Callable[[], int],
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> PartitionChoice:
-    """Returns the choice for a cluster whose settings are `setting(name)`, and whose cores so far are `look()`."""
+class Registrations:
+    """The executors of `session` as they register. Whoever waits long for one says so with `tell`, and ends with what
+    `check` raises.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self.tell: Callable[[str], None] = lambda _: None
+        self.check: Callable[[], None] = lambda: None
+
+    def cores(self) -> int:
+        """Returns the cores so far."""
+        return cores_of(self._session)
+
+    def now(self) -> float:
+        """Returns the time in seconds."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Lets time pass. Raises: what `check` raises."""
+        time.sleep(seconds)
+        self.check()
+
+
+def choose_partitions(setting: Callable[[str], str], registrations: Registrations) -> PartitionChoice:
+    """Returns the choice for a cluster whose settings are `setting(name)`."""
     if setting(DYNAMIC).lower() == "true":
         most, each = setting(MOST_EXECUTORS), setting(CORES_PER_EXECUTOR)
         if not (most.isdigit() and each.isdigit()):
             unknown = f"executors come and go, and {MOST_EXECUTORS} and {CORES_PER_EXECUTOR} do not say how many cores"
             return _own(unknown)
         return _chosen(int(most) * int(each), "that the cluster may grow to")
-    cores = _awaited_cores(_expected(setting), look, clock, sleep)
-    if cores == 0:
-        return _own(f"no executor has registered within {REGISTRATION_SECONDS:.0f} s")
-    return _chosen(cores, "of the cluster")
+    if not _has_executor(registrations):
+        return _own(f"no executor has registered within {FIRST_EXECUTOR_SECONDS / 60:.0f} minutes")
+    return _chosen(_settled_cores(_expected(setting), registrations), "of the cluster")
 
 
 def _expected(setting: Callable[[str], str]) -> int | None:
@@ -105,21 +132,34 @@ def _expected(setting: Callable[[str], str]) -> int | None:
     return int(most) if most.isdigit() else None
 
 
-def _awaited_cores(
-    expected: int | None, look: Callable[[], int], clock: Callable[[], float], sleep: Callable[[float], None]
-) -> int:
+def _has_executor(registrations: Registrations) -> bool:
+    """Whether an executor has registered, which is waited for."""
+    began = registrations.now()
+    told = False
+    while not registrations.cores():
+        waited = registrations.now() - began
+        if waited >= FIRST_EXECUTOR_SECONDS:
+            return False
+        if waited >= NOTICE_SECONDS and not told:
+            registrations.tell("waiting for the cluster: no executor has registered yet")
+            told = True
+        registrations.sleep(LOOK_SECONDS)
+    return True
+
+
+def _settled_cores(expected: int | None, registrations: Registrations) -> int:
     """The cores once all that are expected have registered, or no more come."""
-    began = changed = clock()
-    cores = look()
-    while (now := clock()) - began < REGISTRATION_SECONDS:
+    began = changed = registrations.now()
+    cores = registrations.cores()
+    while (now := registrations.now()) - began < OTHER_EXECUTORS_SECONDS:
         if expected is not None and cores >= expected:
             break
-        if expected is None and cores and now - changed >= SETTLED_SECONDS:
+        if expected is None and now - changed >= SETTLED_SECONDS:
             break
-        sleep(LOOK_SECONDS)
-        seen = look()
+        registrations.sleep(LOOK_SECONDS)
+        seen = registrations.cores()
         if seen != cores:
-            cores, changed = seen, clock()
+            cores, changed = seen, registrations.now()
     return cores
 
 
