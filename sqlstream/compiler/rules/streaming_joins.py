@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sqlstream.compiler.flow.nodes import Join
 from sqlstream.compiler.flow.type_values import TIMESTAMP
 from sqlstream.compiler.names import quote_identifier
+from sqlstream.compiler.rules.missing_watermarks import has_watermark, sides_fix
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.rule import rule
 
@@ -84,7 +85,8 @@ def _without_bound(node: Join) -> QueryProblem:
     rows = " or ".join(f"`{node.names[side]}`" for side in kept)
     others = " or ".join(f"`{node.names[1 - side]}`" for side in kept)
     what = "waits for a match" if node.kind == "left semi" else "without a match waits"
-    without = [f"`{node.names[1 - side]}`" for side in kept if not has_watermark(node, 1 - side)]
+    without = [1 - side for side in kept if not has_watermark(node.children[1 - side])]
+    watermark, upstream, places = sides_fix(node, without) if without else ("", "", ())
     bounds = [f"{event_time(node, 1 - side)} <= {event_time(node, side)} + interval 1 hour" for side in kept]
     return QueryProblem(
         node.where,
@@ -92,14 +94,9 @@ def _without_bound(node: Join) -> QueryProblem:
         f"{a_join(node)} of two streams has no bound in time",
         f"a row of {rows} {what} until the watermark of {others} has passed it, so Spark needs that watermark and a "
         "condition on both times",
-        (f"give {' and '.join(without)} a watermark, and " if without else "")
-        + f"add a condition such as {' and '.join(bounds)}",
+        f"{watermark}{', and ' if watermark else ''}add a condition such as {' and '.join(bounds)}{upstream}",
+        origins=places,
     )
-
-
-def has_watermark(node: Join, side: int) -> bool:
-    """Returns whether a column of one side (0, 1) carries a watermark."""
-    return any(column.event_time for column in node.children[side].columns or ())
 
 
 def a_join(node: Join) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Join
+from sqlstream.compiler.rules.missing_watermarks import DELAY, has_watermark, hint, sides_fix, time_key, time_of
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.rule import rule
-from sqlstream.compiler.rules.streaming_joins import SIDES, a_join, event_time, has_watermark
+from sqlstream.compiler.rules.streaming_joins import SIDES, a_join, event_time
 from sqlstream.errors import Severity
 from sqlstream.project.types import Primitive
 from sqlstream.project.wording import quoted_list
@@ -34,9 +36,22 @@ def endless_groups(query: Query) -> Iterator[QueryProblem]:
             "unbounded-state",
             f"the state of {what} never shrinks",
             f"it keeps a row for each value of {keys} that was ever seen, since none of them carries a watermark",
-            f"group by a time window too, with a watermark; or allow this where the values are few: {ALLOW}",
+            f"{_windowed(node)}; or allow this where the values are few: {ALLOW}",
             Severity.WARNING,
         )
+
+
+def _windowed(node: Aggregate) -> str:
+    """How the groups of `node` get an end."""
+    rows = node.children[0]
+    grouped = time_key(node)
+    if grouped is not None:
+        return f"add {hint(grouped)} after SELECT"
+    carried = next((column.in_sql for column in rows.columns or () if column.event_time), None)
+    if carried is not None:
+        return f"group by window({carried}, {DELAY}) too"
+    time = time_of(rows)
+    return f"add {hint(time)} after SELECT and group by window({time}, {DELAY}) too"
 
 
 @rule("unbounded-state", severity=Severity.WARNING)
@@ -55,11 +70,13 @@ def endless_joins(query: Query) -> Iterator[QueryProblem]:
 
 def _endless(node: Join, sides: list[int]) -> QueryProblem:
     names = quoted_list([node.names[side] for side in sides])
-    without = [node.names[side] for side in (0, 1) if 1 - side in sides and not has_watermark(node, side)]
+    without = [side for side in (0, 1) if 1 - side in sides and not has_watermark(node.children[side])]
     bounds = [f"{event_time(node, side)} >= {event_time(node, 1 - side)} - interval 1 hour" for side in sides]
     fix = f"add to the join's condition: {' and '.join(bounds)}"
+    places: tuple[Where, ...] = ()
     if without:
-        fix = f"give {quoted_list(without)} a watermark, and {fix}"
+        watermark, upstream, places = sides_fix(node, without)
+        fix = f"{watermark}, and {fix}{upstream}"
     fix = f"{fix}; or allow this where the rows are few: {ALLOW}"
     return QueryProblem(
         node.where,
@@ -68,6 +85,7 @@ def _endless(node: Join, sides: list[int]) -> QueryProblem:
         f"it keeps every row of {names} for ever: nothing says how much older than its match a row may be",
         fix,
         Severity.WARNING,
+        origins=places,
     )
 
 
@@ -82,8 +100,8 @@ def endless_duplicates(query: Query) -> Iterator[QueryProblem]:
                 "unbounded-state",
                 "the state of a deduplication never shrinks",
                 f"it keeps each value of {keys} that was ever seen, since no column of its rows carries a watermark",
-                "give the model an event time with a watermark, for example /*+ WATERMARK(event_time, '10 minutes') */,"
-                f" and keep that column; or allow this where the values are few: {ALLOW}",
+                f"add {hint(time_of(node.children[0]))} after SELECT, and keep that column; or allow this where the "
+                f"values are few: {ALLOW}",
                 Severity.WARNING,
             )
 

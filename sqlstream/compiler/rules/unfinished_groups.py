@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from sqlstream.compiler.flow.columns import Lost, Where
-from sqlstream.compiler.flow.nodes import Aggregate, Filter, Node, Project, Scan, View
-from sqlstream.compiler.flow.type_values import TIMESTAMP
+from sqlstream.compiler.flow.nodes import Aggregate, Project, Scan
 from sqlstream.compiler.names import quote_identifier
 from sqlstream.compiler.problem import ORIGIN
+from sqlstream.compiler.rules.missing_watermarks import below_filters, hint, time_key, time_of, upstream_place
 from sqlstream.compiler.rules.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.query import Query
 from sqlstream.project.wording import quoted, quoted_list
@@ -42,16 +42,16 @@ def why_unfinished(node: Aggregate, query: Query) -> tuple[str, str]:
     rule = "a group comes out when the watermark has passed its event time, so one of the keys must be the event time"
     if times:
         return f"{rule}; it groups by {_keys(node)}", f"add window({times[0]}, '10 minutes') to GROUP BY"
-    grouped = _time_key(node)
+    grouped = time_key(node)
     if grouped is not None:
-        fix = f"add /*+ WATERMARK({grouped}, '10 minutes') */ after SELECT{_or_update(query)}"
+        fix = f"add {hint(grouped)} after SELECT{_or_update(query)}"
         return f"{rule}, and {quoted(grouped)} has no watermark", fix
     # what DISTINCT keeps apart is its select list, and the times that it leaves out are below that
     is_list = node.kind == "distinct"
     rows = next(iter(node.children[0].children), node.children[0]) if is_list else node.children[0]
-    time = next((item.in_sql for item in rows.columns or () if item.type == TIMESTAMP), "event_time")
+    time = time_of(rows)
     fix = (
-        f"add /*+ WATERMARK({time}, '10 minutes') */ after SELECT and window({time}, '10 minutes') to "
+        f"add {hint(time)} after SELECT and window({time}, '10 minutes') to "
         f"{'the select list' if is_list else 'GROUP BY'}{_or_update(query)}"
     )
     return f"{rule}, with a watermark; it groups by {_keys(node)}", fix
@@ -61,18 +61,10 @@ def upstream_hint(node: Aggregate) -> tuple[str, tuple[Where, ...]]:
     """Returns what to add to the fix where the time that `node` groups by comes from an upstream view, which may have
     the hint as well, and the place of that view's select list.
     """
-    grouped, view = _time_key(node), _below_filters(node.children[0])
-    if grouped is None or _lost(node) is not None or not isinstance(view, View):
+    grouped = time_key(node)
+    if grouped is None or _lost(node) is not None:
         return "", ()
-    name = grouped.rpartition(".")[2].strip().strip("`").lower()
-    (tree,) = view.children
-    column = next((item for item in view.columns or () if item.name.lower() == name), None)
-    rows = _below_filters(tree.children[0]) if isinstance(tree, Project) and len(tree.children) == 1 else None
-    # what a select list computes is a column of its own, what it hands on is the same one
-    if rows is None or column is None or not any(item is column for item in rows.columns or ()):
-        return "", ()
-    hint = f"/*+ WATERMARK({column.in_sql}, '10 minutes') */"
-    return f"; or add {hint} after SELECT in {ORIGIN}, for every query that reads it", (tree.where,)
+    return upstream_place(node.children[0], grouped.rpartition(".")[2].strip().strip("`"))
 
 
 def window_upstream(node: Aggregate) -> tuple[str, str, tuple[Where, ...]] | None:
@@ -91,18 +83,12 @@ def window_upstream(node: Aggregate) -> tuple[str, str, tuple[Where, ...]] | Non
         f"a group comes out when the watermark has passed its window {quoted(key.text)}, and the time of that window, "
         f"{quoted(time)}, has no watermark"
     )
-    return why, f"add /*+ WATERMARK({name}, '10 minutes') */ after SELECT in {ORIGIN}", (lists[0].where,)
+    return why, f"add {hint(name)} after SELECT in {ORIGIN}", (lists[0].where,)
 
 
 def _reads(node: Project, source: str) -> bool:
-    below = [_below_filters(child) for child in node.children]
+    below = [below_filters(child) for child in node.children]
     return any(isinstance(item, Scan) and item.node_id == source for item in below)
-
-
-def _below_filters(node: Node) -> Node:
-    while isinstance(node, Filter):
-        (node,) = node.children
-    return node
 
 
 def _period(expression: str) -> str:
@@ -116,16 +102,6 @@ def _period(expression: str) -> str:
 def _or_update(query: Query) -> str:
     """The other way out, where the sink takes it."""
     return "" if query.sink in FILE_FORMATS else ", or use output_mode='update'"
-
-
-def _time_key(node: Aggregate) -> str | None:
-    """The time that a key is, or is a window over."""
-    for key in node.keys:
-        if key.column.window:
-            return key.text.partition("(")[2].partition(",")[0]
-        if key.is_column and key.column.type == TIMESTAMP:
-            return key.column.in_sql
-    return None
 
 
 def _lost(node: Aggregate) -> Lost | None:
