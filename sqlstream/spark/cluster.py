@@ -84,7 +84,8 @@ class ClusterDefault:
         return bool(self._setting(PARTITIONS))
 
     def _setting(self, name: str) -> str:
-        return self._session.sparkContext.getConf().get(name, "") or ""
+        # getConf() of the context also has what an earlier session in this process was started with
+        return self._session.conf.get(name, None) or ""
 
 
 class Registrations:

@@ -64,15 +64,26 @@ def project_on(folder: ProjectFolder, master: str, *settings: str) -> None:
     )
 
 
-def partitions(folder: ProjectFolder) -> str:
+def partitions(folder: ProjectFolder, version: int = 1) -> str:
     """The number that the ledger of `sums` has."""
-    ledger = json.loads((folder.root / "store/queries/sums/v1/ledger.json").read_text())
+    ledger = json.loads((folder.root / f"store/queries/sums/v{version}/ledger.json").read_text())
     return str(ledger["identity"]["settings"][PARTITIONS])
 
 
 def notices(folder: ProjectFolder) -> list[str]:
     """The lines of the last run that are about the number of partitions."""
     return [event.text for event in folder.events if isinstance(event, Notice) and "shuffle partitions" in event.text]
+
+
+def test_a_run_before_it_in_the_same_process_has_no_say(orders: ProjectFolder, master: str) -> None:
+    """Its target's number of partitions stays in the JVM, where Spark's configuration finds it."""
+    project_on(orders, "local[2]", f"{PARTITIONS}: '5'")
+    orders.result()
+    assert partitions(orders) == "5"
+
+    project_on(orders, master)
+    orders.result(full_refresh=True)
+    assert partitions(orders, version=2) == str(2 * CORES)
 
 
 def test_a_new_checkpoint_gets_twice_the_cores_of_the_cluster(orders: ProjectFolder, master: str) -> None:
