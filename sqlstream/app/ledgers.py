@@ -11,7 +11,7 @@ from sqlstream.app.ready import Checks, Ready
 from sqlstream.spark.checkpoints import archive_start, last_commit, write_ledger
 from sqlstream.spark.finished_versions import remove_finished
 from sqlstream.spark.jvm import SPARK_ERRORS
-from sqlstream.state.events import RunEvent
+from sqlstream.state.events import Notice, QueryResult, RunEvent
 from sqlstream.state.ledger import Ledger, PendingLedger
 from sqlstream.state.plan import Action
 from sqlstream.state.progress import BatchProgress
@@ -63,6 +63,19 @@ class LedgerKeeper:
         """Looks at every changed query once more, when the run has ended."""
         for model in tuple(self._waiting):
             self._settle(model)
+
+    def tell_unsettled(self, results: Sequence[QueryResult]) -> None:
+        """Says which accepted changes are not in effect, although their queries have ended well: nothing came in."""
+        for result in results:
+            waiting = self._waiting.get(result.model)
+            if waiting is None or not waiting[0].plan.accepted or result.batches or result.finding:
+                continue
+            self._tell(
+                Notice(
+                    f"{result.model}: the accepted change is not in effect yet, because there was nothing to read; the "
+                    f"next run needs `--accept-state-change {result.model}` again"
+                )
+            )
 
     def _settle(self, model: str) -> None:
         ready, ledger = self._waiting[model]

@@ -86,6 +86,7 @@ def _run_ready(
     with signals.passed_to(runner.request_stop), _live_tables(ready, checks):
         results = runner.run(orders)
     keeper.settle_all()
+    keeper.tell_unsettled(results)
     _show_memory(ready, results, checks.request.limit, tell)
     return results
 

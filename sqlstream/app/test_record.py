@@ -120,7 +120,7 @@ def _run(only: UnitTestRequest, path: str) -> UnitTestOutcome:
 
 def _expects_nothing(result: CaseResult, shown: Sequence[ShownRows], limit: int) -> Finding:
     is_cut = any(rows.is_cut for rows in shown)
-    more = f"record more rows with --limit {10 * limit}, or " if is_cut else ""
+    more = f"delete it and record more rows with --limit {10 * limit}, or " if is_cut else ""
     return Finding(
         "unit-test-empty",
         f"`{result.full_name}` expects no rows, so hardly anything can make it fail",

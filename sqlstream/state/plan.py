@@ -85,6 +85,8 @@ def plan_query(
 ) -> QueryPlan | Refusal:
     """Returns how the query starts, or why it may not."""
     if wishes.full_refresh and state.version:
+        if restartable and _has_nothing_to_keep(identity, state):
+            return QueryPlan(Action.RESET, state.version, writes_ledger=True)
         return QueryPlan(Action.REFRESH, state.version + 1, writes_ledger=True)
     if identity.batch:
         return _write(identity, state, place_of)
@@ -98,6 +100,14 @@ def plan_query(
     if not state.is_used and (state.ledger is None or state.ledger.identity != identity):
         return QueryPlan(Action.RESET, state.version, writes_ledger=True)
     return _go_on(identity, state, wishes, place_of)
+
+
+def _has_nothing_to_keep(identity: QueryIdentity, state: CheckpointState) -> bool:
+    """Whether a stream has begun its first batch and committed none, into the sink that it still has."""
+    if state.ledger is None or state.is_used or not state.has_batches:
+        return False
+    old = state.ledger.identity
+    return not (identity.batch or old.batch) and _sink(old) == _sink(identity)
 
 
 def _refused(*findings: Finding) -> Refusal:
@@ -142,7 +152,13 @@ def _resume(
     unsure = unsure_tables(old.sources, identity.sources)
     risky = bool(unsure) or (bool(changes) and (identity.stateful or old.stateful))
     findings = [
-        refusals.other_columns(identity, state.ledger_path, change, place_of(identity.model, change.offset))
+        refusals.other_columns(
+            identity,
+            state.ledger_path,
+            change,
+            place_of(identity.model, change.offset),
+            accepted=wishes.accept_state_change,
+        )
         for change in columns
         if change.undo is not None
     ]

@@ -133,12 +133,17 @@ def other_sink(identity: QueryIdentity, ledger_path: str, before: str, after: st
     )
 
 
-def other_columns(identity: QueryIdentity, ledger_path: str, change: ColumnChange, place: Place) -> Finding:
-    """Returns the refusal of columns that the sink cannot hold beside those that are there."""
+def other_columns(
+    identity: QueryIdentity, ledger_path: str, change: ColumnChange, place: Place, *, accepted: bool
+) -> Finding:
+    """Returns the refusal of columns that the sink cannot hold beside those that are there. `accepted` is whether the
+    user has accepted a change of state, which is of no use here.
+    """
+    vain = "; `--accept-state-change` accepts a change of state, not of columns" if accepted else ""
     return _finding(
         "output-columns",
         f"the output of `{identity.model}` cannot hold its new columns: {change.text}",
-        f"readers read these rows together with those written so far, whose columns are in {ledger_path}",
+        f"readers read these rows together with those written so far, whose columns are in {ledger_path}{vain}",
         f"{change.undo}; or {refresh_text(identity.model)}",
         place,
     )

@@ -171,6 +171,19 @@ def test_a_change_that_spark_refuses_leaves_the_ledger_as_it_was(sums: ProjectFo
     assert ledger(sums, "sums", 1)["pending"] is None
 
 
+def test_an_accepted_change_without_a_batch_is_not_in_effect_and_the_run_says_so(sums: ProjectFolder) -> None:
+    """The next run refuses the change again, which nobody would expect after a run that ended well."""
+    sums.result()  # reads all that is there
+    sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * 1000)")})
+
+    assert sums.result(accept_state_change=("sums",)).batches == 0
+
+    notices = [event.text for event in sums.events if isinstance(event, Notice)]
+    assert "not in effect yet" in notices[-1]
+    assert "`--accept-state-change sums` again" in notices[-1]
+    assert refused(sums)[0] == "state-change"
+
+
 def test_an_accepted_change_that_was_killed_after_its_commit_is_in_effect(sums: ProjectFolder) -> None:
     """A run that ended between the commit and the ledger is found out by the next one."""
     path = sums.root / "store/queries/sums/v1/ledger.json"
@@ -192,7 +205,10 @@ def test_an_accepted_change_that_was_killed_after_its_commit_is_in_effect(sums: 
     assert refused(sums)[0] == "state-change"
 
 
-def test_a_first_run_without_a_committed_batch_is_begun_again(orders: ProjectFolder, read_parquet: Rows) -> None:
+@pytest.mark.parametrize("full_refresh", [False, True])
+def test_a_first_run_without_a_committed_batch_is_begun_again(
+    orders: ProjectFolder, read_parquet: Rows, *, full_refresh: bool
+) -> None:
     """The corrected model needs no flag: the failed checkpoint is archived, and the output keeps its place."""
     orders.write({"models/sums.sql": SUMS.format(aggregate="sum(cast(kind as int))")})
     assert orders.result().status is Status.ERROR
@@ -201,7 +217,7 @@ def test_a_first_run_without_a_committed_batch_is_begun_again(orders: ProjectFol
     orders.write({"models/sums.sql": SUMS.format(aggregate="sum(amount)")})
     orders.rows("in/orders/2.json", order_rows(2), modified=2)
 
-    result = orders.result()
+    result = orders.result(full_refresh=full_refresh)
 
     assert (result.rows_in, result.output) == (15, str(orders.root / "store/sums"))
     assert [row["total"] for row in read_parquet(orders.root / "store/sums")] == [10]

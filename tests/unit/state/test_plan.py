@@ -167,6 +167,20 @@ def test_a_full_refresh_starts_the_next_version(state: CheckpointState) -> None:
     assert plan(CHANGED, state, REFRESH) == QueryPlan(Action.REFRESH, 2, writes_ledger=True)
 
 
+@pytest.mark.parametrize("identity", [STATEFUL, CHANGED])
+def test_a_full_refresh_begins_in_place_where_no_batch_was_committed(identity: QueryIdentity) -> None:
+    """Nobody has rows to keep, so readers find the output where it was to be."""
+    assert plan(identity, BEGUN, REFRESH) == QueryPlan(Action.RESET, 1, writes_ledger=True)
+
+
+@pytest.mark.parametrize("state", [replace(BEGUN, output_committed=True), replace(BEGUN, ledger=None)])
+def test_a_full_refresh_keeps_an_output_that_may_have_a_batch(state: CheckpointState) -> None:
+    """Without a ledger nobody knows which output was written to."""
+    assert plan(CHANGED, state, REFRESH) == QueryPlan(Action.REFRESH, 2, writes_ledger=True)
+    moved = replace(STATEFUL, sink_path="hourly")
+    assert plan(moved, BEGUN, REFRESH).action is Action.REFRESH
+
+
 def test_a_full_refresh_of_nothing_is_a_start() -> None:
     """There is nothing to keep."""
     assert plan(STATEFUL, NOTHING, REFRESH) == QueryPlan(Action.START, 1, writes_ledger=True)
@@ -375,7 +389,9 @@ def test_columns_that_the_output_cannot_hold_are_refused_whatever_is_accepted(wi
     """A stateless query too: what is in the output cannot be accepted away."""
     state = replace(USED, ledger=ledger_of(INT))
 
-    assert [finding.code for finding in findings(TEXT, state, wishes)] == ["output-columns"]
+    (finding,) = findings(TEXT, state, wishes)
+    assert finding.code == "output-columns"
+    assert ("--accept-state-change" in finding.why) == wishes.accept_state_change
     assert plan(TEXT, state, REFRESH).action is Action.REFRESH
 
 
