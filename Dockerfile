@@ -21,7 +21,7 @@ RUN useradd --uid 1000 --create-home sqlstream \
 ENV PATH=/opt/sqlstream/bin:$PATH
 USER sqlstream
 # Spark's classes, written down once: containers then start in a little more than half the time
-RUN python -m sqlstream.app.class_archive
+RUN python -m sqlstream.app.running.class_archive
 WORKDIR /srv/project
 VOLUME /var/lib/sqlstream
 STOPSIGNAL SIGTERM

@@ -17,13 +17,13 @@ from pathlib import Path
 from generate import chains, write_sqlstream_project
 
 from sqlstream.app.compile import choose
-from sqlstream.app.loading import load
+from sqlstream.app.loading.load import load
 from sqlstream.app.request import EVERYTHING, ProjectRequest
-from sqlstream.app.session import start_brief_session
+from sqlstream.app.running.session import start_brief_session
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.spark.check import ask_spark
+from sqlstream.spark.jvm.session import SparkRuntime, stop_spark
+from sqlstream.spark.running.check import ask_spark
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import SparkRuntime, stop_spark
 
 LIMIT_SECONDS = 0.25
 """What a model may take."""

@@ -29,9 +29,9 @@ from runs.projects import STATELESS, WINDOWED, write_pipeline, write_project
 
 from sqlstream.location import Location
 from sqlstream.project.values import Target
-from sqlstream.spark.class_archive import use_options
-from sqlstream.spark.session import ENDING_JVM, JVM_OPTIONS, spark_settings
-from sqlstream.spark.storage import CHECKPOINT_FILES, PLAIN_FILES
+from sqlstream.spark.jvm.class_archive import use_options
+from sqlstream.spark.jvm.session import ENDING_JVM, JVM_OPTIONS, spark_settings
+from sqlstream.spark.storage.storage import CHECKPOINT_FILES, PLAIN_FILES
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

@@ -24,8 +24,8 @@ from cases import stateful, stateless
 
 from sqlstream.location import Location
 from sqlstream.project.values import Target
-from sqlstream.spark.class_archive import use_options
-from sqlstream.spark.session import BRIEF_JVM, JVM_OPTIONS, spark_settings
+from sqlstream.spark.jvm.class_archive import use_options
+from sqlstream.spark.jvm.session import BRIEF_JVM, JVM_OPTIONS, spark_settings
 from sqlstream.testing.settings import target_of_tests
 
 ROOT = Path(__file__).resolve().parents[1]

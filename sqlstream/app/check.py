@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sqlstream.app.artifacts import write_compiled
 from sqlstream.app.compile import Compiled, choose
-from sqlstream.app.loading import attempt
-from sqlstream.app.other_errors import errors_elsewhere, errors_of_selection, with_errors_of
+from sqlstream.app.loading.artifacts import write_compiled
+from sqlstream.app.loading.load import attempt
+from sqlstream.app.loading.other_errors import errors_elsewhere, errors_of_selection, with_errors_of
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.signals import StopAskedError, stop_signals
+from sqlstream.app.running.signals import StopAskedError, stop_signals
 from sqlstream.compiler.refusals import unexplained
 from sqlstream.errors import Finding, FindingsError
 
@@ -37,7 +37,7 @@ def check_models(request: ProjectRequest, selection: Selection = EVERYTHING) -> 
 
 def _ask(request: ProjectRequest, errors: tuple[Finding, ...], compiled: Compiled) -> str:
     """The version of the Spark that has been asked. Raises: FindingsError, KeyboardInterrupt."""
-    from sqlstream.app.session_check import ask_session  # pyspark is loaded here and not before
+    from sqlstream.app.running.check import ask_session  # pyspark is loaded here and not before
 
     findings = (*errors, *compiled.findings)
     with stop_signals() as signals:

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from sqlstream.errors import UsageError
-from sqlstream.project.files import find_project_root
+from sqlstream.project.files.files import find_project_root
 from sqlstream.state.layout import LEDGER_NAME
 
 STORED = (LEDGER_NAME, "_spark_metadata")

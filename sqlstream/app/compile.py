@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlstream.app.artifacts import write_compiled
-from sqlstream.app.loading import Loaded, attempt
-from sqlstream.app.other_errors import refuse_selected, with_errors_of
+from sqlstream.app.loading.artifacts import write_compiled
+from sqlstream.app.loading.load import Loaded, attempt
+from sqlstream.app.loading.other_errors import refuse_selected, with_errors_of
+from sqlstream.app.loading.selected_findings import findings_of_selection
+from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.selected_findings import findings_of_selection
-from sqlstream.app.selecting import select
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from sqlstream.app.loading import Loaded, look_at
+from sqlstream.app.loading.load import Loaded, look_at
 from sqlstream.app.request import ProjectRequest
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.paths import is_absolute, join
-from sqlstream.project.values import OptionValue
-from sqlstream.spark.java import Java, find_java
+from sqlstream.project.files.paths import is_absolute, join
+from sqlstream.project.secrets import OptionValue
+from sqlstream.spark.jvm.java import Java, find_java
 from sqlstream.spark.secrets import Secrets, secret_names
 from sqlstream.version import __version__
 
@@ -131,8 +131,8 @@ def _spark(loaded: Loaded, start_spark: Callable[[Loaded], str]) -> Iterator[Che
 
 def session_version(loaded: Loaded) -> str:
     """Starts Spark for the project's target, stops it again, and returns its version. Raises: FindingsError."""
-    from sqlstream.app.session import start_brief_session  # pyspark is loaded here and not before
-    from sqlstream.spark.session import stop_spark
+    from sqlstream.app.running.session import start_brief_session  # pyspark is loaded here and not before
+    from sqlstream.spark.jvm.session import stop_spark
 
     with tempfile.TemporaryDirectory(prefix="sqlstream-debug-", ignore_cleanup_errors=True) as warehouse:
         runtime = start_brief_session(loaded, Secrets(dict(os.environ)), warehouse)

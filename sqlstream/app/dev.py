@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlstream.app.garbage import collect_as_ever
+from sqlstream.app.loading.garbage import collect_as_ever
+from sqlstream.app.loading.watching import changed_paths, take_snapshot, wait_for_change
+from sqlstream.app.running.signals import StopAskedError, StopSignals, stop_signals
 from sqlstream.app.show import Chosen, ShowRequest, choose, interrupt
-from sqlstream.app.signals import StopAskedError, StopSignals, stop_signals
-from sqlstream.app.watching import changed_paths, take_snapshot, wait_for_change
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.files import find_project_root
-from sqlstream.state.rows import ShownRows
+from sqlstream.project.files.files import find_project_root
+from sqlstream.state.results.rows import ShownRows
 
 if TYPE_CHECKING:  # it loads pyspark
-    from sqlstream.app.session_show import Previews
+    from sqlstream.app.running.show import Previews
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def watch_rows(request: ShowRequest, tell: Callable[[str], None], show: Callable
     Raises: FindingsError where there is no project or no Java; UsageError.
     """
     collect_as_ever()
-    from sqlstream.app.session_show import open_previews  # pyspark is loaded here and not before
+    from sqlstream.app.running.show import open_previews  # pyspark is loaded here and not before
 
     with stop_signals() as signals:
         try:
@@ -48,7 +48,7 @@ def watch_rows(request: ShowRequest, tell: Callable[[str], None], show: Callable
 
 
 def _check_java(request: ShowRequest, signals: StopSignals) -> None:
-    from sqlstream.app.session import check_java
+    from sqlstream.app.running.session import check_java
 
     check_java(request.project.env, signals)
 

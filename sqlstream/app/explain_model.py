@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlstream.app.loading import attempt
+from sqlstream.app.loading.load import attempt
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.emission import Emission
+from sqlstream.compiler.emission.examples import Emission
+from sqlstream.compiler.emission.query import emission_of_query
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.judged import is_judged
-from sqlstream.compiler.query_emission import emission_of_query
 from sqlstream.compiler.refusals import is_about
-from sqlstream.compiler.rules.streaming import place_in
+from sqlstream.compiler.rules.streams.modes import place_in
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean

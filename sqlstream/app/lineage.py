@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlstream.app.loading import look_at
+from sqlstream.app.loading.load import look_at
+from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.selected_findings import findings_of_selection
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.inputs import source_node
+from sqlstream.compiler.flow.operators.inputs import source_node
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding, UsageError
 from sqlstream.project.nearest import did_you_mean

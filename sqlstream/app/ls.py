@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlstream.app.loading import look_at
+from sqlstream.app.loading.load import look_at
+from sqlstream.app.loading.selected_findings import findings_of_selection
+from sqlstream.app.loading.selecting import SelectableTest, select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.selected_findings import findings_of_selection
-from sqlstream.app.selecting import SelectableTest, select
 from sqlstream.app.test import UNIT_TEST, open_tests
-from sqlstream.compiler.manifest import build_manifest
+from sqlstream.compiler.manifest.manifest import build_manifest
 from sqlstream.compiler.node_ids import SEED, SOURCE
 from sqlstream.errors import Finding
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqlstream.state.limits import NO_LIMITS, Limits
+from sqlstream.state.runs.limits import NO_LIMITS, Limits
 
 
 def silent(line: str) -> None:
@@ -77,3 +77,16 @@ class RunRequest:
     debug: bool = False
     console_to_stderr: bool = False
     limit: int | None = MEMORY_ROWS
+
+
+@dataclass(frozen=True)
+class UnitTestRequest:
+    """Which unit tests to run; with `fail_fast` none is begun after one that did not pass, with `equivalence` each
+    stream is also compared with its batch, with `explains` a test that passes also says why no rows came out.
+    """
+
+    project: ProjectRequest
+    selection: Selection = EVERYTHING
+    fail_fast: bool = False
+    equivalence: bool = False
+    explains: bool = False

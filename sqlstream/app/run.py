@@ -7,25 +7,25 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from sqlstream.app.artifacts import write_compiled
 from sqlstream.app.explain_model import emission_of
-from sqlstream.app.garbage import collect_as_ever
-from sqlstream.app.loading import Attempt, Invocation, Loaded, attempt
-from sqlstream.app.other_errors import refuse_selected, with_errors_of
-from sqlstream.app.quarantines import ends_with_others, with_quarantines
-from sqlstream.app.record import Record
+from sqlstream.app.loading.artifacts import write_compiled
+from sqlstream.app.loading.garbage import collect_as_ever
+from sqlstream.app.loading.load import Attempt, Invocation, Loaded, attempt
+from sqlstream.app.loading.other_errors import refuse_selected, with_errors_of
+from sqlstream.app.loading.selected_findings import findings_of_selection
+from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.request import RunRequest, Selection
-from sqlstream.app.selected_findings import findings_of_selection
-from sqlstream.app.selecting import select, terminal_models
-from sqlstream.app.signals import StopAskedError, StopSignals, stop_signals
+from sqlstream.app.running.quarantines import ends_with_others, with_quarantines
+from sqlstream.app.running.record import Record
+from sqlstream.app.running.signals import StopAskedError, StopSignals, stop_signals
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.rules import check_models
 from sqlstream.errors import Finding, FindingsError, UsageError
-from sqlstream.project.config import Trigger
-from sqlstream.project.files import find_project_root
+from sqlstream.project.configuration.config import Trigger
+from sqlstream.project.files.files import find_project_root
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.state.events import ChosenQuery, Notice, QueriesChosen, QueryResult, RunEvent, Status, Warned
 from sqlstream.state.readers import source_uses
+from sqlstream.state.runs.events import ChosenQuery, Notice, QueriesChosen, QueryResult, RunEvent, Status, Warned
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _run_attempted(attempted: Attempt, request: RunRequest, record: Record, sign
     record(QueriesChosen(tuple(_chosen(loaded.compiled, model) for model in models)))
     try:
         signals.check()
-        from sqlstream.app.session_run import run_queries  # pyspark is loaded here and not before
+        from sqlstream.app.running.queries import run_queries  # pyspark is loaded here and not before
 
         collect_as_ever()
         return RunOutcome(run_queries(loaded, models, request, record, signals), warnings)

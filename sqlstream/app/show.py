@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sqlstream.app.live_tables import live_rows
-from sqlstream.app.loading import Attempt, Loaded, attempt
-from sqlstream.app.other_errors import errors_elsewhere
+from sqlstream.app.loading.load import Attempt, Loaded, attempt
+from sqlstream.app.loading.other_errors import errors_elsewhere
+from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection, silent
-from sqlstream.app.selecting import select
-from sqlstream.app.signals import StopAskedError, stop_signals
+from sqlstream.app.running.live_tables import live_rows
+from sqlstream.app.running.signals import StopAskedError, stop_signals
 from sqlstream.compiler.node_ids import model_id
 from sqlstream.compiler.refusals import is_about
 from sqlstream.errors import Finding, FindingsError, UsageError
-from sqlstream.project.files import find_project_root
+from sqlstream.project.files.files import find_project_root
 from sqlstream.project.values import ModelFile
-from sqlstream.state.rows import ShownRows
+from sqlstream.state.results.rows import ShownRows
 
 INLINE = "inline"
 """What stands for the file of a query on the command line: `inline:1:8`."""
@@ -59,7 +59,7 @@ def show_rows(request: ShowRequest) -> Shown:
     Raises: FindingsError; UsageError; KeyboardInterrupt.
     """
     chosen, tell = choose(request), request.project.tell
-    from sqlstream.app.session_show import open_previews  # pyspark is loaded here and not before
+    from sqlstream.app.running.show import open_previews  # pyspark is loaded here and not before
 
     with stop_signals() as signals, signals.passed_to(interrupt):
         try:

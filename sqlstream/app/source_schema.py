@@ -5,15 +5,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 
-from sqlstream.app.loading import Loaded, look_at
+from sqlstream.app.loading.load import Loaded, look_at
 from sqlstream.app.request import ProjectRequest
+from sqlstream.app.running.signals import StopAskedError, StopSignals, stop_signals
 from sqlstream.app.show import interrupt
-from sqlstream.app.signals import StopAskedError, StopSignals, stop_signals
 from sqlstream.errors import UsageError
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.project.values import SourceTable
-from sqlstream.state.source_columns import SourceColumns
+from sqlstream.state.results.source_columns import SourceColumns
 
 SAMPLED_FILES = 20
 """Files looked into unless another number is asked for."""
@@ -48,13 +48,13 @@ def _ask(
     tell: Callable[[str], None],
     signals: StopSignals,
 ) -> SourceColumns:
-    from sqlstream.app.session import check_java, check_target, start_brief_session  # pyspark is loaded here
-    from sqlstream.spark.infer import infer_columns
-    from sqlstream.spark.inputs import Inputs
+    from sqlstream.app.running.session import check_java, check_target, start_brief_session  # pyspark is loaded here
+    from sqlstream.spark.jvm.session import stop_spark
+    from sqlstream.spark.reading.infer import infer_columns
+    from sqlstream.spark.reading.inputs import Inputs
+    from sqlstream.spark.reading.source_columns import merge_columns
+    from sqlstream.spark.reading.sources import Readers
     from sqlstream.spark.secrets import Secrets
-    from sqlstream.spark.session import stop_spark
-    from sqlstream.spark.source_columns import merge_columns
-    from sqlstream.spark.sources import Readers
 
     check_target(loaded)
     check_java(request.env, signals)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlstream.app.loading import look_at
+from sqlstream.app.loading.load import look_at
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.stored_query import open_query
+from sqlstream.app.running.stored_query import open_query
 from sqlstream.errors import UsageError
 from sqlstream.state.output_files import ModelFiles, OutputFiles
 

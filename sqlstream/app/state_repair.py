@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlstream.app.loading import load
+from sqlstream.app.loading.load import load
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.stored_query import StoredQuery, open_query
+from sqlstream.app.running.stored_query import StoredQuery, open_query
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.spark.batch_logs import archive_entry, move_with_checksum, stored_damage
-from sqlstream.spark.storage import held
+from sqlstream.spark.storage.batch_logs import archive_entry, move_with_checksum, stored_damage
+from sqlstream.spark.storage.storage import held
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import archive_folder, archive_moment, archive_path
 from sqlstream.state.output_files import Leftovers, OutputFiles, Repaired, StoredFile

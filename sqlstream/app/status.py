@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlstream.app.artifacts import MANIFEST, RUN_RESULTS
-from sqlstream.app.journal import journal_files
-from sqlstream.app.loading import look_at
-from sqlstream.app.logs import LOGS_FOLDER
-from sqlstream.app.process_start import machine, process_start
+from sqlstream.app.loading.artifacts import MANIFEST, RUN_RESULTS
+from sqlstream.app.loading.load import look_at
+from sqlstream.app.loading.logs import LOGS_FOLDER
+from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.selecting import select, terminal_models
+from sqlstream.app.running.journal import journal_files
+from sqlstream.app.running.process_start import machine, process_start
 from sqlstream.errors import UsageError
-from sqlstream.project.files import ARTIFACTS_FOLDER, find_project_root
-from sqlstream.state.history import PastRun, past_runs
-from sqlstream.state.status import Life, ProjectStatus, SeenRun, project_status
+from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
+from sqlstream.state.runs.history import PastRun, past_runs
+from sqlstream.state.runs.status import Life, ProjectStatus, SeenRun, project_status
 
 
 def read_status(request: ProjectRequest, selection: Selection = EVERYTHING) -> ProjectStatus:

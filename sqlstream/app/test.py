@@ -7,41 +7,28 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sqlstream.app.loading import Attempt, Loaded, attempt
-from sqlstream.app.older_project import attempt_older
-from sqlstream.app.other_errors import errors_elsewhere, errors_of_selection
-from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.selected_findings import findings_of_selection
-from sqlstream.app.selecting import SelectableTest, select
+from sqlstream.app.loading.load import Attempt, Loaded, attempt
+from sqlstream.app.loading.older_project import attempt_older
+from sqlstream.app.loading.other_errors import errors_elsewhere, errors_of_selection
+from sqlstream.app.loading.selected_findings import findings_of_selection
+from sqlstream.app.loading.selecting import SelectableTest, select
+from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
 from sqlstream.compiler.node_ids import model_id
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.render.yaml import make_yaml_renderer
-from sqlstream.compiler.select import SelectableNode
+from sqlstream.compiler.selection.select import SelectableNode
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.files import ProjectFiles
-from sqlstream.project.unit_test_documents import OverridesDocument
-from sqlstream.project.unit_test_values import BrokenTest, UnitTest, UnitTests
-from sqlstream.project.unit_tests import TESTS_FOLDER, load_unit_tests
+from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.unit_tests.declared import TESTS_FOLDER, load_unit_tests
+from sqlstream.project.unit_tests.documents import OverridesDocument
+from sqlstream.project.unit_tests.values import BrokenTest, UnitTest, UnitTests
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import parse_yaml
-from sqlstream.state.test_results import CaseResult, Outcome
+from sqlstream.state.results.unit_tests import CaseResult, Outcome
 from sqlstream.testing.cases import Case, build_case
 
 UNIT_TEST = "unit_test"
-
-
-@dataclass(frozen=True)
-class UnitTestRequest:
-    """Which unit tests to run; with `fail_fast` none is begun after one that did not pass, with `equivalence` each
-    stream is also compared with its batch, with `explains` a test that passes also says why no rows came out.
-    """
-
-    project: ProjectRequest
-    selection: Selection = EVERYTHING
-    fail_fast: bool = False
-    equivalence: bool = False
-    explains: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,7 +164,7 @@ def run_tests(request: UnitTestRequest, tell: Callable[[CaseResult, int], None])
     chosen, warnings = select_tests(project, request.selection)
 
     def run(cases: Sequence[Case], note: Callable[[CaseResult], None]) -> None:
-        from sqlstream.app.session_test import run_cases  # pyspark is loaded here and not before
+        from sqlstream.app.unit_tests.session import run_cases  # pyspark is loaded here and not before
 
         run_cases(project.loaded, request, cases, note)
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from sqlstream.app.garbage import collect_seldom
+from sqlstream.app.loading.garbage import collect_seldom
 from sqlstream.cli.dbt_commands import HintingGroup
 from sqlstream.cli.output import DONE, FAILED, UNUSABLE, echo_trace, redacted
 from sqlstream.cli.words import join_selectors
@@ -59,7 +59,7 @@ class _Commands(HintingGroup):
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
-        module = import_module(f"sqlstream.cli.{name}")
+        module = import_module(f"sqlstream.cli.commands.{name}")
         return next(value for value in vars(module).values() if isinstance(value, click.Command))
 
 

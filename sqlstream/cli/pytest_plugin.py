@@ -18,8 +18,8 @@ import pytest
 
 if TYPE_CHECKING:
     from sqlstream.app.test import TestedProject
-    from sqlstream.project.unit_test_values import BrokenTest, UnitTest
-    from sqlstream.state.test_results import CaseResult
+    from sqlstream.project.unit_tests.values import BrokenTest, UnitTest
+    from sqlstream.state.results.unit_tests import CaseResult
     from sqlstream.testing.harness import Harness
 
 YAML_SUFFIXES = (".yml", ".yaml")
@@ -57,8 +57,8 @@ class Projects:
         return self._harness_for(root).run(known) if isinstance(known, Case) else known
 
     def _harness_for(self, root: Path) -> Harness:
-        from sqlstream.app.session_test import open_harness
-        from sqlstream.app.test import UnitTestRequest
+        from sqlstream.app.request import UnitTestRequest
+        from sqlstream.app.unit_tests.session import open_harness
 
         if self._harness is None or self._harness_of != root:
             self.close()
@@ -145,7 +145,7 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Runs it. Raises: CaseNotPassedError."""
-        from sqlstream.state.test_results import Outcome
+        from sqlstream.state.results.unit_tests import Outcome
 
         parent = self.parent
         root = parent.root if isinstance(parent, YamlFile) else Path()
@@ -159,7 +159,7 @@ class CaseItem(pytest.Item):
         """Returns what pytest prints of a test that did not pass: the rows that differ, and not a traceback."""
         if not isinstance(excinfo.value, CaseNotPassedError):
             return super().repr_failure(excinfo, style)
-        from sqlstream.report.test_text import failure_text
+        from sqlstream.report.unit_tests.text import failure_text
 
         return failure_text(excinfo.value.result, None)
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from sqlstream.compiler.cache.memory import Entries, Memory
-from sqlstream.compiler.sql_text import REMEMBERED
+from sqlstream.compiler.sql.sql_text import REMEMBERED
 
 MODELS_WORTH_A_WORKER = 50
 """Models to be compiled for which another process pays: they take about 250 ms, and it some 50 ms."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from sqlstream.errors import ADVICE, CODES, Finding, Severity
 from sqlstream.location import Location, location_at
-from sqlstream.project.lowering import lowering_problem
+from sqlstream.project.configuration.lowering import lowering_problem
 from sqlstream.project.nearest import nearest
 from sqlstream.project.values import TO_SQLSTREAM, CommentedFile, MacroFile, ModelFile, Project, may_allow
 from sqlstream.project.wording import quoted

@@ -16,27 +16,27 @@ from sqlstream.compiler.ahead import (
     work_ahead,
     working,
 )
-from sqlstream.compiler.bare_names import spellings_in
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer, Known
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, CompileResult, Output
-from sqlstream.compiler.deduplicate import note_offset, with_note
 from sqlstream.compiler.flow.analyse import analyse_models
 from sqlstream.compiler.graph import Graph, Names, build_graph, project_names, resolve_reference
 from sqlstream.compiler.judged import is_judged
 from sqlstream.compiler.node_ids import model_id, source_id
 from sqlstream.compiler.outputs import resolve_output, resolve_unused
 from sqlstream.compiler.render.values import RenderOptions, inputs_of
-from sqlstream.compiler.rewrite import Inputs, Rewritten, python_text, rewrite_model
+from sqlstream.compiler.rewrite.deduplicate import note_offset, with_note
+from sqlstream.compiler.rewrite.sql import Inputs, Rewritten, python_text, rewrite_model
 from sqlstream.compiler.rules import check_models, check_use
 from sqlstream.compiler.rules.declared_columns import declared_columns
-from sqlstream.compiler.rules.sink_columns import sink_columns
-from sqlstream.compiler.rules.streaming import streaming_rules
+from sqlstream.compiler.rules.sinks.columns import sink_columns
+from sqlstream.compiler.rules.streams.modes import streaming_rules
 from sqlstream.compiler.spark_parser import SparkParser
+from sqlstream.compiler.sql.bare_names import spellings_in
 from sqlstream.compiler.unread import unread_findings
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
-from sqlstream.project.config import ModelConfig, merge_configs
+from sqlstream.project.configuration.config import ModelConfig, merge_configs
 from sqlstream.project.values import ModelFile, Project
 
 

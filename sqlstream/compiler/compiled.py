@@ -11,8 +11,9 @@ from sqlstream.compiler.node_ids import model_id
 from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
-from sqlstream.project.config import ModelConfig
-from sqlstream.project.values import ModelFile, OptionValue, Project
+from sqlstream.project.configuration.config import ModelConfig
+from sqlstream.project.secrets import OptionValue
+from sqlstream.project.values import ModelFile, Project
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.flow.inputs import seed_node, source_node
+from sqlstream.compiler.flow.operators.inputs import seed_node, source_node
 from sqlstream.compiler.node_ids import SEED, kind_of, seed_id, source_id
-from sqlstream.project.types import Field, Unknown
+from sqlstream.project.types.types import Field, Unknown
 
 
 def known_columns(compiled: CompiledProject, node_id: str) -> tuple[Field, ...] | None:

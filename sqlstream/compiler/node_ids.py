@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.compiler.names import view_name
+from sqlstream.compiler.sql.names import view_name
 from sqlstream.project.values import SourceTable
 
 SOURCE, SEED, MODEL = "source", "seed", "model"

@@ -13,9 +13,10 @@ from sqlstream.compiler.render.values import Reads, RenderOptions, united
 from sqlstream.compiler.render.yaml import SinkRenderer
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.config import ModelConfig
+from sqlstream.project.configuration.config import ModelConfig
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.values import Located, ModelFile, OptionValue, Project, SecretText, Sink
+from sqlstream.project.secrets import OptionValue, SecretText
+from sqlstream.project.values import Located, ModelFile, Project, Sink
 
 
 def resolve_output(

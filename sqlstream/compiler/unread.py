@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.clauses import at
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.analyse import Analysis
-from sqlstream.compiler.problem import SqlProblem
 from sqlstream.compiler.spark_parser import Parse, ParserUnavailableError, SparkParser, SyntaxRefusal
-from sqlstream.compiler.sql_text import SqlText, read_sql
-from sqlstream.compiler.typos import find_typos, misspelt
+from sqlstream.compiler.sql.clauses import at
+from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.sql_text import SqlText, read_sql
+from sqlstream.compiler.sql.typos import find_typos, misspelt
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 from sqlstream.project.wording import quoted
@@ -61,7 +61,7 @@ def _ask(models: Sequence[CompiledModel], parser: SparkParser | None, memory: Me
     missing = [model for model in models if model.unique_id not in answers]
     if not missing:
         return answers, ""
-    from sqlstream.compiler.parse_limits import is_bounded  # it loads sqlglot
+    from sqlstream.compiler.sql.parse_limits import is_bounded  # it loads sqlglot
 
     missing.sort(key=lambda model: not is_bounded(read_sql(model.sql)))  # deep nesting may end the parser's process
     try:

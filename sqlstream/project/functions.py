@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.python_files import DECORATORS, PythonFunction, PythonModule, PythonName, find_name
-from sqlstream.project.resources import Names
-from sqlstream.project.settings import Settings
+from sqlstream.project.configuration.resources import Names
+from sqlstream.project.configuration.settings import Settings
+from sqlstream.project.files.python_files import DECORATORS, PythonFunction, PythonModule, PythonName, find_name
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import locate
 

@@ -8,12 +8,17 @@ from pathlib import Path
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.config import ModelConfig, SeedConfig
-from sqlstream.project.dbt_files import unread_files
-from sqlstream.project.files import PROJECT_FILE, ProjectFiles
-from sqlstream.project.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
-from sqlstream.project.functions import build_functions
-from sqlstream.project.models import (
+from sqlstream.project.configuration.config import ModelConfig, SeedConfig
+from sqlstream.project.configuration.overrides import wrong_keys, wrong_overrides
+from sqlstream.project.configuration.properties import collect_properties, unused_properties
+from sqlstream.project.configuration.resources import Resources, load_resources, overrides_of
+from sqlstream.project.configuration.selectors import load_selectors
+from sqlstream.project.configuration.settings import Settings, load_settings, written_section
+from sqlstream.project.configuration.target import DEFAULT_MASTER, DEFAULT_TARGET, Wanted
+from sqlstream.project.files.dbt_files import unread_files
+from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles
+from sqlstream.project.files.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
+from sqlstream.project.files.models import (
     MODELS,
     SEEDS,
     check_names,
@@ -24,17 +29,12 @@ from sqlstream.project.models import (
     load_models,
     refuse_other_files,
 )
+from sqlstream.project.files.python_files import PythonFunction, PythonModule, load_python
+from sqlstream.project.files.seeds import load_seeds
+from sqlstream.project.functions import build_functions
 from sqlstream.project.on_corrupt import quarantine_models, quarantine_names
-from sqlstream.project.overrides import wrong_keys, wrong_overrides
-from sqlstream.project.properties import collect_properties, unused_properties
-from sqlstream.project.python_files import PythonFunction, PythonModule, load_python
-from sqlstream.project.resources import Resources, load_resources, overrides_of
-from sqlstream.project.seeds import load_seeds
-from sqlstream.project.selectors import load_selectors
-from sqlstream.project.settings import Settings, load_settings, written_section
 from sqlstream.project.sinks import build_sinks
 from sqlstream.project.sources import build_sources
-from sqlstream.project.target import DEFAULT_MASTER, DEFAULT_TARGET, Wanted
 from sqlstream.project.values import (
     CommentedFile,
     MacroFile,

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.folders import FolderConfig
-from sqlstream.project.properties import Properties
-from sqlstream.project.type_parser import TypeSyntaxError, parse_schema
-from sqlstream.project.types import Struct, read_json_schema
+from sqlstream.project.configuration.properties import Properties
+from sqlstream.project.configuration.written import written_config
+from sqlstream.project.files.folders import FolderConfig
+from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
+from sqlstream.project.types.types import Struct, read_json_schema
 from sqlstream.project.values import Column, ConfigPatch, Located, ModelFile, Schema, SourceTable
 from sqlstream.project.wording import quoted
-from sqlstream.project.written import written_config
 
 CORRUPT_FORMATS = frozenset({"csv", "json", "xml"})
 """Formats whose parsers meet records that they cannot read."""

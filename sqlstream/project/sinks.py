@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlstream.errors import Finding
-from sqlstream.project.documents import SinkDocument
-from sqlstream.project.resources import Names, Resources, places_of
-from sqlstream.project.validate import Path
+from sqlstream.project.configuration.documents import SinkDocument
+from sqlstream.project.configuration.resources import Names, Resources, places_of
+from sqlstream.project.configuration.validate import Path
+from sqlstream.project.configuration.written import written_keys
 from sqlstream.project.values import Located, Sink
-from sqlstream.project.written import written_keys
 from sqlstream.project.yaml import YamlMapping, locate
 
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.documents import SourceDocument, TableDocument
-from sqlstream.project.files import ProjectFiles
+from sqlstream.project.configuration.documents import SourceDocument, TableDocument
+from sqlstream.project.configuration.resources import Names, Resources, places_of
+from sqlstream.project.configuration.validate import Path
+from sqlstream.project.configuration.written import written_table
+from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.on_corrupt import corrupt_table, on_corrupt_problems
-from sqlstream.project.resources import Names, Resources, places_of
-from sqlstream.project.schema import build_columns, build_schema
-from sqlstream.project.validate import Path
+from sqlstream.project.types.schema import build_columns, build_schema
 from sqlstream.project.values import SourceTable, Watermark
 from sqlstream.project.wording import quoted
-from sqlstream.project.written import written_table
 from sqlstream.project.yaml import YamlMapping, locate
 
 

@@ -9,40 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sqlstream.location import Location
+from sqlstream.project.secrets import OptionValue
 
 if TYPE_CHECKING:  # the readers of YAML and of files use the values of this module
-    from sqlstream.project.python_files import PythonFunction, PythonModule
+    from sqlstream.project.files.python_files import PythonFunction, PythonModule
     from sqlstream.project.yaml import YamlNode
-
-SECRET_PREFIX = "SQLSTREAM_SECRET_"  # noqa: S105 - the prefix of names, no secret
-"""Environment variables with this prefix may be read only in option values; they stay references."""
-
-
-@dataclass(frozen=True)
-class SecretText:
-    """An option value that holds secrets: literal text and names of environment variables, in order.
-
-    Its `str()` shows the names, never the values; `spark/` alone resolves it, when a reader or writer is built.
-    """
-
-    parts: tuple[str | SecretName, ...]
-
-    def __str__(self) -> str:
-        return "".join(str(part) for part in self.parts)
-
-
-@dataclass(frozen=True)
-class SecretName:
-    """The name of an environment variable that holds a secret."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return "{{ env_var('" + self.name + "') }}"
-
-
-OptionValue = str | SecretText
-"""A reader's or writer's option: Spark's options are text."""
 
 
 @dataclass(frozen=True)

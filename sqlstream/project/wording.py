@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlstream.location import printable
-from sqlstream.project.values import SecretText
+from sqlstream.project.secrets import SecretText
 
 LONGEST_NAME = 80
 """Characters of a name or value that a message shows; a longer one would hide the message."""

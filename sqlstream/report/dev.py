@@ -9,7 +9,7 @@ from sqlstream.errors import Finding
 from sqlstream.report.findings import findings_text
 from sqlstream.report.numbers import plural, seconds_text
 from sqlstream.report.rows import rows_text
-from sqlstream.state.rows import ShownRows
+from sqlstream.state.results.rows import ShownRows
 
 SHOWN_PATHS = 3
 """Paths of changed files that a line names; after a change of branches there may be hundreds."""

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.emission import IDLE_BATCHES, POLICY, Delay, Emission, Example, Release, Step
+from sqlstream.compiler.emission.examples import IDLE_BATCHES, POLICY, Delay, Emission, Example, Release, Step
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.location import Location
-from sqlstream.project.trigger import Trigger
+from sqlstream.project.configuration.trigger import Trigger
 
 Locate = Callable[[Where, str], Location]
 """The place of an operator, or of the key of the source that it belongs to."""

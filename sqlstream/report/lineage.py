@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.manifest import output_columns
+from sqlstream.compiler.manifest.manifest import output_columns
 from sqlstream.compiler.node_ids import kind_of
 from sqlstream.report.table import table_text
 

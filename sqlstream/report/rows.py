@@ -10,7 +10,7 @@ from io import StringIO
 
 from sqlstream.report.numbers import count_text, plural
 from sqlstream.report.table import fit_table
-from sqlstream.state.rows import ShownRows
+from sqlstream.state.results.rows import ShownRows
 
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 """The types whose columns stand to the right."""

@@ -7,7 +7,7 @@ import re
 
 from sqlstream.report.numbers import plural
 from sqlstream.report.rows import json_text
-from sqlstream.state.source_columns import FoundColumn, SourceColumns
+from sqlstream.state.results.source_columns import FoundColumn, SourceColumns
 
 PLAIN = re.compile(r"[A-Za-z_](?:[\w .,()<>/`'-]|:(?=\S)|(?<=\S)#)*(?<![ :])")
 """Text that YAML takes as it stands, in a block."""

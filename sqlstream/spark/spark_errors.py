@@ -11,10 +11,10 @@ from pyspark.errors.exceptions.captured import StreamingQueryException
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.spark.corrupt_errors import read_corrupt_record
-from sqlstream.spark.jvm import causes_of, is_jvm_gone, java_words
-from sqlstream.spark.packages import package_fix
-from sqlstream.spark.python_traces import python_words
+from sqlstream.spark.jvm.gateway import causes_of, is_jvm_gone, java_words
+from sqlstream.spark.jvm.packages import package_fix
+from sqlstream.spark.reading.corrupt_errors import read_corrupt_record
+from sqlstream.spark.reading.python_traces import python_words
 from sqlstream.spark.secrets import Secrets
 
 _SQLSTATE = re.compile(r"\s*SQLSTATE: (\w{5})")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlstream.compiler.fingerprint import PYTHON
 from sqlstream.compiler.render.values import TemplateInputs
+from sqlstream.compiler.sql.fingerprint import PYTHON
 from sqlstream.state.ledger import QueryIdentity, SourceUse
 from sqlstream.state.sql_difference import sql_difference
 

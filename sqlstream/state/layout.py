@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from sqlstream.project.paths import join
+from sqlstream.project.files.paths import join
 
 LEDGER_NAME = "ledger.json"
 HOLD_NAME = "run.lock"

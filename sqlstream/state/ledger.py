@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from sqlstream.compiler.render.values import TemplateInputs
-from sqlstream.project.fields import format_name
+from sqlstream.project.configuration.fields import format_name
 
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """The setting under which a checkpoint knows its sources by name; without it they are known by their order."""

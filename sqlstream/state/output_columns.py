@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlstream.compiler.names import quote_identifier
-from sqlstream.compiler.tokens import SqlTokenError, tokenize
-from sqlstream.project.type_parser import TypeSyntaxError, parse_type
-from sqlstream.project.types import Array, DataType, Map, Primitive, Struct, Unknown
+from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.tokens import SqlTokenError, tokenize
+from sqlstream.project.types.parser import TypeSyntaxError, parse_type
+from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, Unknown
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.sql_difference import sql_difference
 

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlstream.compiler.rules.outputs import FILE_FORMATS
+from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
 from sqlstream.errors import Finding
-from sqlstream.project.paths import is_absolute, plain_path
+from sqlstream.project.files.paths import is_absolute, plain_path
 from sqlstream.state import refusals
 from sqlstream.state.changes import describe_changes
 from sqlstream.state.ledger import EVOLUTION, Ledger, QueryIdentity, SourceUse

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import source_id
-from sqlstream.project.paths import join
+from sqlstream.project.files.paths import join
 from sqlstream.state.ledger import Ledger, SourceUse
 
 

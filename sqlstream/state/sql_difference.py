@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from sqlstream.compiler.tokens import Kind, SqlTokenError, Token, Tokens, tokenize
+from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Token, Tokens, tokenize
 
 LONGEST_EXCERPT = 80
 """Characters of SQL that are quoted of each side."""

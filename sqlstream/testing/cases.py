@@ -11,10 +11,10 @@ from sqlstream.compiler.node_ids import SEED, kind_of, model_id, seed_id, source
 from sqlstream.compiler.refusals import is_about
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.fixtures import Rows
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.types import Field, Struct, Unknown
-from sqlstream.project.unit_test_values import Batch, Given, Mark, UnitTest
+from sqlstream.project.types.types import Field, Struct, Unknown
+from sqlstream.project.unit_tests.fixtures import Rows
+from sqlstream.project.unit_tests.values import Batch, Given, Mark, UnitTest
 from sqlstream.project.values import Located
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.testing.expectation_check import expectation_problems

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from sqlstream.project.type_parser import TypeSyntaxError, parse_type
-from sqlstream.project.types import Array, DataType, Map, Primitive, Struct, Unknown
-from sqlstream.state.test_results import ANY, ComparedRow, Row, RowKind, Value
+from sqlstream.project.types.parser import TypeSyntaxError, parse_type
+from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, Unknown
+from sqlstream.state.results.unit_tests import ANY, ComparedRow, Row, RowKind, Value
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from itertools import pairwise
 
 from pyspark.sql import DataFrame
 
-from sqlstream.compiler.emission import IDLE_BATCHES
+from sqlstream.compiler.emission.examples import IDLE_BATCHES
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.spark.memory_streams import RowMaker, picked
-from sqlstream.spark.static_stream import closed_groups, is_batch_like, joins_outside, key_columns, matched_rows
-from sqlstream.state.test_results import CaseResult, Observed, Outcome, Row, RowDifference, RowKind
+from sqlstream.spark.reading.memory_streams import RowMaker, picked
+from sqlstream.spark.reading.static_stream import closed_groups, is_batch_like, joins_outside, key_columns, matched_rows
+from sqlstream.state.results.unit_tests import CaseResult, Observed, Outcome, Row, RowDifference, RowKind
 from sqlstream.testing.compare import RowComparison, types_of
 from sqlstream.testing.frames import StreamInput
 from sqlstream.testing.judge import result_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.known_columns import known_columns
 from sqlstream.errors import Finding
-from sqlstream.project.unit_test_values import UnitTest
+from sqlstream.project.unit_tests.values import UnitTest
 from sqlstream.project.wording import quoted
 from sqlstream.testing.values import ValueReader
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.fixtures import Rows
+from sqlstream.project.unit_tests.fixtures import Rows
 from sqlstream.project.values import Located
 from sqlstream.project.wording import quoted, quoted_list
-from sqlstream.spark.jvm import SPARK_ERRORS
-from sqlstream.spark.memory_streams import RowMaker, strict_casts
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.reading.memory_streams import RowMaker, strict_casts
 from sqlstream.spark.spark_errors import read_error
-from sqlstream.state.test_results import ANY, Observed, Row
+from sqlstream.state.results.unit_tests import ANY, Observed, Row
 from sqlstream.testing.cases import Case
 from sqlstream.testing.judge import Told
 from sqlstream.testing.rows import TypedRows, columns_of

@@ -12,16 +12,16 @@ from pyspark.sql.types import StructField, StructType
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.fixtures import Rows
-from sqlstream.project.unit_test_values import Mark
+from sqlstream.project.unit_tests.fixtures import Rows
+from sqlstream.project.unit_tests.values import Mark
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list
-from sqlstream.spark.duplicates import WATERMARK
-from sqlstream.spark.inputs import Inputs
-from sqlstream.spark.memory_streams import JavaRows, MemoryInput, RowMaker
-from sqlstream.spark.python_code import load_name
-from sqlstream.spark.read_columns import read_columns
-from sqlstream.spark.sources import declared_schema
+from sqlstream.spark.reading.duplicates import WATERMARK
+from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.memory_streams import JavaRows, MemoryInput, RowMaker
+from sqlstream.spark.reading.python_code import load_name
+from sqlstream.spark.reading.read_columns import read_columns
+from sqlstream.spark.reading.sources import declared_schema
 from sqlstream.testing.cases import Case, CaseInput, Feed
 from sqlstream.testing.rows import TypedRows, columns_of, nullable
 

@@ -10,18 +10,18 @@ from pyspark.sql import SparkSession
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
-from sqlstream.project.unit_test_values import Mark
+from sqlstream.project.unit_tests.values import Mark
 from sqlstream.project.values import Located
 from sqlstream.project.wording import quoted
-from sqlstream.spark.inputs import Inputs
-from sqlstream.spark.jvm import SPARK_ERRORS
-from sqlstream.spark.plans import processors
-from sqlstream.spark.python_code import register_functions
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.session import ROCKSDB, SparkRuntime, child_session
+from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.python_code import register_functions
+from sqlstream.spark.reading.sources import Readers
+from sqlstream.spark.running.plans import processors
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import ROCKSDB, SparkRuntime, child_session
-from sqlstream.spark.sources import Readers
 from sqlstream.spark.spark_errors import error_finding
-from sqlstream.state.test_results import NOTHING, CaseResult, Observed, Outcome
+from sqlstream.state.results.unit_tests import NOTHING, CaseResult, Observed, Outcome
 from sqlstream.testing.cases import Case
 from sqlstream.testing.equivalence import Equivalence
 from sqlstream.testing.expected import Expectation, moment

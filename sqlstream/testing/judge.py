@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.state.test_results import (
+from sqlstream.state.results.unit_tests import (
     CaseResult,
     Observed,
     Outcome,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sqlstream.compiler.tokens import Kind, Tokens, tokenize
+from sqlstream.compiler.sql.tokens import Kind, Tokens, tokenize
 from sqlstream.testing.cases import Case
 
 _NOW = "timestamp_millis({at})"

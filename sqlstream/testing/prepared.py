@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.unit_test_values import Mark
+from sqlstream.project.unit_tests.values import Mark
 from sqlstream.project.values import Located
-from sqlstream.spark.inputs import Inputs
-from sqlstream.spark.jvm import SPARK_ERRORS, causes_of
-from sqlstream.spark.memory_streams import Clock, SystemClock
-from sqlstream.spark.plans import is_stateful
-from sqlstream.spark.python_code import is_data_source, is_foreach, load_name
-from sqlstream.spark.rows import all_rows
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of
+from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.memory_streams import Clock, SystemClock
+from sqlstream.spark.reading.python_code import is_data_source, is_foreach, load_name
+from sqlstream.spark.reading.rows import all_rows
+from sqlstream.spark.running.plans import is_stateful
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding, fragment_of, read_error
-from sqlstream.state.test_results import Observed, Row
+from sqlstream.state.results.unit_tests import Observed, Row
 from sqlstream.testing.cases import Case, Feed
 from sqlstream.testing.expected import moment
 from sqlstream.testing.frames import CaseFrames

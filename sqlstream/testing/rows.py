@@ -24,13 +24,13 @@ from pyspark.sql.types import (
 )
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.fixtures import Rows
-from sqlstream.project.types import Field, Struct, read_json_schema
+from sqlstream.project.types.types import Field, Struct, read_json_schema
+from sqlstream.project.unit_tests.fixtures import Rows
 from sqlstream.project.yaml import YamlMapping
-from sqlstream.spark.jvm import SPARK_ERRORS
-from sqlstream.spark.memory_streams import JavaRows, RowMaker
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.reading.memory_streams import JavaRows, RowMaker
 from sqlstream.spark.spark_errors import read_error
-from sqlstream.state.test_results import Row
+from sqlstream.state.results.unit_tests import Row
 from sqlstream.testing.values import Json, ValueReader
 
 T = TypeVar("T")

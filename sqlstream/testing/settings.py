@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlstream.project.values import Target
-from sqlstream.spark.cluster import PARTITIONS
-from sqlstream.spark.session import PROVIDER, ROCKSDB
-from sqlstream.spark.storage import CHECKPOINT_FILES, PLAIN_FILES
+from sqlstream.spark.jvm.cluster import PARTITIONS
+from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB
+from sqlstream.spark.storage.storage import CHECKPOINT_FILES, PLAIN_FILES
 
 _MEANING = ("spark.sql.", "spark.default.parallelism")
 """The settings of a target that may change what a query gives."""

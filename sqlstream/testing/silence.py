@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlstream.compiler.query_emission import emission_of_query
-from sqlstream.state.silence import why_ended_silent
-from sqlstream.state.test_results import Observed
+from sqlstream.compiler.emission.query import emission_of_query
+from sqlstream.state.results.unit_tests import Observed
+from sqlstream.state.runs.silence import why_ended_silent
 from sqlstream.testing.cases import Case
 
 

@@ -14,9 +14,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sqlstream.project.unit_test_values import Mark
-from sqlstream.spark.jvm import SPARK_ERRORS
-from sqlstream.spark.memory_streams import (
+from sqlstream.project.unit_tests.values import Mark
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.reading.memory_streams import (
     Clock,
     JavaRows,
     MemoryOutput,
@@ -28,10 +28,10 @@ from sqlstream.spark.memory_streams import (
     stop_idle,
     watermark_of,
 )
-from sqlstream.spark.plans import grouped_by_time
-from sqlstream.state.figures import Figures, add_batch
-from sqlstream.state.progress import read_progress
-from sqlstream.state.test_results import Observed, Row
+from sqlstream.spark.running.plans import grouped_by_time
+from sqlstream.state.results.unit_tests import Observed, Row
+from sqlstream.state.runs.figures import Figures, add_batch
+from sqlstream.state.runs.progress import read_progress
 from sqlstream.testing.frames import CaseFrames
 
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - a file system in memory, in which tempfile makes a folder of its own

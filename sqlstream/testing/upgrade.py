@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 
 from sqlstream.errors import FindingsError
 from sqlstream.location import Place
-from sqlstream.spark.plans import is_stateful
-from sqlstream.spark.prepare import identity_of
+from sqlstream.spark.running.plans import is_stateful
+from sqlstream.spark.running.prepare import identity_of
 from sqlstream.state.ledger import Ledger, QueryIdentity
 from sqlstream.state.plan import Action, CheckpointState, Wishes, plan_query
 from sqlstream.state.readers import source_uses

@@ -7,9 +7,9 @@ from corpus_compile import Attempt
 from corpus_verdicts import Verdict
 
 from sqlstream.errors import Finding
-from sqlstream.spark.check import ask_spark
+from sqlstream.spark.jvm.session import SparkRuntime
+from sqlstream.spark.running.check import ask_spark
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import SparkRuntime
 
 SAID_BY_RULES = frozenset({"batch-model", "output-mode", "continuous-trigger", "real-time-trigger"})
 """Codes of the compiler's own errors where Spark would say the same only as it starts: about queries without a stream,

@@ -16,16 +16,16 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.errors import FindingsError
-from sqlstream.spark.inputs import Inputs
-from sqlstream.spark.jvm import SPARK_ERRORS
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.session import SparkRuntime, child_session
+from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.sources import Readers
+from sqlstream.spark.reading.views import ViewBuilder
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import SparkRuntime, child_session
-from sqlstream.spark.sources import Readers
 from sqlstream.spark.spark_errors import read_error
-from sqlstream.spark.views import ViewBuilder
 from sqlstream.state.ledger import EVOLUTION
-from sqlstream.state.progress import ROWS_OUT
 from sqlstream.state.readers import source_uses
+from sqlstream.state.runs.progress import ROWS_OUT
 
 LONGEST_SECONDS = 90
 """A query over ten rows that takes longer is stuck."""

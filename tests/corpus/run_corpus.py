@@ -20,8 +20,8 @@ from corpus_spark import Judge
 from corpus_verdicts import Verdict, read_verdicts, write_verdicts
 
 from sqlstream.project.values import Project
+from sqlstream.spark.jvm.session import SparkLaunch, SparkRuntime, start_spark, stop_spark
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import SparkLaunch, SparkRuntime, start_spark, stop_spark
 
 THREADS = 3
 """Queries at a time: each waits now and then for its trigger and for its files."""

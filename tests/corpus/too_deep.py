@@ -1,8 +1,8 @@
-"""Texts that lie just beyond the limits of `sqlstream/compiler/nesting.py`, as two suites read them."""
+"""Texts that lie just beyond the limits of `sqlstream/compiler/sql/nesting.py`, as two suites read them."""
 
 from __future__ import annotations
 
-from sqlstream.compiler.nesting import DEEPEST_BRACKETS, DEEPEST_CALLS, DEEPEST_CASES, LONGEST_CHAIN
+from sqlstream.compiler.sql.nesting import DEEPEST_BRACKETS, DEEPEST_CALLS, DEEPEST_CASES, LONGEST_CHAIN
 
 _CALLS, _BRACKETS, _CASES = DEEPEST_CALLS + 1, DEEPEST_BRACKETS + 1, DEEPEST_CASES + 1
 

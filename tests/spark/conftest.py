@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.app.request import Selection
 from sqlstream.app.run import RunOutcome
-from sqlstream.spark.session import BRIEF_JVM
-from sqlstream.state.events import QueryResult, RunEvent
+from sqlstream.spark.jvm.session import BRIEF_JVM
+from sqlstream.state.runs.events import QueryResult, RunEvent
 
 LONGEST_WAIT_SECONDS = 120
 """A run that says nothing for this long is stuck; nothing in these tests depends on speed below that."""

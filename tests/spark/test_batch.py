@@ -13,13 +13,13 @@ import pytest
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, wait_for
 
 from sqlstream import FindingsError, ProjectRequest
-from sqlstream.app.loading import load
-from sqlstream.spark.batch import replace_output
-from sqlstream.spark.outputs import check_output
+from sqlstream.app.loading.load import load
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage import LocalStorage
-from sqlstream.state.events import QueryStarted, Status, TableShown
-from sqlstream.state.limits import Limits
+from sqlstream.spark.storage.storage import LocalStorage
+from sqlstream.spark.writing.batch import replace_output
+from sqlstream.spark.writing.outputs import check_output
+from sqlstream.state.runs.events import QueryStarted, Status, TableShown
+from sqlstream.state.runs.limits import Limits
 
 STATIC = """sources:
   - name: shop

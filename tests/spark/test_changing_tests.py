@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.app.test import UnitTestRequest, open_tests, ordered_tests, run_tests
-from sqlstream.app.test_coverage import find_coverage
-from sqlstream.app.test_record import record_case
-from sqlstream.app.test_update import update_expectations
-from sqlstream.app.test_watch import is_affected
+from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
+from sqlstream.app.test import open_tests, ordered_tests, run_tests
+from sqlstream.app.unit_tests.coverage import find_coverage
+from sqlstream.app.unit_tests.record import record_case
+from sqlstream.app.unit_tests.update import update_expectations
+from sqlstream.app.unit_tests.watch import is_affected
 from sqlstream.errors import Severity
-from sqlstream.state.test_results import Outcome
+from sqlstream.state.results.unit_tests import Outcome
 
 PROJECT = Path(__file__).parent / "fixtures" / "tested"
 

@@ -12,13 +12,13 @@ from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
 
 from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.check import check_models
-from sqlstream.app.loading import load
+from sqlstream.app.loading.load import load
 from sqlstream.app.request import Selection
-from sqlstream.app.session import start_brief_session
+from sqlstream.app.running.session import start_brief_session
 from sqlstream.errors import Finding
-from sqlstream.spark.check import ask_spark
+from sqlstream.spark.jvm.session import stop_spark
+from sqlstream.spark.running.check import ask_spark
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import stop_spark
 
 READS = "from {{ source('shop', 'orders') }}"
 BROKEN = f"select id,\n  element_at(id, 1) as wrong\n{READS}"

@@ -13,8 +13,8 @@ from corpus_data import write_data
 from corpus_verdicts import Verdict, read_verdicts
 
 from sqlstream.project.values import Project
+from sqlstream.spark.jvm.session import SparkLaunch, SparkRuntime, start_spark, stop_spark
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.session import SparkLaunch, SparkRuntime, start_spark, stop_spark
 
 EVERY = 8
 """One case of so many is asked about here."""

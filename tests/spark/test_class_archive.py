@@ -7,8 +7,8 @@ from pathlib import Path
 
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, told_by, wait_for
 
-from sqlstream.app.class_archive import make_archive
-from sqlstream.spark.class_archive import is_whole
+from sqlstream.app.running.class_archive import make_archive
+from sqlstream.spark.jvm.class_archive import is_whole
 
 
 def test_an_archive_is_made_once_and_used_by_the_next_run(orders: ProjectFolder, tmp_path: Path) -> None:

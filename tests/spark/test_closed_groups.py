@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from sqlstream.spark.static_stream import closed_groups
+from sqlstream.spark.reading.static_stream import closed_groups
 
 NOON = 1_704_110_400  # 2024-01-01 12:00 UTC, in seconds since 1970
 

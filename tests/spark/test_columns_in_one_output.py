@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrameReader, SparkSession
 
-from sqlstream.spark.jvm import SPARK_ERRORS
-from sqlstream.spark.type_text import type_text
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.reading.type_text import type_text
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.output_columns import column_changes
 

@@ -17,7 +17,7 @@ from conftest import PROJECT, ProjectFolder, order_rows
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.cli.main import main
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.state.events import QueryRestarting, RunEvent, Status
+from sqlstream.state.runs.events import QueryRestarting, RunEvent, Status
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

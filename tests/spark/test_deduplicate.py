@@ -10,7 +10,7 @@ import pytest
 from conftest import ProjectFolder
 
 from sqlstream import FindingsError
-from sqlstream.state.events import Notice, Status
+from sqlstream.state.runs.events import Notice, Status
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sqlstream.spark.jvm import check_format, check_streaming
+from sqlstream.spark.jvm.gateway import check_format, check_streaming
 from sqlstream.spark.spark_errors import SparkError, fails_again, read_error
 
 

@@ -32,7 +32,7 @@ from example_rows import (
 )
 from example_tables import collected_alarms, tables_of_messages, tables_of_readings
 
-from sqlstream.state.events import TableShown
+from sqlstream.state.runs.events import TableShown
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

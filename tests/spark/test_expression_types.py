@@ -12,13 +12,13 @@ from pyspark.sql.types import StructType
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from sqlstream.compiler.flow.common_type import common_type
-from sqlstream.compiler.flow.fixed_types import FIXED
-from sqlstream.compiler.flow.nested_types import field_type
-from sqlstream.compiler.flow.types_of import generator_columns, type_of
-from sqlstream.compiler.parse import parse_sql
-from sqlstream.project.type_parser import parse_schema
-from sqlstream.project.types import DataType, Struct
+from sqlstream.compiler.flow.functions.fixed_types import FIXED
+from sqlstream.compiler.flow.types.common_type import common_type
+from sqlstream.compiler.flow.types.nested import field_type
+from sqlstream.compiler.flow.types.types_of import generator_columns, type_of
+from sqlstream.compiler.sql.parse import parse_sql
+from sqlstream.project.types.parser import parse_schema
+from sqlstream.project.types.types import DataType, Struct
 
 EXPRESSIONS = Path(__file__).parent / "fixtures" / "expressions"
 TABLE = parse_schema("""

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, order_rows
 
-from sqlstream.state.events import QueryResult, Status
+from sqlstream.state.runs.events import QueryResult, Status
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

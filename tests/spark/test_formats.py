@@ -13,8 +13,8 @@ from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
-from sqlstream.state.events import RunEvent
-from sqlstream.state.progress import BatchProgress
+from sqlstream.state.runs.events import RunEvent
+from sqlstream.state.runs.progress import BatchProgress
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -9,7 +9,7 @@ from typing import Any
 from conftest import ProjectFolder
 
 from sqlstream.app.init import init_project
-from sqlstream.state.events import Status, TableShown
+from sqlstream.state.runs.events import Status, TableShown
 
 
 def test_a_fresh_project_runs_to_its_end_and_shows_rows(

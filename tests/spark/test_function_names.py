@@ -7,10 +7,10 @@ from every_type import COLUMNS, analyser, create_view
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.flow.spark_argument_types import FIRST_ARGUMENTS
-from sqlstream.compiler.flow.spark_arities import COUNTS, LEAST, PAIRS
-from sqlstream.compiler.flow.spark_functions import ALL, TABLE_FUNCTIONS
-from sqlstream.compiler.flow.type_families import family
+from sqlstream.compiler.flow.functions.argument_types import FIRST_ARGUMENTS
+from sqlstream.compiler.flow.functions.arities import COUNTS, LEAST, PAIRS
+from sqlstream.compiler.flow.functions.names import ALL, TABLE_FUNCTIONS
+from sqlstream.compiler.flow.types.families import family
 
 OF_THE_GRAMMAR = {"convert", "identifier", "timediff", "timestampadd", "timestampdiff", "try_cast"}
 """Names that only Spark's parser knows."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from conftest import ProjectFolder, wait_for
 
-from sqlstream.state.events import Notice
+from sqlstream.state.runs.events import Notice
 
 MODEL = "{{ config(sink='lake', trigger='1 hour') }} select id from {{ source('shop', 'orders') }}"
 

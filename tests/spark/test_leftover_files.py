@@ -22,7 +22,7 @@ from conftest import LONGEST_WAIT_SECONDS, PROJECT, ProjectFolder, order_rows
 from pyarrow import ArrowInvalid
 
 from sqlstream.cli.main import main
-from sqlstream.spark.holding import holding
+from sqlstream.spark.storage.holding import holding
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

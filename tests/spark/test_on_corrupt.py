@@ -14,8 +14,8 @@ from conftest import ProjectFolder, wait_for
 from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.app.show import ShowRequest, show_rows
 from sqlstream.errors import FindingsError
-from sqlstream.state.events import QueryRestarting, TableShown
-from sqlstream.state.progress import BatchProgress
+from sqlstream.state.runs.events import QueryRestarting, TableShown
+from sqlstream.state.runs.progress import BatchProgress
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.rules.option_names import FILE_FORMATS, FILE_INDEX
-from sqlstream.spark.jvm import jvm_of
+from sqlstream.compiler.rules.options.known import FILE_FORMATS, FILE_INDEX
+from sqlstream.spark.jvm.gateway import jvm_of
 
 CLASSES = {
     "csv": "catalyst.csv.CSVOptions",

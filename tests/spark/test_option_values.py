@@ -8,8 +8,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from sqlstream.compiler.rules.option_values import form_of
-from sqlstream.spark.jvm import SPARK_ERRORS
+from sqlstream.compiler.rules.options.values import form_of
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 
 COLUMNS = "id int, ts timestamp, d date"
 

@@ -12,8 +12,8 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
-from sqlstream.compiler.grammar import grammar_problems
-from sqlstream.compiler.sql_text import read_sql
+from sqlstream.compiler.sql.grammar import grammar_problems
+from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.errors import Finding
 
 READS = "from {{ source('shop', 'orders') }}"

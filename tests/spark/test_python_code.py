@@ -14,8 +14,8 @@ from sqlstream import ProjectRequest
 from sqlstream.app.check import check_models
 from sqlstream.app.request import Selection
 from sqlstream.errors import FindingsError
-from sqlstream.spark import inputs
-from sqlstream.state.events import Status
+from sqlstream.spark.reading import inputs
+from sqlstream.state.runs.events import Status
 
 CONFIG = "{{ config(sink='nowhere', output_mode='update') }}"
 

@@ -10,7 +10,7 @@ import pytest
 from conftest import ProjectFolder, order_rows
 
 from sqlstream import FindingsError
-from sqlstream.state.events import Status
+from sqlstream.state.runs.events import Status
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from sqlstream import ProjectRequest
-from sqlstream.app.loading import attempt
+from sqlstream.app.loading.load import attempt
 
 LONGEST_SECONDS = 60
 """How long a query that is to be refused may go on: its first batch lasts five seconds."""

@@ -13,7 +13,7 @@ import pytest
 from conftest import ProjectFolder, order_rows
 
 from sqlstream.errors import FindingsError
-from sqlstream.state.events import TableShown
+from sqlstream.state.runs.events import TableShown
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -6,7 +6,7 @@ import pytest
 from conftest import ProjectFolder
 
 from sqlstream.errors import FindingsError
-from sqlstream.state.events import TableShown
+from sqlstream.state.runs.events import TableShown
 
 
 def test_seed_below_a_folder_with_a_pattern_in_its_name(orders: ProjectFolder) -> None:

@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 from sqlstream import ProjectRequest
 from sqlstream.app.compile import compile_models
 from sqlstream.location import Location
-from sqlstream.project.csv_text import CsvText
+from sqlstream.project.files.csv_text import CsvText
 from sqlstream.project.values import Column, Located, Seed
-from sqlstream.spark.inputs import Inputs
+from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.seeds import open_seed
+from sqlstream.spark.reading.sources import Readers
+from sqlstream.spark.reading.views import ViewBuilder
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.seeds import open_seed
-from sqlstream.spark.sources import Readers
-from sqlstream.spark.views import ViewBuilder
 
 NASTY = {
     "plain": b"a,b\n1,2\n",

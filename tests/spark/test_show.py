@@ -15,7 +15,7 @@ from sqlstream import FindingsError, ProjectRequest, UsageError
 from sqlstream.app.request import Selection
 from sqlstream.app.show import ShowRequest, show_rows
 from sqlstream.cli.main import main
-from sqlstream.state.rows import ShownRows
+from sqlstream.state.results.rows import ShownRows
 
 READS = "from {{ source('shop', 'orders') }}"
 WINDOWS = (

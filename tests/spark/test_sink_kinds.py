@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCom
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
-from sqlstream.spark.jvm import SPARK_ERRORS
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 
 SINKS = {
     "console": "format: console",

@@ -8,9 +8,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.rules.sink_types import unfit_partition, unwritten_reason
-from sqlstream.project.type_parser import parse_schema
-from sqlstream.project.types import DataType, Struct
+from sqlstream.compiler.rules.sinks.types import unfit_partition, unwritten_reason
+from sqlstream.project.types.parser import parse_schema
+from sqlstream.project.types.types import DataType, Struct
 
 FORMATS = ("parquet", "orc", "json", "csv", "xml", "text")
 SCHEMA = parse_schema("""

@@ -13,7 +13,7 @@ import pytest
 from conftest import ProjectFolder
 
 from sqlstream.errors import FindingsError
-from sqlstream.state.progress import BatchProgress
+from sqlstream.state.runs.progress import BatchProgress
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

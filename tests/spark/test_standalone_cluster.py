@@ -14,8 +14,8 @@ import pyspark
 import pytest
 from conftest import ProjectFolder, wait_for
 
-from sqlstream.spark.cluster import PARTITIONS
-from sqlstream.state.events import Notice
+from sqlstream.spark.jvm.cluster import PARTITIONS
+from sqlstream.state.runs.events import Notice
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 DEPLOY = "org.apache.spark.deploy"

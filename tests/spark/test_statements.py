@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
-from sqlstream.spark.jvm import command_in
+from sqlstream.spark.jvm.gateway import command_in
 
 STATEMENTS = Path(__file__).parents[1] / "unit" / "compiler" / "fixtures" / "statements"
 QUERIES = (STATEMENTS / "queries.sql").read_text().splitlines()

@@ -14,7 +14,7 @@ import pytest
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, told_by, wait_for
 
 from sqlstream import ProjectRequest, RunRequest, run_models
-from sqlstream.state.events import QueryStarted, RunEvent, Status
+from sqlstream.state.runs.events import QueryStarted, RunEvent, Status
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -14,8 +14,8 @@ from conftest import PROJECT, ProjectFolder, order_rows
 from pyspark import SparkContext
 
 from sqlstream import ProjectRequest, RunRequest, run_models
-from sqlstream.state.events import Notice, QueryRestarting, QueryResult, QueryStarted, RunEvent, Status
-from sqlstream.state.limits import Limits
+from sqlstream.state.runs.events import Notice, QueryRestarting, QueryResult, QueryStarted, RunEvent, Status
+from sqlstream.state.runs.limits import Limits
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

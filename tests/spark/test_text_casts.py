@@ -6,8 +6,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.flow.text_casts import cannot_be_cast
-from sqlstream.project.type_parser import parse_type
+from sqlstream.compiler.flow.expressions.text_casts import cannot_be_cast
+from sqlstream.project.types.parser import parse_type
 
 TEXTS = (
     *(

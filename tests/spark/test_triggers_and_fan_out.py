@@ -9,7 +9,7 @@ from typing import Any
 
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
 
-from sqlstream.state.events import Notice, QueryStarted, RunEvent, Status
+from sqlstream.state.runs.events import Notice, QueryStarted, RunEvent, Status
 
 
 def test_several_queries_read_one_view(

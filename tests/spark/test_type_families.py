@@ -9,8 +9,8 @@ import pytest
 from every_type import COLUMNS, analyser, create_view
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.flow.type_families import can_be_cast, can_be_compared, go_together
-from sqlstream.project.types import DataType
+from sqlstream.compiler.flow.types.families import can_be_cast, can_be_compared, go_together
+from sqlstream.project.types.types import DataType
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ from pyspark import SparkContext
 
 from sqlstream import FindingsError, ProjectRequest, RunRequest, run_models
 from sqlstream.location import Location
-from sqlstream.spark import runner
-from sqlstream.spark.endpoints import Endpoint, UnreachableError, check_brokers
-from sqlstream.spark.packages import hadoop_version, package_fix
-from sqlstream.spark.running import Running
-from sqlstream.spark.start import StartOrder
-from sqlstream.state.events import QueryRestarting, QueryResult, RunEvent, Status, TableShown
-from sqlstream.state.limits import Limits
+from sqlstream.spark.jvm.packages import hadoop_version, package_fix
+from sqlstream.spark.running import runner
+from sqlstream.spark.running.endpoints import Endpoint, UnreachableError, check_brokers
+from sqlstream.spark.running.query_run import Running
+from sqlstream.spark.running.start import StartOrder
+from sqlstream.state.runs.events import QueryRestarting, QueryResult, RunEvent, Status, TableShown
+from sqlstream.state.runs.limits import Limits
 
 RETRIES = "retries={'attempts': 2, 'first_delay': '10 milliseconds'}"
 

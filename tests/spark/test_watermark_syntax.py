@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.sql_text import read_sql
-from sqlstream.compiler.tokens import Kind, Token, tokenize
+from sqlstream.compiler.sql.sql_text import read_sql
+from sqlstream.compiler.sql.tokens import Kind, Token, tokenize
 
 FIXTURES = Path(__file__).parents[1] / "unit" / "compiler" / "fixtures"
 

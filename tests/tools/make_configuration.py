@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from sqlstream.project.config import ModelConfig, SeedConfig
-from sqlstream.project.documents import (
+from sqlstream.project.configuration.config import ModelConfig, SeedConfig
+from sqlstream.project.configuration.documents import (
     ColumnDocument,
     ModelProperties,
     ProjectDocument,
@@ -29,8 +29,8 @@ from sqlstream.project.documents import (
     TargetDocument,
     WatermarkDocument,
 )
-from sqlstream.project.fields import Document
-from sqlstream.project.unit_test_documents import (
+from sqlstream.project.configuration.fields import Document
+from sqlstream.project.unit_tests.documents import (
     BatchDocument,
     ExpectDocument,
     ExpectedBatchDocument,

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "corpus"))
@@ -59,8 +59,8 @@ def make_page() -> str:
 
 def _themes() -> Iterator[tuple[str, list[Rule[object, object]]]]:
     """Each module of rules: its docstring's first line, and its rules in the order of the file."""
-    for info in iter_modules(rules.__path__):
-        module = import_module(f"{rules.__name__}.{info.name}")
+    for info in walk_packages(rules.__path__, f"{rules.__name__}."):
+        module = import_module(info.name)
         found = [value for value in vars(module).values() if isinstance(value, Rule)]
         own = [item for item in found if item.check.__module__ == module.__name__]
         if own:

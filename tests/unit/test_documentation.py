@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from sqlstream.compiler.render.budget import Limits
-from sqlstream.compiler.render.environment import TemplateEnvironment
 from sqlstream.compiler.render.model_functions import model_names, names_of_model
+from sqlstream.compiler.render.sandbox.budget import Limits
+from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.values import RenderOptions
-from sqlstream.compiler.select_methods import METHODS
+from sqlstream.compiler.selection.methods import METHODS
 from sqlstream.location import Location
-from sqlstream.project import documents
-from sqlstream.project.fields import Document
+from sqlstream.project.configuration import documents
+from sqlstream.project.configuration.fields import Document
 from sqlstream.project.values import ModelFile, Target
-from sqlstream.spark.session import FROZEN_SETTINGS, spark_settings
+from sqlstream.spark.jvm.session import FROZEN_SETTINGS, spark_settings
 from sqlstream.state.ledger import EVOLUTION
 
 REPOSITORY = Path(__file__).parents[2]

@@ -20,14 +20,17 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from sqlstream.compiler import compiled, edits, problem, rewriting
+from sqlstream.compiler import compiled
 from sqlstream.compiler.flow import columns, found, nodes
 from sqlstream.compiler.render import values
+from sqlstream.compiler.rewrite import values as rewriting
 from sqlstream.compiler.rules import query
+from sqlstream.compiler.sql import edits, problem
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location, Place
-from sqlstream.project import types
-from sqlstream.project.values import Located, SecretName, SecretText
+from sqlstream.project.secrets import SecretName, SecretText
+from sqlstream.project.types import types
+from sqlstream.project.values import Located
 
 ELSEWHERE = "@"
 """The kind of a row that names a value which is kept elsewhere."""

@@ -10,13 +10,13 @@ from sqlstream.compiler.cache.digest import declared, digest
 from sqlstream.compiler.cache.memory import TREE, Memory
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.flow.columns import Column, Where
-from sqlstream.compiler.flow.deduplicating import deduplicated
 from sqlstream.compiler.flow.found import Found
-from sqlstream.compiler.flow.inputs import seed_node, source_node
 from sqlstream.compiler.flow.nodes import Node, Opaque, View
-from sqlstream.compiler.grammar import grammar_problems
+from sqlstream.compiler.flow.operators.deduplicating import deduplicated
+from sqlstream.compiler.flow.operators.inputs import seed_node, source_node
 from sqlstream.compiler.node_ids import seed_id, source_id
-from sqlstream.compiler.problem import SqlProblem
+from sqlstream.compiler.sql.grammar import grammar_problems
+from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.project.values import Project, Target
 
 
@@ -140,11 +140,11 @@ class _Forest:
             return self._build_python(model)
         read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in self.keys}
         # sqlglot is loaded only where there is something to parse
-        from sqlstream.compiler.flow.build import Builder
-        from sqlstream.compiler.flow.relations import TooManyJoinsError
+        from sqlstream.compiler.flow.operators.build import Builder
+        from sqlstream.compiler.flow.operators.relations import TooManyJoinsError
         from sqlstream.compiler.flow.text import Text
-        from sqlstream.compiler.flow.types_of import own_functions
-        from sqlstream.compiler.parse import ParsedSql, parse_text
+        from sqlstream.compiler.flow.types.types_of import own_functions
+        from sqlstream.compiler.sql.parse import ParsedSql, parse_text
 
         text = Text(model.unique_id, model.sql)
         builder = Builder(text, parse_text(text.read), self._knows_functions, own_functions(self._functions))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sqlstream.compiler.names import quote_identifier
-from sqlstream.project.types import DataType
+from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.project.types.types import DataType
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.problem import SqlProblem
+from sqlstream.compiler.sql.problem import SqlProblem
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 from sqlstream.compiler.flow.columns import Where
-from sqlstream.compiler.flow.spark_functions import AGGREGATES
-from sqlstream.compiler.sql_text import SqlText, read_sql
-from sqlstream.compiler.tokens import Tokens
+from sqlstream.compiler.flow.functions.names import AGGREGATES
+from sqlstream.compiler.sql.sql_text import SqlText, read_sql
+from sqlstream.compiler.sql.tokens import Tokens
 
 WITHOUT_PLACE: dict[type[exp.Expr], str] = {
     exp.ArgMax: "max_by",

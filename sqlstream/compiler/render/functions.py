@@ -8,12 +8,12 @@ from typing import Any
 
 from jinja2.utils import Cycler, Joiner, Namespace
 
-from sqlstream.compiler.render.environment import TemplateEnvironment
-from sqlstream.compiler.render.json_text import from_json, to_json
-from sqlstream.compiler.render.problems import TemplateProblem
-from sqlstream.compiler.render.template_function import TemplateFunction
+from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
+from sqlstream.compiler.render.sandbox.json_text import from_json, to_json
+from sqlstream.compiler.render.sandbox.problems import TemplateProblem
+from sqlstream.compiler.render.sandbox.template_function import TemplateFunction
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.values import SECRET_PREFIX
+from sqlstream.project.secrets import SECRET_PREFIX
 from sqlstream.project.wording import quoted
 
 UNSET: Any = object()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlstream.compiler.render.environment import TemplateEnvironment
-from sqlstream.compiler.render.macros import load_macros, override_macros
 from sqlstream.compiler.render.model_functions import model_names, names_of_model
+from sqlstream.compiler.render.places.source import TemplateSource
+from sqlstream.compiler.render.places.source_mapper import SourceMapper
 from sqlstream.compiler.render.plain_templates import read_plain, run_plain
-from sqlstream.compiler.render.running import render_file
-from sqlstream.compiler.render.source import TemplateSource
-from sqlstream.compiler.render.source_mapper import SourceMapper
-from sqlstream.compiler.render.state import RenderState
+from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
+from sqlstream.compiler.render.sandbox.macros import load_macros, override_macros
+from sqlstream.compiler.render.sandbox.running import render_file
+from sqlstream.compiler.render.sandbox.state import RenderState
 from sqlstream.compiler.render.values import MacroIndex, RenderedModel, RenderOptions
 from sqlstream.errors import Finding
 from sqlstream.location import SourceMap

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlstream.compiler.render.environment import TemplateEnvironment
 from sqlstream.compiler.render.functions import common_functions, refuse_secret, text_argument
-from sqlstream.compiler.render.plain_values import plain_value
-from sqlstream.compiler.render.problems import MacroReturn, TemplateProblem
 from sqlstream.compiler.render.relation import Relation, relation_of
-from sqlstream.compiler.render.template_function import TemplateFunction
+from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
+from sqlstream.compiler.render.sandbox.plain_values import plain_value
+from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProblem
+from sqlstream.compiler.render.sandbox.template_function import TemplateFunction
 from sqlstream.compiler.render.values import Reference, RenderOptions
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from jinja2.runtime import Context, Macro, new_context
 
-from sqlstream.compiler.render.environment import TemplateEnvironment
-from sqlstream.compiler.render.source import TemplateSource
-from sqlstream.compiler.render.template_function import TemplateFunction
+from sqlstream.compiler.render.places.source import TemplateSource
+from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
+from sqlstream.compiler.render.sandbox.template_function import TemplateFunction
 
 MOST_CALLS = 1_000
 """More calls are left to Jinja, whose limits are counted in the words of all tags."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlstream.compiler.names import quote_identifier, view_name
+from sqlstream.compiler.sql.names import quote_identifier, view_name
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlstream.compiler.render.values import Reads, RenderOptions
 from sqlstream.location import Location
-from sqlstream.project.validate import is_template
+from sqlstream.project.configuration.validate import is_template
 from sqlstream.project.values import Located, MakeRenderYaml, RenderYaml
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from dataclasses import replace
 from jinja2 import nodes
 from jinja2.environment import Template
 
-from sqlstream.compiler.render.failures import reading_finding, running_finding
 from sqlstream.compiler.render.model_functions import TargetName
-from sqlstream.compiler.render.plain_values import plain_value
-from sqlstream.compiler.render.secret_environment import SecretEnvironment
-from sqlstream.compiler.render.source import TemplateSource
-from sqlstream.compiler.render.state import RenderState
+from sqlstream.compiler.render.places.source import TemplateSource
+from sqlstream.compiler.render.sandbox.failures import reading_finding, running_finding
+from sqlstream.compiler.render.sandbox.plain_values import plain_value
+from sqlstream.compiler.render.sandbox.secret_environment import SecretEnvironment
+from sqlstream.compiler.render.sandbox.state import RenderState
 from sqlstream.compiler.render.values import Reads, united
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.batch import batch_places, sinks_of_streams, stream_words_in_batches
-from sqlstream.compiler.rules.formats import misspelt_formats
-from sqlstream.compiler.rules.options import ignored_options, option_values, required_options
-from sqlstream.compiler.rules.outputs import (
-    missing_row_tags,
-    missing_sink_paths,
-    output_modes,
-    path_options,
-    shared_outputs,
-)
+from sqlstream.compiler.rules.options.formats import misspelt_formats
+from sqlstream.compiler.rules.options.names import ignored_options, option_values, required_options
 from sqlstream.compiler.rules.python import python_names
 from sqlstream.compiler.rules.rule import Rule
-from sqlstream.compiler.rules.sink_kinds import (
+from sqlstream.compiler.rules.sinks.kinds import (
     ignored_partitions,
     modes_of_tables,
     python_sinks,
@@ -23,6 +16,14 @@ from sqlstream.compiler.rules.sink_kinds import (
     triggers_of_sinks,
     writable_formats,
 )
+from sqlstream.compiler.rules.sinks.outputs import (
+    missing_row_tags,
+    missing_sink_paths,
+    output_modes,
+    path_options,
+    shared_outputs,
+)
+from sqlstream.compiler.rules.sinks.storage import relative_storage
 from sqlstream.compiler.rules.sources import (
     fixed_schemas,
     masked_columns,
@@ -30,9 +31,8 @@ from sqlstream.compiler.rules.sources import (
     socket_sources,
     source_watermarks,
 )
-from sqlstream.compiler.rules.storage import relative_storage
+from sqlstream.compiler.rules.streams.triggers import short_real_time_triggers
 from sqlstream.compiler.rules.tables import table_names, temporary_catalogs
-from sqlstream.compiler.rules.triggers import short_real_time_triggers
 from sqlstream.compiler.rules.unused import no_models, unused_macros, unused_sinks, unused_sources, unwritten_models
 from sqlstream.errors import Finding
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.node_ids import source_id
-from sqlstream.compiler.rules.outputs import FILE_FORMATS, terminal_models
 from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS, terminal_models
 from sqlstream.errors import Finding
-from sqlstream.project.files import PROJECT_FILE
-from sqlstream.project.paths import join, plain_path
+from sqlstream.project.files.files import PROJECT_FILE
+from sqlstream.project.files.paths import join, plain_path
 
 ENDING = frozenset({"default", "available_now", "once"})
 """Triggers under which a stream ends, or that nobody has asked for: a batch does no less."""

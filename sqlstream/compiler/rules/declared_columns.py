@@ -7,13 +7,13 @@ from functools import cache
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.inputs import as_read
+from sqlstream.compiler.flow.operators.inputs import as_read
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.type_parser import TypeSyntaxError, parse_type
-from sqlstream.project.types import Array, DataType, Map, Primitive, Struct, Unknown
+from sqlstream.project.types.parser import TypeSyntaxError, parse_type
+from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, Unknown
 from sqlstream.project.values import Column as Declared
 from sqlstream.project.wording import quoted, quoted_list
 

@@ -8,8 +8,8 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.files.python_files import find_name
 from sqlstream.project.on_corrupt import declared_sources
-from sqlstream.project.python_files import find_name
 
 
 @rule("missing-key", "unknown-key", "python-name")

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Filter, Hints, Join, Node, With
-from sqlstream.compiler.problem import ORIGIN
-from sqlstream.compiler.tokens import Tokens
+from sqlstream.compiler.sql.problem import ORIGIN
+from sqlstream.compiler.sql.tokens import Tokens
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 

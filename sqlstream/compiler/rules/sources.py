@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.inputs import source_node
-from sqlstream.compiler.flow.type_values import TIMESTAMP
+from sqlstream.compiler.flow.operators.inputs import source_node
+from sqlstream.compiler.flow.types.values import TIMESTAMP
 from sqlstream.compiler.judged import is_judged
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules.rule import rule
-from sqlstream.compiler.rules.streaming_watermarks import may_be_event_time
+from sqlstream.compiler.rules.streams.watermarks import may_be_event_time
 from sqlstream.errors import Finding
-from sqlstream.project.fixed_columns import BINARY_FILE, fixed_columns
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.on_corrupt import declared_sources
-from sqlstream.project.type_parser import TypeSyntaxError, parse_schema
-from sqlstream.project.types import Struct, read_json_schema
+from sqlstream.project.types.fixed_columns import BINARY_FILE, fixed_columns
+from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
+from sqlstream.project.types.types import Struct, read_json_schema
 from sqlstream.project.values import Schema, SourceTable, Watermark
 from sqlstream.project.wording import quoted, quoted_list
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sqlstream.compiler.compiled import CompiledProject, Output
-from sqlstream.compiler.rules.outputs import declared_outputs, terminal_models
 from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.rules.sinks.outputs import declared_outputs, terminal_models
 from sqlstream.compiler.rules.sources import used_sources
 from sqlstream.errors import Finding
 from sqlstream.location import Location

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlstream.app.compile import compile_models
-from sqlstream.app.logs import TEMPLATE_LOGGER
+from sqlstream.app.loading.logs import TEMPLATE_LOGGER
 from sqlstream.app.request import ProjectRequest
 from sqlstream.errors import FindingsError
 

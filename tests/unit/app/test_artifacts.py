@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.artifacts import RunRecord, write_compiled, write_run_results
-from sqlstream.app.loading import Loaded, load
+from sqlstream.app.loading.artifacts import RunRecord, write_compiled, write_run_results
+from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
-from sqlstream.state.events import QueryResult, Status
+from sqlstream.state.runs.events import QueryResult, Status
 from sqlstream.version import __version__
 
 RESULT = QueryResult(

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from compiling import FILES, outcome, write_files
 
-from sqlstream.app import kept_yaml
-from sqlstream.app.compile_cache import CACHE_FILE
+from sqlstream.app.loading import kept_yaml
+from sqlstream.app.loading.compile_cache import CACHE_FILE
 from sqlstream.app.request import ProjectRequest
 from sqlstream.project.yaml import YamlMapping, parse_yaml
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sqlstream import ProjectRequest
-from sqlstream.app.empty_sources import empty_source_lines
-from sqlstream.app.loading import load
+from sqlstream.app.loading.load import load
+from sqlstream.app.running.empty_sources import empty_source_lines
 
 MODEL = "{{{{ config(sink='nowhere') }}}} select * from {{{{ {} }}}}"
 FILES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.logs import BACKUPS, MAX_BYTES, open_log
+from sqlstream.app.loading.logs import BACKUPS, MAX_BYTES, open_log
 
 ENV = {"SQLSTREAM_SECRET_TOKEN": "hunter22", "HOME": "/home/me"}
 LOGGER = logging.getLogger("sqlstream")

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from sqlstream.app.process_start import process_start
+from sqlstream.app.running.process_start import process_start
 
 
 def test_a_process_keeps_its_start_and_shares_it_with_none() -> None:

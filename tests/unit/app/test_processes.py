@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from generate import CHAIN, edit_a_model, write_sqlstream_project
 
-from sqlstream.app.processes import Processes
+from sqlstream.app.loading.processes import Processes
 from sqlstream.compiler.ahead import (
     MODELS_IN_A_PART,
     MODELS_TO_RECALL_MEANWHILE,

@@ -8,10 +8,10 @@ import pytest
 from compiling import write_files
 
 from sqlstream.app.compile import compile_models
-from sqlstream.app.loading import load
-from sqlstream.app.quarantines import ends_with_others, with_quarantines
+from sqlstream.app.loading.load import load
+from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.app.selecting import select, terminal_models
+from sqlstream.app.running.quarantines import ends_with_others, with_quarantines
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 

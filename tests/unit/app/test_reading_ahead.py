@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from sqlstream import FindingsError, ProjectRequest
-from sqlstream.app import kept_yaml, loading
-from sqlstream.app.loading import load
-from sqlstream.app.processes import Processes
-from sqlstream.app.reading_ahead import FILES_WORTH_A_PROCESS, YAML_WORTH_A_PROCESS
+from sqlstream.app.loading import kept_yaml
+from sqlstream.app.loading import load as loading
+from sqlstream.app.loading.load import load
+from sqlstream.app.loading.processes import Processes
+from sqlstream.app.loading.reading_ahead import FILES_WORTH_A_PROCESS, YAML_WORTH_A_PROCESS
 from sqlstream.project.yaml import YamlMapping, parse_yaml
 
 

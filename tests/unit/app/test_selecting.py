@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from sqlstream.app.loading import Loaded, load
+from sqlstream.app.loading.load import Loaded, load
+from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.app.selecting import select, terminal_models
 from sqlstream.errors import FindingsError
 
 TESTS = Path(__file__).parents[2]

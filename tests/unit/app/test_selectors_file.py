@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from sqlstream.app.loading import load
+from sqlstream.app.loading.load import load
+from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.app.selecting import select
 from sqlstream.errors import FindingsError
 
 TESTS = Path(__file__).parents[2]

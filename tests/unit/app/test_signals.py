@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from sqlstream.app.signals import STOP_SIGNALS, StopAskedError, stop_signals
+from sqlstream.app.running.signals import STOP_SIGNALS, StopAskedError, stop_signals
 
 HANDLERS = tuple[object, ...]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sqlstream import ProjectRequest
-from sqlstream.app.loading import load
-from sqlstream.app.small_runs import FEW_FILES, LITTLE_BYTES, is_small
+from sqlstream.app.loading.load import load
+from sqlstream.app.running.small_runs import FEW_FILES, LITTLE_BYTES, is_small
 
 
 def small(root: Path, *, path: str = "path: in", trigger: str = "available_now") -> bool:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from sqlstream import ProjectRequest
-from sqlstream.app.loading import load
+from sqlstream.app.loading.load import load
+from sqlstream.app.loading.spark_parser import InstalledParser
 from sqlstream.app.request import silent
-from sqlstream.app.spark_parser import InstalledParser
 from sqlstream.compiler.spark_parser import ParserUnavailableError
 from sqlstream.project.values import Target
 

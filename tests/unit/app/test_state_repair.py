@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from sqlstream.app.running.stored_query import StoredQuery
 from sqlstream.app.state_repair import put_leftovers_aside
-from sqlstream.app.stored_query import StoredQuery
-from sqlstream.spark.batch_logs import read_sink_log
-from sqlstream.spark.storage import LocalStorage, Storage
+from sqlstream.spark.storage.batch_logs import read_sink_log
+from sqlstream.spark.storage.storage import LocalStorage, Storage
 from sqlstream.state.output_files import OutputFiles, sort_files
 
 NAMES = [f"part-{number:05}-68fad154-7a17-4dd0-aa6e-258cccda1fcf-c000.json" for number in range(2)]

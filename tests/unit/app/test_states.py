@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from sqlstream.app.compile import compile_models
-from sqlstream.app.loading import load
+from sqlstream.app.loading.load import load
+from sqlstream.app.loading.selecting import select, selection_graph
 from sqlstream.app.ls import list_nodes
 from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.app.selecting import select, selection_graph
-from sqlstream.compiler.select import select_nodes
+from sqlstream.compiler.selection.select import select_nodes
 from sqlstream.errors import FindingsError, UsageError
 
 TESTS = Path(__file__).parents[2]

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from sqlstream import FindingsError, ProjectRequest, UsageError
-from sqlstream.app.process_start import process_start
 from sqlstream.app.request import Selection
+from sqlstream.app.running.process_start import process_start
 from sqlstream.app.status import read_status
 from sqlstream.cli.main import main
-from sqlstream.state.status import Life
+from sqlstream.state.runs.status import Life
 
 FILES = {
     "project.yml": "name: shop\nversion: 1.0.0\n",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.watching import changed_paths, take_snapshot, wait_for_change
+from sqlstream.app.loading.watching import changed_paths, take_snapshot, wait_for_change
 
 
 @pytest.fixture

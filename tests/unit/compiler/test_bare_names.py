@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.loading import attempt
+from sqlstream.app.loading.load import attempt
 from sqlstream.app.request import ProjectRequest
-from sqlstream.compiler.bare_names import bare_name_problems, bare_names, spellings_of
 from sqlstream.compiler.graph import Names
-from sqlstream.compiler.sql_text import read_sql
+from sqlstream.compiler.sql.bare_names import bare_name_problems, bare_names, spellings_of
+from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.errors import Severity
 
 NAMES = Names(

@@ -12,8 +12,9 @@ from sqlstream.compiler.flow.columns import Column, Where
 from sqlstream.compiler.flow.nodes import CteReference, Node, Scan, With
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
-from sqlstream.project.types import Array, Decimal, Field, Struct
-from sqlstream.project.values import Located, SecretName, SecretText
+from sqlstream.project.secrets import SecretName, SecretText
+from sqlstream.project.types.types import Array, Decimal, Field, Struct
+from sqlstream.project.values import Located
 
 HERE = Where("model.p.a", 7)
 COLUMNS = (Column("a", Struct((Field("b", Array(Decimal(10, 2))),)), origins=frozenset({("source.p.s.t", "a")})),)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlstream.compiler.edits import Edit, apply_edits
+from sqlstream.compiler.sql.edits import Edit, apply_edits
 
 
 def test_edits_are_made_in_order_of_place() -> None:

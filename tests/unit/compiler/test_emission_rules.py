@@ -9,9 +9,9 @@ import pytest
 
 from sqlstream import ProjectRequest
 from sqlstream.app.explain_model import Explained, explain_model
-from sqlstream.compiler.emission import Emission
-from sqlstream.compiler.emission_windows import WindowCall, read_window
-from sqlstream.compiler.intervals import parse_interval
+from sqlstream.compiler.emission.examples import Emission
+from sqlstream.compiler.emission.windows import WindowCall, read_window
+from sqlstream.compiler.sql.intervals import parse_interval
 from sqlstream.errors import UsageError
 
 ORDERS = "{{ source('shop', 'orders') }}"

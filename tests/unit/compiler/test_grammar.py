@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.compiler.grammar import grammar_problems
-from sqlstream.compiler.sql_text import read_sql
+from sqlstream.compiler.sql.grammar import grammar_problems
+from sqlstream.compiler.sql.sql_text import read_sql
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.compiler.hints import ignored_hints
-from sqlstream.compiler.tokens import tokenize
+from sqlstream.compiler.sql.hints import ignored_hints
+from sqlstream.compiler.sql.tokens import tokenize
 from sqlstream.errors import Severity
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.compiler.intervals import IntervalError, Span, parse_interval, read_span
+from sqlstream.compiler.sql.intervals import IntervalError, Span, parse_interval, read_span
 
 
 @pytest.mark.parametrize(

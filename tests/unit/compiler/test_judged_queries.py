@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from judged_queries import STREAM, TABLE, THEMES, judged
 
-from sqlstream.compiler.flow.build import Builder
 from sqlstream.compiler.flow.columns import Column, Where
 from sqlstream.compiler.flow.nodes import Scan
+from sqlstream.compiler.flow.operators.build import Builder
 from sqlstream.compiler.flow.text import Text
-from sqlstream.compiler.grammar import grammar_problems
-from sqlstream.compiler.parse import parse_sql
-from sqlstream.compiler.sql_text import read_sql
-from sqlstream.project.type_parser import parse_schema
-from sqlstream.project.types import Struct
+from sqlstream.compiler.sql.grammar import grammar_problems
+from sqlstream.compiler.sql.parse import parse_sql
+from sqlstream.compiler.sql.sql_text import read_sql
+from sqlstream.project.types.parser import parse_schema
+from sqlstream.project.types.types import Struct
 
 
 def _scan(name: str, schema: str, *, stream: bool) -> Scan:

@@ -7,7 +7,7 @@ import sqlglot
 from sqlglot import exp
 
 from sqlstream.compiler.known_types import types_read_once
-from sqlstream.compiler.parse import parse_sql
+from sqlstream.compiler.sql.parse import parse_sql
 
 CASTS = "select cast(a as char(3)), cast(b as varchar(9)), cast(c as array<varchar(2)>), cast(d as string), e::char"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from too_deep import TOO_DEEP
 
-from sqlstream.compiler.grammar import grammar_problems
-from sqlstream.compiler.sql_text import read_sql
+from sqlstream.compiler.sql.grammar import grammar_problems
+from sqlstream.compiler.sql.sql_text import read_sql
 
 
 @pytest.mark.parametrize("form", TOO_DEEP)

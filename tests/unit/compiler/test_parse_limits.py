@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from sqlstream.compiler.parse import parse_sql
-from sqlstream.compiler.parse_limits import DEEPEST_NESTING, MOST_READS, is_bounded
-from sqlstream.compiler.sql_text import read_sql
+from sqlstream.compiler.sql.parse import parse_sql
+from sqlstream.compiler.sql.parse_limits import DEEPEST_NESTING, MOST_READS, is_bounded
+from sqlstream.compiler.sql.sql_text import read_sql
 
 NESTS = {
     "parentheses": ("(", "1", ")"),
@@ -119,6 +119,6 @@ def test_brackets_that_do_not_match_count_as_open() -> None:
 )
 def test_no_nesting_crashes_the_process(opening: str) -> None:
     """Compiled code overruns the stack without a word; a text of a hundred thousand levels is not given to it."""
-    script = f"from sqlstream.compiler.parse import parse_sql; parse_sql('select * from ' + {opening!r} * 100_000)"
+    script = f"from sqlstream.compiler.sql.parse import parse_sql; parse_sql('select * from ' + {opening!r} * 100_000)"
     path = {"PYTHONPATH": ":".join(path for path in sys.path if path)}
     assert subprocess.run([sys.executable, "-c", script], env=path, timeout=120, check=False).returncode == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlstream import ProjectRequest
-from sqlstream.app.loading import attempt
+from sqlstream.app.loading.load import attempt
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.refusals import Refusal, unexplained
 from sqlstream.errors import Finding

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlstream.compiler.edits import Edit, EditedText, apply_edits
 from sqlstream.compiler.render.model import ModelRenderer
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions
-from sqlstream.compiler.rewrite import plan_rewriting
-from sqlstream.compiler.tokens import Kind, SqlTokenError, Token, tokenize
+from sqlstream.compiler.rewrite.sql import plan_rewriting
+from sqlstream.compiler.sql.edits import Edit, EditedText, apply_edits
+from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Token, tokenize
 from sqlstream.location import Location
 from sqlstream.project.values import ModelFile, Target
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from sql_cases import SqlCase, read_cases
 
-from sqlstream.compiler.edits import apply_edits
-from sqlstream.compiler.second_references import Occurrence, name_second_references
-from sqlstream.compiler.sql_text import read_sql
-from sqlstream.compiler.watermarks import place_watermarks
+from sqlstream.compiler.rewrite.second_references import Occurrence, name_second_references
+from sqlstream.compiler.rewrite.watermarks import place_watermarks
+from sqlstream.compiler.sql.edits import apply_edits
+from sqlstream.compiler.sql.sql_text import read_sql
 
 
 @pytest.mark.parametrize("case", read_cases("second_references"), ids=lambda case: case.name)

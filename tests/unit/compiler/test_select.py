@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from sqlstream.compiler.select import (
+from sqlstream.compiler.selection.select import (
     SelectableNode,
     SelectionGraph,
     SelectorError,

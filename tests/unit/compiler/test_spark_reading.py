@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.compiler.parse import parse_sql
+from sqlstream.compiler.sql.parse import parse_sql
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.compiler.sql_text import read_sql
-from sqlstream.compiler.statement import statement_problem
+from sqlstream.compiler.sql.sql_text import read_sql
+from sqlstream.compiler.sql.statement import statement_problem
 
 STATEMENTS = Path(__file__).parent / "fixtures" / "statements"
 QUERIES = (STATEMENTS / "queries.sql").read_text().splitlines()

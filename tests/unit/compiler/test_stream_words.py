@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sql_cases import SqlCase, read_cases
 
-from sqlstream.compiler.edits import apply_edits
-from sqlstream.compiler.sql_text import read_sql
-from sqlstream.compiler.stream_words import drop_stream_words
+from sqlstream.compiler.rewrite.stream_words import drop_stream_words
+from sqlstream.compiler.sql.edits import apply_edits
+from sqlstream.compiler.sql.sql_text import read_sql
 
 
 @pytest.mark.parametrize("case", read_cases("stream_words"), ids=lambda case: case.name)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from sqlstream.compiler.tokens import Kind, SqlTokenError, Tokens, find_comments, tokenize
+from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Tokens, find_comments, tokenize
 
 
 def _texts(sql: str) -> list[str]:

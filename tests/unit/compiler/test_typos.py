@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from sqlstream.compiler.spark_parser import SyntaxRefusal
-from sqlstream.compiler.sql_text import read_sql
-from sqlstream.compiler.typos import find_typos
+from sqlstream.compiler.sql.sql_text import read_sql
+from sqlstream.compiler.sql.typos import find_typos
 
 KNOWN = frozenset(["a", "b", "t", "1", "2", "and", "between", "by", "from", "group", "having", "select", "where"])
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sql_cases import SqlCase, read_cases
 
-from sqlstream.compiler.edits import apply_edits
-from sqlstream.compiler.problem import SqlProblem
-from sqlstream.compiler.sql_text import read_sql
-from sqlstream.compiler.tokens import SqlTokenError, tokenize
-from sqlstream.compiler.watermarks import place_watermarks
+from sqlstream.compiler.rewrite.watermarks import place_watermarks
+from sqlstream.compiler.sql.edits import apply_edits
+from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.sql_text import read_sql
+from sqlstream.compiler.sql.tokens import SqlTokenError, tokenize
 from sqlstream.location import location_at
 
 CASES = read_cases("watermarks")

@@ -13,7 +13,7 @@ import pytest
 from doc_blocks import KINDS, Block, blocks, sqlstream_arguments
 from doc_runs import copied_examples, fresh_shop, missing_lines, needs_spark, run_block, without_figures
 
-from sqlstream.app.loading import attempt
+from sqlstream.app.loading.load import attempt
 from sqlstream.app.request import ProjectRequest
 from sqlstream.cli.main import cli
 from sqlstream.cli.words import join_selectors

@@ -18,7 +18,7 @@ from doc_blocks import ROOT
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from sqlstream.spark.java import MINIMUM_JAVA
+from sqlstream.spark.jvm.java import MINIMUM_JAVA
 
 DOCKERFILE = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
 LINES = [line.split(" ", 1) for line in DOCKERFILE.splitlines() if line and not line.startswith("#")]

@@ -9,10 +9,10 @@ import pytest
 from doc_blocks import ROOT
 
 from sqlstream.errors import CODES
-from sqlstream.project.config import ModelConfig, SeedConfig
-from sqlstream.project.retries import Retries
-from sqlstream.spark.runner import GRACE_SECONDS
-from sqlstream.state.silence import Cause
+from sqlstream.project.configuration.config import ModelConfig, SeedConfig
+from sqlstream.project.configuration.retries import Retries
+from sqlstream.spark.running.runner import GRACE_SECONDS
+from sqlstream.state.runs.silence import Cause
 
 CONFIGURATION, DEPLOYING, ERRORS, RULES, RUN, TROUBLESHOOTING = (
     (ROOT / "docs" / name).read_text(encoding="utf-8")

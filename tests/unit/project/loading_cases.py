@@ -9,7 +9,8 @@ from pathlib import Path
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.loading import LoadResult, load_project
-from sqlstream.project.values import Project, RenderYaml, SecretName, SecretText
+from sqlstream.project.secrets import SecretName, SecretText
+from sqlstream.project.values import Project, RenderYaml
 
 _EXPRESSION = re.compile(r"\{\{ (\w+)\('?([^')]*)'?\) \}\}")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlstream.project.csv_text import BLANK_BEFORE, TEXT_AFTER, UNCLOSED, CsvText
+from sqlstream.project.files.csv_text import BLANK_BEFORE, TEXT_AFTER, UNCLOSED, CsvText
 
 VALUES = st.text(alphabet='ab"\n,; \t\u00e9\u2028\x85', max_size=5)
 TABLES = st.integers(1, 4).flatmap(

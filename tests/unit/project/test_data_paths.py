@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.project.paths import plain_path
+from sqlstream.project.files.paths import plain_path
 
 
 @pytest.mark.parametrize(

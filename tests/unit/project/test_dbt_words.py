@@ -8,9 +8,8 @@ import pytest
 from loading_cases import found, load, load_good
 
 from sqlstream.errors import FindingsError
-from sqlstream.project.config import ModelConfig, SeedConfig
-from sqlstream.project.dbt_words import KEYS_BY_PLACE, hint_of_key
-from sqlstream.project.documents import (
+from sqlstream.project.configuration.config import ModelConfig, SeedConfig
+from sqlstream.project.configuration.documents import (
     ColumnDocument,
     ModelProperties,
     ProjectDocument,
@@ -19,9 +18,10 @@ from sqlstream.project.documents import (
     SourceDocument,
     TableDocument,
 )
-from sqlstream.project.files import find_project_root
-from sqlstream.project.unit_test_documents import UnitTestsDocument
-from sqlstream.project.validate import allowed_keys
+from sqlstream.project.configuration.validate import allowed_keys
+from sqlstream.project.dbt_words import KEYS_BY_PLACE, hint_of_key
+from sqlstream.project.files.files import find_project_root
+from sqlstream.project.unit_tests.documents import UnitTestsDocument
 
 DOCUMENTS = (
     ColumnDocument,

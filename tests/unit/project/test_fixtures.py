@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sqlstream.errors import Finding
-from sqlstream.project.files import ProjectFiles
-from sqlstream.project.fixtures import FixtureReader, Rows
+from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.unit_tests.fixtures import FixtureReader, Rows
 from sqlstream.project.yaml import YamlMapping, parse_yaml, plain
 
 

@@ -6,8 +6,8 @@ import json
 
 from pydantic import BaseModel
 
-from sqlstream.project.documents import ProjectDocument, ResourceDocument, SelectorsDocument
-from sqlstream.project.jsonschema import json_schemas
+from sqlstream.project.configuration.documents import ProjectDocument, ResourceDocument, SelectorsDocument
+from sqlstream.project.configuration.jsonschema import json_schemas
 
 
 def _documents(model: type[BaseModel], seen: set[type[BaseModel]]) -> set[type[BaseModel]]:

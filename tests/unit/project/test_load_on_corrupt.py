@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from loading_cases import load, load_good
 
-from sqlstream.project.config import merge_configs
+from sqlstream.project.configuration.config import merge_configs
 from sqlstream.project.on_corrupt import captures_corrupt
 
 SINKS = "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}'}\n"

@@ -8,8 +8,9 @@ import pytest
 from loading_cases import load, load_good
 
 from sqlstream.location import Location
-from sqlstream.project.config import Trigger, merge_configs
-from sqlstream.project.values import Column, Located, Schema, SecretName, SecretText, Target
+from sqlstream.project.configuration.config import Trigger, merge_configs
+from sqlstream.project.secrets import SecretName, SecretText
+from sqlstream.project.values import Column, Located, Schema, Target
 
 SINKS = "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}', options: {retries: 010, header: true}}\n"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sqlstream.location import Location
-from sqlstream.project.config import ModelConfig, SeedConfig, Trigger, check_patch, merge_configs
+from sqlstream.project.configuration.config import ModelConfig, SeedConfig, Trigger, check_patch, merge_configs
 from sqlstream.project.values import ConfigPatch, Located
 
 LOW = Location("project.yml", 3, 1)

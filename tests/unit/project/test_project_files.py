@@ -9,7 +9,7 @@ import pytest
 
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location
-from sqlstream.project.files import LARGEST_FILE_BYTES, ProjectFiles, find_project_root
+from sqlstream.project.files.files import LARGEST_FILE_BYTES, ProjectFiles, find_project_root
 
 
 @pytest.fixture

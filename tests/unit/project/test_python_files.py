@@ -8,8 +8,8 @@ import pytest
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.files import ProjectFiles
-from sqlstream.project.python_files import PythonName, find_name, load_python
+from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.files.python_files import PythonName, find_name, load_python
 
 MODULE = """
 import os

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.state.events import Notice, QueryRestarting, QueryResult, QueryStarted, RunEvent, Status, TableShown
-from sqlstream.state.progress import BatchProgress
+from sqlstream.state.runs.events import Notice, QueryRestarting, QueryResult, QueryStarted, RunEvent, Status, TableShown
+from sqlstream.state.runs.progress import BatchProgress
 
 FAILURE = Finding(
     "query-failed",

@@ -8,7 +8,7 @@ import pytest
 
 from sqlstream.project.yaml import parse_yaml, plain
 from sqlstream.report.source_columns import columns_json, columns_yaml
-from sqlstream.state.source_columns import FoundColumn, SourceColumns
+from sqlstream.state.results.source_columns import FoundColumn, SourceColumns
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.loading import load
+from sqlstream.app.loading.load import load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.errors import Finding, Severity

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlstream.errors import Finding
 from sqlstream.report.dev import refreshed_text
-from sqlstream.state.rows import ShownColumn, ShownRows
+from sqlstream.state.results.rows import ShownColumn, ShownRows
 
 AT = datetime(2024, 1, 1, 12, 0, 5)
 

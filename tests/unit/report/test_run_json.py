@@ -9,8 +9,8 @@ from typing import Any
 
 from run_events import EVENTS, FAILURE, RESULTS
 
-from sqlstream.report.run_json import JsonReporter
-from sqlstream.state.events import TableShown, Warned
+from sqlstream.report.runs.as_json import JsonReporter
+from sqlstream.state.runs.events import TableShown, Warned
 
 
 def told() -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from run_events import BATCH, BIG, FAILURE
 
-from sqlstream.report.run_live import LiveReporter
-from sqlstream.state.events import (
+from sqlstream.report.runs.live import LiveReporter
+from sqlstream.state.runs.events import (
     ChosenQuery,
     Notice,
     QueriesChosen,
@@ -19,7 +19,7 @@ from sqlstream.state.events import (
     QueryStarted,
     RunEvent,
 )
-from sqlstream.state.silence import Cause, Silence
+from sqlstream.state.runs.silence import Cause, Silence
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 CHOSEN = QueriesChosen((ChosenQuery("big", "model.shop.big", "lake", "parquet", "append", "once", ("shop.orders",)),))

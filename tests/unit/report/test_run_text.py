@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from run_events import BATCH, BIG, EVENTS, LATE, POOR, RESULTS
 
-from sqlstream.report.run_text import TextReporter, batch_text, done_line, memory_text, summary_text
-from sqlstream.state.events import QueryStarted, RunEvent, Status, TableShown
+from sqlstream.report.runs.text import TextReporter, batch_text, done_line, memory_text, summary_text
+from sqlstream.state.runs.events import QueryStarted, RunEvent, Status, TableShown
 
 
 def told(*events: RunEvent) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from sqlstream.report.query_table import query_table, sparkline
-from sqlstream.report.status import status_json, status_text
-from sqlstream.state.history import PastRun
-from sqlstream.state.status import Life, ProjectStatus, SeenQuery, SeenRun
+from sqlstream.report.runs.query_table import query_table, sparkline
+from sqlstream.report.runs.status import status_json, status_text
+from sqlstream.state.runs.history import PastRun
+from sqlstream.state.runs.status import Life, ProjectStatus, SeenQuery, SeenRun
 
 NOW = datetime(2024, 1, 1, 12, 5, 30, tzinfo=UTC)
 FAILURE = {

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app import class_archive
-from sqlstream.spark.class_archive import SWITCH, archive_path, cache_folder, is_whole, use_options
+from sqlstream.app.running import class_archive
+from sqlstream.spark.jvm.class_archive import SWITCH, archive_path, cache_folder, is_whole, use_options
 
 WHOLE = bytes.fromhex("a8ab0bf0") + b"\0" * 100
 

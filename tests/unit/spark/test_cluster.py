@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.spark.cluster import (
+from sqlstream.spark.jvm.cluster import (
     FIRST_EXECUTOR_SECONDS,
     OTHER_EXECUTORS_SECONDS,
     PartitionChoice,

@@ -6,7 +6,7 @@ import pytest
 
 from sqlstream.location import Location, Place
 from sqlstream.project.values import Schema, SourceTable
-from sqlstream.spark.corrupt_errors import CorruptRecord, corrupt_record_finding
+from sqlstream.spark.reading.corrupt_errors import CorruptRecord, corrupt_record_finding
 from sqlstream.spark.secrets import Secrets
 
 

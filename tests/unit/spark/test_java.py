@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlstream.errors import Finding
-from sqlstream.spark.java import Java, find_java
+from sqlstream.spark.jvm.java import Java, find_java
 
 JAVA_8 = 'java version "1.8.0_392"\nJava(TM) SE Runtime Environment (build 1.8.0_392-b08)'
 JAVA_11 = 'openjdk version "11.0.20" 2023-07-18\nOpenJDK Runtime Environment (build 11.0.20+8-Debian)'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 
-from sqlstream.spark.python_traces import python_words
+from sqlstream.spark.reading.python_traces import python_words
 
 
 def shut() -> None:

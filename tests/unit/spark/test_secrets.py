@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from sqlstream.location import Location
-from sqlstream.project.values import OptionValue, SecretName, SecretText
+from sqlstream.project.secrets import OptionValue, SecretName, SecretText
 from sqlstream.spark.secrets import MASK, Secrets, secret_names
 
 USER, PASSWORD = SecretName("SQLSTREAM_SECRET_USER"), SecretName("SQLSTREAM_SECRET_PASSWORD")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from sqlstream.spark.state_files import LZ4_MAGIC, torn_files
+from sqlstream.spark.storage.state_files import LZ4_MAGIC, torn_files
 
 END = LZ4_MAGIC + b"\x15" + bytes(12)
 

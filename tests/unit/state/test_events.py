@@ -9,7 +9,7 @@ import pytest
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.state.events import QueryResult, Status
+from sqlstream.state.runs.events import QueryResult, Status
 
 RESULT = QueryResult(
     model="orders",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from batches import batch, figures, source, state
 
-from sqlstream.state.figures import RATES_KEPT, moment
+from sqlstream.state.runs.figures import RATES_KEPT, moment
 
 
 def test_totals_are_added_up() -> None:

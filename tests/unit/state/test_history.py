@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlstream.state.history import past_runs
-from sqlstream.state.status import Life, SeenRun, project_status
+from sqlstream.state.runs.history import past_runs
+from sqlstream.state.runs.status import Life, SeenRun, project_status
 
 BEGAN: dict[str, Any] = {"event": "run_began", "target": None, "pid": 7, "process_start": "boot/1"}
 

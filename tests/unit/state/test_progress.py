@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sqlstream.state.ledger import SourceUse
-from sqlstream.state.progress import BatchProgress, StateProgress, read_progress, total
+from sqlstream.state.runs.progress import BatchProgress, StateProgress, read_progress, total
 
 TEXTS = Path(__file__).parent / "progress"
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from batches import batch, figures, source, state
 
-from sqlstream.compiler.emission import Delay, Emission, Release, Step
+from sqlstream.compiler.emission.examples import Delay, Emission, Release, Step
 from sqlstream.compiler.flow.columns import Where
-from sqlstream.state.progress import BatchProgress
-from sqlstream.state.silence import Cause, Silence, why_ended_silent, why_silent
+from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.state.runs.silence import Cause, Silence, why_ended_silent, why_silent
 
 HERE = Where("model.shop.orders", 0)
 TEN = Delay("ts", "10 minutes", timedelta(minutes=10), HERE)

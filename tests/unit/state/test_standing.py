@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from batches import batch, state
 
 from sqlstream.errors import Finding
-from sqlstream.state.events import (
+from sqlstream.state.runs.events import (
     ChosenQuery,
     QueriesChosen,
     QueryRestarting,
@@ -20,8 +20,8 @@ from sqlstream.state.events import (
     RunEvent,
     Status,
 )
-from sqlstream.state.silence import Cause, Silence
-from sqlstream.state.standing import QueryStanding, RunStanding, Standing, abandon, follow
+from sqlstream.state.runs.silence import Cause, Silence
+from sqlstream.state.runs.standing import QueryStanding, RunStanding, Standing, abandon, follow
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 ORDERS = ChosenQuery("orders", "model.shop.orders", "lake", "parquet", "append", "10 seconds", ("shop.orders",))

@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sqlstream.app.ls import list_nodes
-from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.app.test import (
-    UNIT_TEST,
-    UnitTestRequest,
-    open_tests,
-    ordered_tests,
-    prepare_case,
-    run_chosen,
-    select_tests,
-)
-from sqlstream.app.test_coverage import find_coverage
+from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
+from sqlstream.app.test import UNIT_TEST, open_tests, ordered_tests, prepare_case, run_chosen, select_tests
+from sqlstream.app.unit_tests.coverage import find_coverage
 from sqlstream.errors import FindingsError
-from sqlstream.state.test_results import CaseResult, Outcome
+from sqlstream.state.results.unit_tests import CaseResult, Outcome
 from sqlstream.testing.cases import Case
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.project.type_parser import parse_type
-from sqlstream.project.types import Field
+from sqlstream.project.types.parser import parse_type
+from sqlstream.project.types.types import Field
 from sqlstream.project.yaml import YamlMapping, parse_yaml
 from sqlstream.testing.values import Json, ValueReader
 

@@ -6,9 +6,9 @@ import pytest
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from sqlstream.compiler.flow.types_of import type_of
-from sqlstream.project.type_parser import parse_type
-from sqlstream.project.types import DataType
+from sqlstream.compiler.flow.types.types_of import type_of
+from sqlstream.project.types.parser import parse_type
+from sqlstream.project.types.types import DataType
 
 COLUMNS = {"amount": "decimal(10,2)", "name": "string", "at": "timestamp", "odd": "geometry(4326)"}
 

@@ -8,7 +8,8 @@ from rendering import ENV, VARIABLES, options
 from sqlstream.compiler.render.yaml import SinkRenderer, make_yaml_renderer
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.values import Located, SecretName, SecretText
+from sqlstream.project.secrets import SecretName, SecretText
+from sqlstream.project.values import Located
 
 PLACE = Location("sources.yml", 3, 14)
 TOKEN = SecretName("SQLSTREAM_SECRET_TOKEN")

@@ -1,0 +1,1 @@
+"""Files to a compiled project, and the nodes that a selection names."""

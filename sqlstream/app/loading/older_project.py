@@ -1,0 +1,53 @@
+"""The project before an upgrade: with an older text of one model, or as a commit of its repository has it."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import tarfile
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from sqlstream.app.loading.load import Attempt, attempt
+from sqlstream.app.request import ProjectRequest
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.files.files import find_project_root
+from sqlstream.project.unit_tests.documents import UpgradeDocument
+from sqlstream.project.values import ModelFile
+from sqlstream.project.wording import quoted
+
+
+def attempt_older(request: ProjectRequest, file: ModelFile, upgrade: UpgradeDocument, place: Location) -> Attempt:
+    """Returns the older project compiled; where git does not have it, why, at `place`."""
+    alone = replace(request, partial_parse=False)
+    if upgrade.sql is not None:
+        return attempt(alone, inline=replace(file, text=upgrade.sql))
+    with tempfile.TemporaryDirectory(prefix="sqlstream-upgrade-") as folder:
+        problem = _check_out(find_project_root(request.folder), upgrade.git or "", Path(folder))
+        if problem is not None:
+            what = f"git does not have the project as of {quoted(upgrade.git)}"
+            fix = "name a commit, branch or tag that has it; a shallow clone does not have older commits"
+            return Attempt(None, (Finding("unit-test-upgrade", what, f"git says: {problem}", fix, place),))
+        return attempt(replace(alone, folder=Path(folder)))
+
+
+def _check_out(root: Path, commit: str, folder: Path) -> str | None:
+    """Puts the files of the project at `root`, as `commit` has them, into `folder`; returns what git says instead."""
+    try:
+        prefix = _git(root, "rev-parse", "--show-prefix").decode().strip()
+        archive = _git(root, "archive", "--format=tar", f"{commit}:{prefix}" if prefix else commit)
+    except OSError as error:
+        return str(error)
+    except subprocess.CalledProcessError as error:
+        said: str = error.stderr.decode(errors="replace").strip()
+        return said.splitlines()[-1] if said else str(error)
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(folder, filter="data")
+    return None
+
+
+def _git(root: Path, *arguments: str) -> bytes:
+    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=True)  # noqa: S603, S607 - git, as the user has it
+    return done.stdout

@@ -1,0 +1,47 @@
+"""The saved manifest with which `state:` compares a project."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sqlstream.app.loading.artifacts import MANIFEST
+from sqlstream.compiler.manifest.manifest import MANIFEST_VERSION
+from sqlstream.errors import UsageError
+
+_MAPPINGS = ("metadata", "nodes", "sources", "sinks", "macro_files", "vars")
+_ENTRIES = ("nodes", "sources", "sinks")
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """Returns the manifest at `path`, a manifest.json or the folder that holds one.
+
+    Raises: UsageError where there is none, or none that this version of sqlstream has written.
+    """
+    file = path / MANIFEST if path.is_dir() else path
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"--state: there is no {file}; keep one that `sqlstream compile` has written") from error
+    except OSError as error:
+        raise UsageError(f"--state: {file} cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--state: {file} is not JSON; give a manifest.json of `sqlstream compile`") from error
+    metadata = content.get("metadata") if isinstance(content, dict) else None
+    version = metadata.get("manifest_version") if isinstance(metadata, dict) else None
+    if version != MANIFEST_VERSION:
+        found = "no manifest of sqlstream" if version is None else f"a manifest of version {version}"
+        needed = f"version {MANIFEST_VERSION} is needed: compile the project that it stands for again"
+        raise UsageError(f"--state: {file} is {found}; {needed}")
+    if not _is_manifest(content):
+        raise UsageError(f"--state: {file} is damaged; compile the project that it stands for again")
+    return dict(content)
+
+
+def _is_manifest(content: dict[str, Any]) -> bool:
+    if not all(isinstance(content.get(key), dict) for key in _MAPPINGS):
+        return False
+    entries = [entry for key in _ENTRIES for entry in content[key].values()]
+    texts = content["macro_files"].values()
+    return all(isinstance(entry, dict) for entry in entries) and all(isinstance(text, str) for text in texts)

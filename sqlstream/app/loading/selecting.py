@@ -1,0 +1,198 @@
+"""Selectors over a compiled project: the nodes they name, or the findings that say why they name none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlstream.app.loading.saved_state import read_state
+from sqlstream.app.loading.selectable import selectable_nodes
+from sqlstream.app.loading.unselected import empty_selection, unknown_name, unmatched_finding
+from sqlstream.app.request import Selection
+from sqlstream.compiler.allowances import lowered_by_rules
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.manifest.manifest import build_manifest
+from sqlstream.compiler.node_ids import kind_of
+from sqlstream.compiler.selection.definitions import criterion_finding, read_definitions
+from sqlstream.compiler.selection.methods import STATE, NoStateError
+from sqlstream.compiler.selection.names import check_names
+from sqlstream.compiler.selection.select import (
+    SelectableNode,
+    SelectionGraph,
+    SelectorError,
+    Unmatched,
+    evaluate,
+    removed_nodes,
+    select_nodes,
+    unmatched_criteria,
+    unmatched_in,
+    used_criteria,
+)
+from sqlstream.compiler.selection.sets import Selection as Definition
+from sqlstream.compiler.selection.sets import parse_selectors
+from sqlstream.errors import Finding, FindingsError, Severity, UsageError
+from sqlstream.project.values import Project
+from sqlstream.project.wording import quoted_list
+
+
+class SelectableTest(NamedTuple):
+    """A unit test as selectors see it, and the id of its model."""
+
+    node: SelectableNode
+    model: str
+
+
+def select(
+    compiled: CompiledProject, selection: Selection, tests: Sequence[SelectableTest] = ()
+) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
+    """Returns the selected unique ids, parents before children, and a warning for each criterion that matches nothing.
+
+    `tests` are unit tests, each with the id of its model; where they are given, those of a selected model are selected
+    too, as in dbt.
+
+    Where `state:` is asked for nothing may be selected, since nothing may have changed: that, too, is a warning.
+    Raises: FindingsError where the whole selection is empty, or a selector cannot be read; UsageError where there is no
+    state to compare with.
+    """
+    definitions = _definitions(compiled.project)
+    selection = _with_default(compiled.project, selection)
+    try:
+        found = _find(compiled, definitions, selection, tests)
+    except SelectorError as error:
+        raise FindingsError([criterion_finding(error)]) from error
+    except NoStateError as error:
+        problem = f"`{error.criterion}` compares with a saved manifest, and none is given"
+        raise UsageError(f"{problem}; name it or its folder with --state or SQLSTREAM_STATE") from error
+    chosen = frozenset(node for node in found.nodes if _is_wanted(node, selection))
+    may_be_empty = found.compares and all(unmatched.compares for unmatched in found.unmatched)
+    if not chosen:
+        problems = empty_selection(selection, found.unmatched)
+        if not may_be_empty:
+            raise FindingsError(problems)
+        warnings = [replace(problem, severity=Severity.WARNING) for problem in problems]
+        return (), tuple(lowered_by_rules(compiled.project, warnings))
+    order = [node for node in (*compiled.graph.order, *(test.node.unique_id for test in tests)) if node in chosen]
+    warnings = [unmatched_finding(each, Severity.WARNING) for each in found.unmatched]
+    return tuple(order), tuple(lowered_by_rules(compiled.project, warnings))
+
+
+def nodes_excluded(compiled: CompiledProject, selection: Selection) -> frozenset[str]:
+    """Returns the unique ids that --exclude names, or any `exclude` of the selectors in use.
+
+    The selection has been read before without an error.
+    """
+    definitions = _definitions(compiled.project)
+    selection = _with_default(compiled.project, selection)
+    graph = selection_graph(compiled, definitions, selection.state)
+    excluded = select_nodes(graph, selection.exclude, ()) if selection.exclude else frozenset()
+    included = parse_selectors(selection.select) if selection.selector is None else definitions[selection.selector]
+    return excluded | removed_nodes(graph, included)
+
+
+def terminal_models(compiled: CompiledProject, chosen: Iterable[str]) -> tuple[CompiledModel, ...]:
+    """Returns the terminal models among `chosen`. Raises: FindingsError where there is none."""
+    chosen = tuple(chosen)
+    found = tuple(
+        compiled.models[node] for node in chosen if node in compiled.models and compiled.models[node].output is not None
+    )
+    if not found:
+        raise FindingsError([_views_only(compiled, chosen)])
+    return found
+
+
+def _definitions(project: Project) -> Mapping[str, Definition]:
+    """The selectors of selectors.yml. Raises: FindingsError for those that cannot be read."""
+    findings: list[Finding] = []
+    definitions = read_definitions(project.selectors, findings)
+    check_names(project.selectors, definitions, findings)
+    if findings:
+        raise FindingsError(findings)
+    return definitions
+
+
+def selection_graph(
+    compiled: CompiledProject, definitions: Mapping[str, Definition], state: Path | None
+) -> SelectionGraph:
+    """Returns the project as selectors see it, with these definitions, compared with a saved state where one is given.
+
+    Raises: UsageError for a state that cannot be read.
+    """
+    nodes = selectable_nodes(compiled)
+    if state is not None:
+        from sqlstream.compiler.manifest.changes import find_states  # Jinja is loaded only where templates are compared
+
+        manifest = build_manifest(compiled, generated_at="", invocation_id="")
+        states = find_states(read_state(state), manifest)
+        nodes = {unique_id: replace(node, states=states[unique_id]) for unique_id, node in nodes.items()}
+    return SelectionGraph(nodes, compiled.graph.parents, definitions)
+
+
+class _Found(NamedTuple):
+    """The nodes of a selection, the criteria that find none, and whether any compares with a saved state."""
+
+    nodes: frozenset[str]
+    unmatched: tuple[Unmatched, ...]
+    compares: bool
+
+
+def _find(
+    compiled: CompiledProject,
+    definitions: Mapping[str, Definition],
+    selection: Selection,
+    tests: Sequence[SelectableTest],
+) -> _Found:
+    flags = (*selection.select, *selection.exclude)
+    if not flags and selection.selector is None and selection.state is None:
+        return _Found(frozenset((*compiled.graph.order, *(test.node.unique_id for test in tests))), (), False)
+    graph = _with_tests(selection_graph(compiled, definitions, selection.state), tests)
+    if selection.selector is not None:
+        if selection.selector not in definitions:
+            raise FindingsError([unknown_name(selection.selector, definitions)])
+        definition = definitions[selection.selector]
+        chosen = _and_tests(evaluate(graph, definition), tests)
+        return _Found(chosen, unmatched_in(graph, definition), _compares(graph, definition))
+    excluded = select_nodes(graph, selection.exclude, ()) if selection.exclude else frozenset()
+    chosen = _and_tests(select_nodes(graph, selection.select, ()), tests) - _and_tests(excluded, tests)
+    return _Found(chosen, unmatched_criteria(graph, flags), _compares(graph, parse_selectors(flags)))
+
+
+def _with_tests(graph: SelectionGraph, tests: Sequence[SelectableTest]) -> SelectionGraph:
+    nodes = {**graph.nodes, **{test.node.unique_id: test.node for test in tests}}
+    parents = {**graph.parents, **{test.node.unique_id: (test.model,) for test in tests}}
+    return SelectionGraph(nodes, parents, graph.selectors)
+
+
+def _and_tests(nodes: frozenset[str], tests: Sequence[SelectableTest]) -> frozenset[str]:
+    return nodes | {test.node.unique_id for test in tests if test.model in nodes}
+
+
+def _compares(graph: SelectionGraph, selection: Definition) -> bool:
+    return any(criterion.method == STATE for criterion in used_criteria(graph, selection))
+
+
+def _with_default(project: Project, selection: Selection) -> Selection:
+    """The selection, or the default of selectors.yml where it names nothing itself."""
+    if selection.select or selection.exclude or selection.selector is not None:
+        return selection
+    default = next((selector.name for selector in project.selectors if selector.is_default), None)
+    return replace(selection, selector=default)
+
+
+def _is_wanted(node: str, selection: Selection) -> bool:
+    kind = kind_of(node)
+    return kind not in selection.excluded_types and (not selection.resource_types or kind in selection.resource_types)
+
+
+def _views_only(compiled: CompiledProject, chosen: tuple[str, ...]) -> Finding:
+    downstream = {node for start in chosen for node in compiled.graph.descendants(start)}
+    names = [model.name for node, model in compiled.models.items() if node in downstream and model.output is not None]
+    shown = quoted_list([node.rsplit(".", 1)[-1] for node in chosen])
+    verb = "is no terminal model" if len(chosen) == 1 else "hold no terminal model"
+    return Finding(
+        "no-terminal-model",
+        f"{shown} {verb}, so there is no query to start",
+        "a query starts for each selected model that names a sink",
+        f"select {quoted_list(names)}, downstream" if names else "give a model a sink: {{ config(sink='...') }}",
+    )

@@ -1,0 +1,62 @@
+"""The findings that say why a selection, or a part of it, takes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from sqlstream.app.request import Selection
+from sqlstream.compiler.selection.select import Unmatched
+from sqlstream.errors import Finding, Severity
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.wording import quoted, quoted_list
+
+
+def empty_selection(selection: Selection, unmatched: Sequence[Unmatched]) -> list[Finding]:
+    """Returns why a whole selection takes nothing: the criteria that match nothing, or that nothing is left."""
+    if unmatched:
+        return [unmatched_finding(each, Severity.ERROR) for each in unmatched]
+    given = _as_flags(selection)
+    if not given:
+        why, fix = "it has no enabled model, seed or source", "add a model: a SELECT in a file such as models/first.sql"
+        return [Finding("empty-selection", "the project has nothing to select", why, fix)]
+    return [
+        Finding(
+            "empty-selection",
+            f"the selection `{given}` matches nothing",
+            "each part matches something, but nothing is left when they are taken together",
+            "see what each part matches with `sqlstream ls --select`",
+        )
+    ]
+
+
+def unmatched_finding(unmatched: Unmatched, severity: Severity) -> Finding:
+    """Returns the finding for a criterion that matches nothing."""
+    why, fix = "no enabled model, seed or source of this project fits it", "`sqlstream ls` lists what there is"
+    if unmatched.text.startswith(("unit_test:", "test_name:")):
+        why, fix = "no unit test of this project fits it", "`sqlstream ls --resource-type unit_test` lists them"
+    if unmatched.compares:
+        why = "compared with the saved manifest, nothing in this project is so"
+        fix = "there is nothing to do; where a change was expected, look at what --state names"
+    elif unmatched.nearest:
+        fix = f"did you mean {quoted_list(unmatched.nearest)}?"
+    message = f"the selector `{unmatched.text}` matches nothing"
+    return Finding("empty-selection", message, why, fix, unmatched.location, severity)
+
+
+def unknown_name(name: str, selectors: Collection[str]) -> Finding:
+    """Returns the finding for a --selector that selectors.yml does not define."""
+    return Finding(
+        "unknown-selector",
+        f"there is no selector {quoted(name)}",
+        "--selector takes the name of one that the project's selectors.yml defines",
+        did_you_mean(name, selectors) if selectors else "define it in selectors.yml, or use --select",
+    )
+
+
+def _as_flags(selection: Selection) -> str:
+    types = (f"--resource-type {kind}" for kind in selection.resource_types)
+    excluded = (f"--exclude-resource-type {kind}" for kind in selection.excluded_types)
+    named = [f"--selector {selection.selector}"] if selection.selector is not None else []
+    return " ".join(
+        [*named, *selection.select, *(f"--exclude {text}" for text in selection.exclude), *types, *excluded]
+    )

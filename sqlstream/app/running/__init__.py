@@ -1,0 +1,1 @@
+"""Runs: a session, queries made ready, ledgers, records."""

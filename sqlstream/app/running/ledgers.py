@@ -1,0 +1,114 @@
+"""The ledgers of a run: what is written before a query starts, and when a changed query has committed a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from sqlstream.app.running.ready import Checks, Ready
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.storage.checkpoints import archive_start, last_commit, write_ledger
+from sqlstream.spark.storage.finished_versions import remove_finished
+from sqlstream.state.ledger import Ledger, PendingLedger
+from sqlstream.state.plan import Action
+from sqlstream.state.runs.events import Notice, QueryResult, RunEvent
+from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.version import __version__
+
+
+def write_before_start(ready: Ready, checks: Checks) -> None:
+    """Writes the ledger of a query that is about to start, and archives what a failed first run has left.
+
+    Where the checkpoint has batches of an earlier query, its ledger stays in effect until the new query has committed
+    one. What earlier runs into a memory sink have left is removed. Raises: OSError, Spark's errors.
+    """
+    if ready.plan.action is Action.RESET:
+        archive_start(checks.storage_of, ready.root, ready.state)
+    if not ready.plan.writes_ledger:
+        return
+    new, old = _ledger(ready, checks), ready.state.ledger
+    if ready.plan.action is not Action.RESUME:
+        write_ledger(ready.storage, ready.root, new)
+        if ready.plan.action is Action.FRESH_EACH_RUN:
+            remove_finished(ready.storage, ready.root, ready.plan.version)
+    elif old is not None:
+        changed = old.identity != ready.query.identity
+        pending = PendingLedger(ready.state.last_commit, new) if changed else None
+        write_ledger(ready.storage, ready.root, replace(old, retired=new.retired, pending=pending))
+
+
+class LedgerKeeper:
+    """Passes the events of a run on to `tell`, and writes the ledger of a changed query once it has committed a batch.
+
+    A run that is killed before that loses nothing: the next one sees the commit.
+    """
+
+    def __init__(self, ready: Sequence[Ready], checks: Checks, tell: Callable[[RunEvent], None]) -> None:
+        self._tell = tell
+        self._waiting = {
+            item.query.model.name: (item, _ledger(item, checks))
+            for item in ready
+            if item.plan.action is Action.RESUME and item.plan.writes_ledger
+        }
+
+    def __call__(self, event: RunEvent) -> None:
+        """Hears one event."""
+        if isinstance(event, BatchProgress) and event.model in self._waiting:
+            self._settle(event.model)
+        self._tell(event)
+
+    def settle_all(self) -> None:
+        """Looks at every changed query once more, when the run has ended."""
+        for model in tuple(self._waiting):
+            self._settle(model)
+
+    def tell_unsettled(self, results: Sequence[QueryResult]) -> None:
+        """Says which accepted changes are not in effect, although their queries have ended well: nothing came in."""
+        for result in results:
+            waiting = self._waiting.get(result.model)
+            if waiting is None or not waiting[0].plan.accepted or result.batches or result.finding:
+                continue
+            self._tell(
+                Notice(
+                    f"{result.model}: the accepted change is not in effect yet, because there was nothing to read; the "
+                    f"next run needs `--accept-state-change {result.model}` again"
+                )
+            )
+
+    def _settle(self, model: str) -> None:
+        ready, ledger = self._waiting[model]
+        with suppress(OSError, *SPARK_ERRORS):  # the next run looks again
+            if last_commit(ready.storage, ready.root, ready.plan.version) > ready.state.last_commit:
+                write_ledger(ready.storage, ready.root, ledger)
+                del self._waiting[model]
+
+
+def _ledger(ready: Ready, checks: Checks) -> Ledger:
+    """The ledger of the query as it is now."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    accepted = ready.state.ledger.accepted if ready.state.ledger and ready.plan.action is Action.RESUME else ()
+    if ready.plan.accepted:
+        accepted = (*accepted, {"at": now, "changes": list(ready.plan.changes)})
+    return Ledger(
+        identity=ready.query.identity,
+        version=ready.plan.version,
+        written_at=now,
+        sqlstream_version=__version__,
+        spark_version=checks.runtime.version,
+        reason=str(ready.plan.action),
+        output=ready.output(checks),
+        accepted=accepted,
+        retired=_retired(ready),
+    )
+
+
+def _retired(ready: Ready) -> tuple[str, ...]:
+    """The names of the readers that the checkpoint knows and the query has no more."""
+    old = ready.state.ledger
+    if old is None or ready.plan.action is not Action.RESUME:
+        return ()
+    abandoned = ready.state.abandoned.identity.sources if ready.state.abandoned else ()
+    names = {*old.retired, *(use.name for use in (*old.identity.sources, *abandoned))}
+    return tuple(sorted(names - {use.name for use in ready.query.identity.sources}))

@@ -1,0 +1,160 @@
+"""The part of a run that needs Spark: every query made ready, its ledger written, then all started and watched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from functools import partial
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.request import RunRequest
+from sqlstream.app.running.empty_sources import empty_source_lines
+from sqlstream.app.running.ledgers import LedgerKeeper, write_before_start
+from sqlstream.app.running.live_tables import serving
+from sqlstream.app.running.ready import Checks, Ready, check_all, storage_location
+from sqlstream.app.running.session import check_java, check_target, start_session
+from sqlstream.app.running.signals import StopSignals
+from sqlstream.app.running.small_runs import is_small
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.on_corrupt import declared_sources
+from sqlstream.spark.jvm.session import BRIEF_JVM, ENDING_JVM, LASTING_JVM, SparkRuntime, stop_spark
+from sqlstream.spark.running.runner import Runner
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.storage import storage_problems
+from sqlstream.spark.writing.memory import MEMORY, live_table, memory_table
+from sqlstream.state.layout import archives_path
+from sqlstream.state.plan import Action
+from sqlstream.state.runs.events import Notice, ProjectFound, QueryResult, RunEvent
+from sqlstream.state.runs.limits import Limits
+from sqlstream.version import __version__
+
+
+def run_queries(
+    loaded: Loaded,
+    models: Sequence[CompiledModel],
+    request: RunRequest,
+    tell: Callable[[RunEvent], None],
+    signals: StopSignals,
+) -> tuple[QueryResult, ...]:
+    """Runs `models` in one Spark session and returns their results.
+
+    Raises: FindingsError and StopAskedError, both with nothing started.
+    """
+    check_target(loaded)
+    check_java(request.project.env, signals)
+    secrets = Secrets(request.project.env)
+    purpose = _purpose(loaded, models)
+    with ExitStack() as held:  # which outlives Spark: until then a query may be writing
+        runtime = start_session(loaded, secrets, purpose=purpose, console_to_stderr=request.console_to_stderr)
+        try:
+            signals.install()
+            tell(_found(loaded, runtime))
+            if runtime.cluster is not None:
+                runtime.cluster.follow(lambda text: tell(Notice(text)), signals.check)
+            checks = Checks(loaded, request, runtime, secrets, held)
+            ready = check_all(checks, models, signals)
+            return _run_ready(checks, ready, tell, signals)
+        finally:
+            stop_spark(runtime)
+
+
+def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:
+    """What the JVM is for."""
+    if is_small(loaded.compiled, models):
+        return BRIEF_JVM
+    return ENDING_JVM if all(model.ends for model in models) else LASTING_JVM
+
+
+def _run_ready(
+    checks: Checks, ready: Sequence[Ready], tell: Callable[[RunEvent], None], signals: StopSignals
+) -> tuple[QueryResult, ...]:
+    cluster = checks.runtime.cluster
+    if cluster is not None and cluster.choice is not None:
+        tell(Notice(cluster.choice.why))
+    for line in empty_source_lines(checks.loaded.compiled, [item.query.model for item in ready]):
+        tell(Notice(line))
+    for item in ready:
+        _tell_unusual(item, tell)
+    orders = [item.order(checks, write_before_start) for item in ready]
+    signals.check()
+    _for_all(ready, checks, Ready.hold)
+    _for_all(ready, checks, write_before_start)
+    keeper = LedgerKeeper(ready, checks, tell)
+    runner = Runner(checks.secrets, keeper, _limits(checks))
+    with signals.passed_to(runner.request_stop), _live_tables(ready, checks):
+        results = runner.run(orders)
+    keeper.settle_all()
+    keeper.tell_unsettled(results)
+    _show_memory(ready, results, checks.request.limit, tell)
+    return results
+
+
+def _live_tables(ready: Sequence[Ready], checks: Checks) -> AbstractContextManager[None]:
+    queries = [item.query for item in ready if item.query.output.format == MEMORY]
+    tables = {query.model.name: partial(live_table, query) for query in queries}
+    return serving(checks.loaded.compiled.project.root, checks.loaded.invocation.id, tables)
+
+
+def _for_all(ready: Sequence[Ready], checks: Checks, step: Callable[[Ready, Checks], None]) -> None:
+    """Takes one step with every query. Raises: FindingsError with the findings of all of them."""
+    findings: list[Finding] = []
+    for item in ready:
+        try:
+            with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
+                step(item, checks)
+        except FindingsError as error:
+            findings += error.findings
+    if findings:
+        raise FindingsError(findings)
+
+
+def _limits(checks: Checks) -> Limits:
+    """The limits that were asked for, or else the target's."""
+    limits = checks.request.limits
+    return replace(limits, threads=limits.threads or checks.loaded.compiled.project.target.threads)
+
+
+def _found(loaded: Loaded, runtime: SparkRuntime) -> ProjectFound:
+    project, models = loaded.compiled.project, loaded.compiled.models
+    return ProjectFound(
+        models=len(models),
+        sources=len(declared_sources(project.sources)),
+        sinks=len(project.sinks),
+        seeds=len(project.seeds),
+        sqlstream_version=__version__,
+        spark_version=runtime.version,
+    )
+
+
+def _tell_unusual(ready: Ready, tell: Callable[[RunEvent], None]) -> None:
+    """Says what is unusual about how a query starts."""
+    model, plan = ready.query.model, ready.plan
+    if plan.action is Action.FRESH_EACH_RUN:
+        why = ready.query.unrestartable
+        tell(Notice(f"{model.name}: starts with a fresh checkpoint on every run, because {why}"))
+    if plan.action is Action.REFRESH:
+        old = f"version {ready.state.version} of its checkpoint and output stay where they are"
+        tell(Notice(f"{model.name}: starts over as version {plan.version}; {old}"))
+    if plan.action is Action.RESET:
+        tell(
+            Notice(
+                f"{model.name}: starts from the beginning, because its last run ended before the first batch was "
+                f"committed; what that left is in {archives_path(ready.root, plan.version)}"
+            )
+        )
+    if plan.changes:
+        how = "resumes with the state it has, as accepted, although" if plan.accepted else "resumes;"
+        tell(Notice(f"{model.name}: {how} {'; '.join(plan.changes)}"))
+    if plan.new_columns:
+        tell(Notice(f"{model.name}: writes other columns from now on: {'; '.join(plan.new_columns)}"))
+
+
+def _show_memory(
+    ready: Sequence[Ready], results: Sequence[QueryResult], limit: int | None, tell: Callable[[RunEvent], None]
+) -> None:
+    for item, result in zip(ready, results, strict=True):
+        table = memory_table(item.query, limit) if item.query.output.format == MEMORY and result.batches else None
+        if table is not None:
+            tell(table)

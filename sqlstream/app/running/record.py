@@ -1,0 +1,148 @@
+"""What a run leaves for others to read, meanwhile and afterwards: target/run_results.json and logs/events.jsonl."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sqlstream.app.loading.artifacts import RunRecord, write_run_results
+from sqlstream.app.loading.load import Invocation
+from sqlstream.app.loading.logs import LOGS_FOLDER
+from sqlstream.app.running.journal import Journal
+from sqlstream.app.running.process_start import process_start
+from sqlstream.compiler.emission.examples import Emission
+from sqlstream.errors import Finding, UsageError
+from sqlstream.project.files.files import ARTIFACTS_FOLDER
+from sqlstream.report.runs.as_json import event_fields, event_name, to_line
+from sqlstream.spark.secrets import Secrets
+from sqlstream.state.runs.events import Notice, QueryResult, QuerySilent, RunEvent, Status, TableShown, Warned
+from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.state.runs.silence import QUIET_BATCHES, why_ended_silent, why_silent
+from sqlstream.state.runs.standing import RunStanding, abandon, follow
+
+RESULTS_SECONDS = 1.0
+"""How often run_results.json is written for batches alone; the journal has every one of them."""
+
+Explain = Callable[[str], Emission | None]
+"""What the operators of the query of a model wait for."""
+
+
+class Record:
+    """Hears every event of a run, notes it, and tells it on. What cannot be written is said once and ends no run."""
+
+    def __init__(self, root: Path, invocation: Invocation, env: Mapping[str, str], tell: Callable[[RunEvent], None]):
+        self._folder = root / ARTIFACTS_FOLDER
+        self._journal = Journal(root / LOGS_FOLDER)
+        self._invocation = invocation
+        self._redact = Secrets(env).redact
+        self._tell = tell
+        self._explain: Explain = lambda _model: None
+        self._began = self._written = time.monotonic()
+        self._process = {"pid": os.getpid(), "process_start": process_start(os.getpid())}
+        self._complained: set[str] = set()
+        self._findings: list[Finding] = []
+        self._run = RunStanding()
+        self._target: str | None = None
+
+    def begin(self, target: str | None) -> None:
+        """Notes that the run has begun; `target` is None where the project's default is to be used."""
+        self._target = target
+        self._append("run_began", {**self._process, "target": target})
+        with suppress(UsageError):  # compiling, which comes next, says so
+            self._write_results(None)
+
+    def load(self, target: str, explain: Explain) -> None:
+        """Notes what the run is of, once the project has compiled."""
+        self._target, self._explain = target, cache(explain)
+        self._append("run_loaded", {"target": target})
+
+    def end(self, *, succeeded: bool, findings: tuple[Finding, ...]) -> None:
+        """Notes how the run has ended. Raises: UsageError where run_results.json cannot be written."""
+        self._findings = list(findings)
+        self._run = abandon(self._run)
+        self._append("run_ended", {"succeeded": succeeded})
+        self._write_results(succeeded)
+
+    def __call__(self, event: RunEvent) -> None:
+        """Notes `event` and tells it on, and then why the query has nothing to give, where that is to be said."""
+        self._run = follow(self._run, event, _now())
+        if isinstance(event, Warned):
+            self._findings.append(event.finding)
+        silent = self._silence(event) if isinstance(event, BatchProgress | QueryResult) else None
+        if silent is not None:
+            self._run = follow(self._run, silent, _now())
+        self._note(event)
+        self._update_results(event)
+        self._tell(event)
+        if silent is not None:
+            if silent.is_new:
+                self._note(silent)
+            self._tell(silent)
+
+    def _silence(self, event: BatchProgress | QueryResult) -> QuerySilent | None:
+        query = self._run.queries.get(event.model)
+        if query is None or query.status in (Status.ERROR, Status.SKIPPED):
+            return None
+        quiet, last, ended = query.figures.quiet, query.figures.last, isinstance(event, QueryResult)
+        asks = quiet.batches >= (1 if ended else QUIET_BATCHES) and last is not None and last.state is not None
+        emission = self._explain(event.model) if asks else None
+        silence = why_ended_silent(query.figures, emission) if ended else why_silent(query.figures, emission)
+        if silence is None or query.query.kind != "stream":
+            return None
+        is_new = query.silence is None or query.silence.cause is not silence.cause
+        return QuerySilent(event.model, silence, is_new or query.status is Status.SUCCESS, ended)
+
+    def _note(self, event: RunEvent) -> None:
+        if isinstance(event, TableShown):
+            return  # rows are no business of a log
+        fields = event_fields(event)
+        query = self._run.queries.get(fields.get("model", ""))
+        if query is not None:
+            entry = query.as_json(_now())
+            if isinstance(event, BatchProgress):
+                del entry["progress"]  # the line itself
+            fields = {**fields, "query": entry}
+        self._append(event_name(event), fields)
+
+    def _append(self, name: str, fields: Mapping[str, Any]) -> None:
+        self._journal.append(self._redact(to_line(name, {"invocation_id": self._invocation.id, **fields})))
+        if self._journal.problem is not None:
+            self._complain("logs/events.jsonl", self._journal.problem)
+
+    def _update_results(self, event: RunEvent) -> None:
+        is_seldom = not isinstance(event, BatchProgress | Notice | TableShown)
+        if not is_seldom and time.monotonic() - self._written < RESULTS_SECONDS:
+            return
+        try:
+            self._write_results(None)
+        except UsageError as error:
+            self._complain("target/run_results.json", str(error))
+
+    def _write_results(self, succeeded: bool | None) -> None:
+        self._written = time.monotonic()
+        now = _now()
+        record = RunRecord(
+            invocation=self._invocation,
+            target=self._target,
+            succeeded=succeeded,
+            findings=tuple(self._findings),
+            results=tuple(query.as_json(now) for query in self._run.queries.values()),
+            seconds=self._written - self._began,
+            process=self._process,
+        )
+        write_run_results(self._folder, record)
+
+    def _complain(self, name: str, problem: str) -> None:
+        if name not in self._complained:
+            self._complained.add(name)
+            self._tell(Notice(f"{name} cannot be written ({problem}); the run goes on without it"))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,166 @@
+"""The query of a terminal model as it lies in its target's storage: its versions, its checkpoint, its output.
+
+Spark is started only where a path needs it: for a local folder these questions take no Java.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import SparkSession
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.request import ProjectRequest
+from sqlstream.app.running.ready import storage_location
+from sqlstream.app.running.session import check_java, check_target, start_brief_session, storage_base
+from sqlstream.app.running.signals import StopSignals, stop_signals
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
+from sqlstream.errors import FindingsError, UsageError
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.spark.jvm.session import stop_spark
+from sqlstream.spark.reading.sources import TABLE
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.batch_logs import read_commits, read_sink_log
+from sqlstream.spark.storage.checkpoints import read_checkpoint, read_version, read_versions
+from sqlstream.spark.storage.storage import HadoopStorage, Storage, storage_problems
+from sqlstream.spark.storage.storages import SessionStorages, local_path, storage_without_spark
+from sqlstream.spark.writing.tables import table_folder
+from sqlstream.state.batch_logs import entry_names
+from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
+from sqlstream.state.output_files import OutputFiles, log_problem, sort_files, whole_output
+from sqlstream.state.plan import CheckpointState
+
+
+class LazyStorages:
+    """The storages of a target; Spark is started for the first path that is not certainly local."""
+
+    def __init__(self, loaded: Loaded, request: ProjectRequest, signals: StopSignals, stack: ExitStack) -> None:
+        self._loaded, self._request, self._signals, self._stack = loaded, request, signals, stack
+
+    def of(self, path: str) -> tuple[Storage, str]:
+        """See `Storages`."""
+        settings = self._loaded.compiled.project.target.spark
+        return storage_without_spark(path, settings, self._request.env) or self._of_session.of(path)
+
+    def exists(self, uri: str) -> bool:
+        """See `Storages`."""
+        local = local_path(uri)
+        return self._of_session.exists(uri) if local is None else local.exists()
+
+    @cached_property
+    def _of_session(self) -> SessionStorages:
+        return SessionStorages(self.session)
+
+    @cached_property
+    def session(self) -> SparkSession:
+        """Spark, started when it is first asked for. Raises: FindingsError."""
+        check_target(self._loaded)
+        check_java(self._request.env, self._signals)
+        warehouse = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="sqlstream-"))
+        runtime = start_brief_session(self._loaded, Secrets(self._request.env), warehouse)
+        self._stack.callback(stop_spark, runtime)
+        return runtime.session
+
+
+@dataclass(frozen=True)
+class StoredQuery:
+    """One version of a model's query: all of them lie under `root` in `storage`. `state.version` is 0 before the first
+    run.
+    """
+
+    loaded: Loaded
+    model: CompiledModel
+    storages: LazyStorages
+    storage: Storage
+    root: str
+    state: CheckpointState
+
+    @property
+    def checkpoint(self) -> str:
+        """The checkpoint."""
+        return checkpoint_path(self.root, self.state.version)
+
+    @property
+    def has_locks(self) -> bool:
+        """Whether a run keeps other processes from the query."""
+        return not isinstance(self.storage, HadoopStorage)
+
+    @cached_property
+    def output(self) -> str | None:
+        """The folder that the version writes to, as its ledger says, or the folder of its table; None for a sink that
+        writes no files.
+        """
+        ledger, output = self.state.ledger, self.model.output
+        written_to = (ledger.identity.sink_format, ledger.identity.sink_path) if ledger else None
+        fmt, path = written_to or ((output.format, output.place) if output else ("", None))
+        version = max(self.state.version, 1)
+        if path is not None and fmt == TABLE:
+            return table_folder(self.storages.session, output_table(path, version))
+        if path is None or fmt not in FILE_FORMATS:
+            return None
+        return output_path(storage_base(self.loaded), path, version)
+
+    def files(self, output: str) -> OutputFiles:
+        """Returns the files in the folder `output`. Raises: FindingsError where nobody can tell which of them are
+        committed; OSError, Spark's errors.
+        """
+        storage, output = self.storages.of(output)
+        stored = storage.files(output)  # before the log: see sort_files
+        is_batch = self.state.ledger.identity.batch if self.state.ledger else not self.model.streaming
+        if is_batch:
+            return whole_output(stored)
+        committed = read_commits(*self.storages.of(self.checkpoint)).last
+        log = read_sink_log(storage, output)
+        problem = log_problem(self.model.name, log, committed, self.model.file.location)
+        if problem is not None:
+            raise FindingsError([problem])
+        options = self.model.output.options if self.model.output else {}
+        return sort_files(stored, log, with_retention="retention" in map(str.lower, options))
+
+    def has_open_batch(self) -> bool:
+        """Whether a batch was begun that is not committed."""
+        storage, checkpoint = self.storages.of(self.checkpoint)
+        begun = max(entry_names(storage.names(f"{checkpoint}/offsets")), default=-1)
+        return begun > read_commits(storage, checkpoint).last
+
+
+@contextmanager
+def open_query(loaded: Loaded, request: ProjectRequest, name: str, version: int | None = None) -> Iterator[StoredQuery]:
+    """Gives a version of the query of the terminal model `name`, the newest one if none is asked for. Spark, where it
+    was started, is stopped afterwards.
+
+    Raises: FindingsError, also for what the body raises of the storage; UsageError for a name that is no terminal
+    model's, and for a version that does not exist.
+    """
+    model = _terminal_model(loaded, name)
+    wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
+    problems = storage_problems(wanted, storage_location(loaded, model), Secrets(request.env))
+    with stop_signals() as signals, ExitStack() as stack, problems:
+        storages = LazyStorages(loaded, request, signals, stack)
+        storage, root = storages.of(wanted)
+        yield StoredQuery(loaded, model, storages, storage, root, _state(storages, root, name, version))
+
+
+def _state(storages: LazyStorages, root: str, name: str, version: int | None) -> CheckpointState:
+    if version is None:
+        return read_checkpoint(storages.of, root)
+    known = read_versions(storages.of, root)
+    if version not in known:
+        versions = ", ".join(map(str, known)) if known else "none yet"
+        raise UsageError(f"`{name}` has no version {version}; its versions in storage: {versions}")
+    return read_version(storages.of, root, version)
+
+
+def _terminal_model(loaded: Loaded, name: str) -> CompiledModel:
+    every = {model.name: model for model in loaded.compiled.models.values()}
+    terminal = {name: model for name, model in every.items() if model.output is not None}
+    if name in every and name not in terminal:
+        raise UsageError(f"`{name}` is a view: it names no sink, so it has neither a checkpoint nor an output")
+    if name not in terminal:
+        raise UsageError(f"there is no terminal model `{name}`; {did_you_mean(name, terminal)}")
+    return terminal[name]

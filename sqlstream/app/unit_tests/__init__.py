@@ -1,0 +1,1 @@
+"""Unit tests: run, recorded, updated, watched."""

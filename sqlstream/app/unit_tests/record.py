@@ -1,0 +1,183 @@
+"""`sqlstream test --record`: a case from real rows of what a model reads, and from what it gives of them now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import count
+from pathlib import Path
+
+from sqlstream.app.request import Selection, UnitTestRequest
+from sqlstream.app.running.show import open_previews
+from sqlstream.app.running.signals import stop_signals
+from sqlstream.app.show import interrupt
+from sqlstream.app.test import UnitTestOutcome, open_tests, run_tests
+from sqlstream.app.unit_tests.update import plain_number, update_expectations, updated_line
+from sqlstream.compiler.allowances import lowered_by_rules
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.node_ids import model_id, source_id
+from sqlstream.errors import Finding, FindingsError, Severity
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.unit_tests.declared import TESTS_FOLDER
+from sqlstream.project.unit_tests.values import BrokenTest, UnitTest
+from sqlstream.project.yaml import YamlScalar, YamlSequence, follow, parse_yaml
+from sqlstream.project.yaml.spans import flow_text
+from sqlstream.spark.secrets import Secrets
+from sqlstream.state.results.rows import ShownRows
+from sqlstream.state.results.unit_tests import NOTHING, CaseResult, Outcome
+from sqlstream.testing.cases import text_of
+
+RECORDED = "recorded"
+"""The name of the first case that is recorded; the next are recorded_2 and so on."""
+
+
+@dataclass
+class Masks:
+    """Puts other values in the place of those that a test must not show; equal values stay equal."""
+
+    secrets: Secrets
+    _given: dict[object, int] = field(default_factory=dict)
+
+    def row(self, row: Mapping[str, object], masked: Sequence[str]) -> dict[str, object]:
+        """Returns a row with the values of the columns `masked` masked, and secrets wherever they stand."""
+        hidden = {name.casefold() for name in masked}
+        return {
+            name: self._mask(value) if name.casefold() in hidden else self._shown(value) for name, value in row.items()
+        }
+
+    def _mask(self, value: object) -> object:
+        if value is None:
+            return None
+        number = self._given.setdefault(repr(value), len(self._given) + 1)
+        if isinstance(value, str):
+            return _masked_time(number) if _is_time(value) else f"masked-{number}"
+        return number if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+
+    def _shown(self, value: object) -> object:
+        if isinstance(value, str):
+            return self.secrets.redact(value)
+        if isinstance(value, dict):
+            return {key: self._shown(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._shown(item) for item in value]
+        return plain_number(value) if isinstance(value, Decimal) else value
+
+
+def _is_time(text: str) -> bool:
+    """Whether a text may be a time or a day, which other text would not fit."""
+    return re.fullmatch(r"[+-]?\d{4,}-\d\d-\d\d([ T].*)?", text) is not None
+
+
+def _masked_time(number: int) -> str:
+    return (datetime(2000, 1, 1) + timedelta(days=number)).strftime("%Y-%m-%d")
+
+
+def record_case(request: UnitTestRequest, name: str, limit: int, tell: Callable[[str], None]) -> UnitTestOutcome:
+    """Writes a case of the model `name` into tests/models/ and returns how it ends when it is run, with a warning where
+    it expects no rows.
+
+    At most `limit` rows of each of its inputs are taken. Raises: FindingsError, UsageError.
+    """
+    project = open_tests(request.project)
+    compiled = project.loaded.compiled
+    model = compiled.models.get(model_id(compiled.project.name, name))
+    if model is None:
+        names = [each.name for each in compiled.models.values()]
+        what, why = f"there is no model `{name}`", "--record takes the name of a model"
+        raise FindingsError([Finding("unit-test-model", what, why, did_you_mean(name, names))])
+    nodes = tuple(dict.fromkeys(read.node_id for read in model.reads))
+    with (
+        stop_signals() as signals,
+        signals.passed_to(interrupt),
+        open_previews(request.project.env, tell, signals) as previews,
+    ):
+        shown = previews.show(project.loaded, nodes, limit)
+    every: tuple[UnitTest | BrokenTest, ...] = (*project.tests.cases, *project.tests.broken)
+    case = _free_name([test.name for test in every if test.model == name])
+    path = _write(compiled, model, case, shown, Masks(Secrets(request.project.env)))
+    tell(f"Wrote {path}: {name}.{case}")
+    only = replace(request, selection=Selection((f"unit_test:{name}.{case}",)), explains=True)
+    outcome = _run(only, path)
+    (result,) = outcome.results
+    if result.outcome is Outcome.PASSED:  # nothing came out, as was written for a start
+        warnings = lowered_by_rules(compiled.project, [_expects_nothing(result, shown, limit)])
+        return replace(outcome, findings=(*outcome.findings, *warnings))
+    for line in update_expectations(request.project.folder, outcome.results):
+        if line != updated_line(path):  # it is known to be written
+            tell(line)
+    return _run(only, path)
+
+
+def _run(only: UnitTestRequest, path: str) -> UnitTestOutcome:
+    """How the recorded case ends; files that cannot be read are no matter of it."""
+    outcome = run_tests(only, lambda _result, _total: None)
+    results = tuple(result for result in outcome.results if result.location.path == path and result.model is not None)
+    return replace(outcome, results=results)
+
+
+def _expects_nothing(result: CaseResult, shown: Sequence[ShownRows], limit: int) -> Finding:
+    is_cut = any(rows.is_cut for rows in shown)
+    more = f"delete it and record more rows with --limit {10 * limit}, or " if is_cut else ""
+    return Finding(
+        "unit-test-empty",
+        f"`{result.full_name}` expects no rows, so hardly anything can make it fail",
+        f"nothing came out: {result.notes.get(NOTHING, 'the reason is not known')}",
+        f"{more}add rows to `given` and run `sqlstream test --update --select {result.selector}`",
+        result.location,
+        severity=Severity.WARNING,
+    )
+
+
+def _free_name(taken: Sequence[str]) -> str:
+    names = (RECORDED, *(f"{RECORDED}_{number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if name not in taken)
+
+
+def _write(compiled: CompiledProject, model: CompiledModel, case: str, shown: Sequence[ShownRows], masks: Masks) -> str:
+    """Adds the case to the model's file of recorded tests; returns its path."""
+    lines = [f"  - name: {case}", f"    model: {model.name}", "    given:"]
+    for rows in shown:
+        lines += [f"      - input: {text_of(rows.unique_id)}", "        rows:" + ("" if rows.rows else " []")]
+        masked = _masked(compiled, rows.unique_id)
+        names = [column.name for column in rows.columns]
+        written = (masks.row(dict(zip(names, row, strict=True)), masked) for row in rows.rows)
+        lines += [f"          - {flow_text(row)}" for row in written]
+    lines += ["    expect:", "      rows: []"]
+    relative, text = next(
+        (path, text)
+        for path, text in _candidates(compiled.project.root, model.name, "\n".join(lines))
+        if _ends_with(text, path, case)
+    )
+    path = Path(compiled.project.root, relative)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return relative
+
+
+def _candidates(root: Path, model: str, lines: str) -> Iterator[tuple[str, str]]:
+    """The files that may hold a case, `<model>_recorded.yml`, `_2` and so on, as each would be with `lines` behind."""
+    for number in count(1):
+        relative = f"{TESTS_FOLDER}/{model}_recorded{'' if number == 1 else f'_{number}'}.yml"
+        path = root / relative
+        before = path.read_text(encoding="utf-8") if path.exists() else "version: 2\n\nunit_tests:\n"
+        yield relative, before.rstrip("\n") + "\n" + lines + "\n"
+
+
+def _ends_with(text: str, path: str, case: str) -> bool:
+    """Whether a file would end with the case: somebody may have laid it out in another way, or broken it."""
+    try:
+        tests = follow(parse_yaml(text, path), ("unit_tests",))
+    except FindingsError:
+        return False
+    name = follow(tests, (len(tests.items) - 1, "name")) if isinstance(tests, YamlSequence) and tests.items else None
+    return isinstance(name, YamlScalar) and name.value == case
+
+
+def _masked(compiled: CompiledProject, node_id: str) -> tuple[str, ...]:
+    """The columns that the source of `node_id`, or any source above it, asks to be masked."""
+    read = {node_id, *compiled.graph.ancestors(node_id)}
+    project = compiled.project
+    return tuple(name for table in project.sources if source_id(project.name, table) in read for name in table.mask)

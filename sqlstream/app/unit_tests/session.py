@@ -1,0 +1,72 @@
+"""The part of `test` that needs Spark: one session for all cases, several of which run at once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import replace
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.request import UnitTestRequest
+from sqlstream.app.running.session import check_java, start_brief_session
+from sqlstream.app.running.signals import stop_signals
+from sqlstream.app.show import interrupt
+from sqlstream.spark.jvm.session import stop_spark
+from sqlstream.spark.jvm.slow_classes import slow_classes
+from sqlstream.spark.secrets import Secrets
+from sqlstream.state.results.unit_tests import CaseResult, Outcome
+from sqlstream.testing.cases import Case
+from sqlstream.testing.harness import Harness
+from sqlstream.testing.settings import session_settings, state_provider, target_of_tests
+
+CASES_AT_ONCE = 2
+"""A batch of a few rows leaves a core idle for most of its time; more at once take as long."""
+
+
+def run_cases(
+    loaded: Loaded, request: UnitTestRequest, cases: Sequence[Case], tell: Callable[[CaseResult], None]
+) -> None:
+    """Runs `cases` and `tell`s each result. Raises: FindingsError where Spark cannot be started."""
+    env = request.project.env
+    with stop_signals() as signals, signals.passed_to(interrupt):
+        check_java(env, signals)
+        with open_harness(loaded, request) as harness:
+            signals.install()  # PySpark has put in a handler of its own
+            run_all(harness, request, cases, tell)
+
+
+def run_all(
+    harness: Harness, request: UnitTestRequest, cases: Sequence[Case], tell: Callable[[CaseResult], None]
+) -> None:
+    """Runs `cases`, some at once, and `tell`s each result; none is begun after one that does not pass, where `request`
+    says so.
+    """
+    pool = ThreadPoolExecutor(CASES_AT_ONCE)
+    try:
+        futures = [pool.submit(harness.run, case) for case in cases]
+        for future in as_completed(futures):
+            result = future.result()
+            tell(result)
+            if request.fail_fast and result.outcome is not Outcome.PASSED:
+                return
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def open_harness(loaded: Loaded, request: UnitTestRequest) -> Iterator[Harness]:
+    """Gives a harness over a Spark of its own, which leaves nothing behind. Raises: FindingsError."""
+    project = loaded.compiled.project
+    target = target_of_tests(project.target)
+    compiled = replace(loaded.compiled, project=replace(project, target=target))
+    secrets = Secrets(request.project.env)
+    with tempfile.TemporaryDirectory(prefix="sqlstream-test-", ignore_cleanup_errors=True) as warehouse:
+        slow = slow_classes(model.sql for model in compiled.models.values())
+        runtime = start_brief_session(replace(loaded, compiled=compiled), secrets, warehouse, slow)
+        try:
+            settings, provider = session_settings(target), state_provider(project.target)
+            yield Harness(runtime, secrets, settings, provider, request.equivalence, request.explains)
+        finally:
+            stop_spark(runtime)

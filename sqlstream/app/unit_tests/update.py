@@ -1,0 +1,151 @@
+"""`sqlstream test --update`: what came out, written in the place of what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+
+from sqlstream.errors import FindingsError
+from sqlstream.project.files.files import find_project_root
+from sqlstream.project.yaml import YamlMapping, YamlScalar, YamlSequence, follow, parse_yaml
+from sqlstream.project.yaml.spans import flow_text, span_of
+from sqlstream.state.results.unit_tests import ANY, CaseResult, Outcome, RowDifference, ValueDifference
+
+FIGURES = {"late rows dropped": "late_rows_dropped", "watermark": "watermark", "state rows": "state_rows"}
+"""The keys of `expect` that hold one figure, by what a difference calls it."""
+
+YamlPath = tuple[str | int, ...]
+
+Edit = tuple[int, int, str]
+"""From where to where in a text something else is to stand."""
+
+
+def update_expectations(folder: Path, results: Sequence[CaseResult]) -> Iterator[str]:
+    """Writes the rows and figures that came out into the files of the tests that failed for these alone.
+
+    Gives a line for each file that was written, and for each test that is not updated, with the reason.
+    """
+    root = find_project_root(folder)
+    by_file: dict[str, list[CaseResult]] = {}
+    for result in results:
+        if result.outcome is Outcome.FAILED:
+            by_file.setdefault(result.location.path, []).append(result)
+    for path, failed in by_file.items():
+        yield from _update_file(root / path, path, failed)
+
+
+def updated_line(path: str) -> str:
+    """Returns the line for a file that was written."""
+    return f"updated {path}"
+
+
+def _update_file(file: Path, path: str, failed: Sequence[CaseResult]) -> Iterator[str]:
+    text = file.read_text(encoding="utf-8")
+    edits: list[Edit] = []
+    for result in failed:
+        place = _path_of(text, path, result)
+        found = None if place is None else _edits(text, place, result)
+        if found:
+            edits += found
+        else:
+            yield f"{result.location}: {result.full_name} is not updated: only figures and rows written as YAML are"
+    for begin, end, new in sorted(edits, reverse=True):
+        text = text[:begin] + new + text[end:]
+    if edits and _is_yaml(text, path):
+        file.write_text(text, encoding="utf-8")
+        yield updated_line(path)
+    elif edits:
+        yield f"{path} is not updated: what came out cannot be written in the form that the file has"
+
+
+def _is_yaml(text: str, path: str) -> bool:
+    try:
+        parse_yaml(text, path)
+    except FindingsError:
+        return False
+    return True
+
+
+def _path_of(text: str, path: str, result: CaseResult) -> YamlPath | None:
+    tests = follow(parse_yaml(text, path), ("unit_tests",))
+    items = tests.items if isinstance(tests, YamlSequence) else ()
+    for index, item in enumerate(items):
+        name = item.get("name") if isinstance(item, YamlMapping) else None
+        model = item.get("model") if isinstance(item, YamlMapping) else None
+        found = tuple(node.value if isinstance(node, YamlScalar) else None for node in (name, model))
+        if found == (result.name, result.model):
+            return ("unit_tests", index, "expect")
+    return None
+
+
+def _edits(text: str, place: YamlPath, result: CaseResult) -> list[Edit] | None:
+    """What is to be replaced; None where one of the differences cannot be written."""
+    edits = [_edit(text, place, difference) for difference in result.differences]
+    return None if None in edits else [edit for edit in edits if edit is not None]
+
+
+def _edit(text: str, place: YamlPath, difference: RowDifference | ValueDifference) -> Edit | None:
+    if isinstance(difference, ValueDifference):
+        key = FIGURES.get(difference.what)
+        span = None if key is None else span_of(text, (*place, key))
+        return None if span is None else (*_trimmed(text, span), difference.actual)
+    keys: YamlPath = ("rows",) if difference.batch is None else ("batches", difference.batch - 1, "rows")
+    span = span_of(text, (*place, *keys))
+    if difference.way is not None or span is None or not _is_list(text, (*place, *keys)):
+        return None
+    begin, end = _trimmed(text, span)
+    new = _rows_text(text, begin, difference)
+    return (len(text[:begin].rstrip(" ")) if new.startswith("\n") else begin, end, new)
+
+
+def _trimmed(text: str, span: tuple[int, int]) -> tuple[int, int]:
+    """The span without the white space behind the value."""
+    begin, end = span
+    return begin, begin + len(text[begin:end].rstrip())
+
+
+def _is_list(text: str, place: YamlPath) -> bool:
+    """Whether rows are YAML, and no text in another format."""
+    node = follow(parse_yaml(text, ""), place)
+    return isinstance(node, YamlSequence) or (isinstance(node, YamlScalar) and node.value is None)
+
+
+def _rows_text(text: str, begin: int, difference: RowDifference) -> str:
+    """The rows that came out, a line each, as the list that begins at `begin` is written."""
+    rows = [_row_text(difference, number) for number, row in enumerate(difference.rows) if row.actual is not None]
+    if not rows:
+        return "[]"
+    line = text[text.rfind("\n", 0, begin) + 1 : begin]
+    is_empty_block = text.startswith("[]", begin) and line.lstrip(" -") == "rows: "
+    if is_empty_block:
+        indent = " " * (len(line) - len("rows: ") + 2)
+        return "".join(f"\n{indent}- {row}" for row in rows)
+    if text[begin] == "[":
+        return f"[{', '.join(rows)}]"
+    indent = " " * len(line)
+    return f"\n{indent}".join(f"- {row}" for row in rows)
+
+
+def _row_text(difference: RowDifference, number: int) -> str:
+    row = difference.rows[number]
+    like = row.expected or next((each.expected for each in difference.rows if each.expected is not None), None)
+    given = {
+        name: _plain(value)
+        for at, (name, value) in enumerate(zip(difference.columns, row.actual or (), strict=True))
+        if like is None or like[at] is not ANY
+    }
+    return flow_text(given)
+
+
+def plain_number(value: Decimal) -> float | str:
+    """Returns a number as YAML writes it: as a float where that has all of its digits, and else as text."""
+    return float(value) if value == Decimal(repr(float(value))) else str(value)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Decimal):
+        return plain_number(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,197 @@
+"""`sqlstream run`."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import IO, cast
+
+import click
+
+from sqlstream.app.request import MEMORY_ROWS, RunRequest
+from sqlstream.app.run import run_models
+from sqlstream.cli.options import limit_option, project_options, project_request, selection_of, selection_options
+from sqlstream.cli.output import DONE, FAILED, RunLines, RunScreen, echo_trace, is_screen
+from sqlstream.errors import FindingsError
+from sqlstream.report.runs.as_json import JsonReporter
+from sqlstream.report.runs.live import LiveReporter
+from sqlstream.report.runs.text import TextReporter, summary_text
+from sqlstream.state.runs.events import Warned
+from sqlstream.state.runs.limits import Limits
+
+SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+LONGEST_SECONDS = 100 * 365 * SECONDS["d"]
+"""A hundred years: more is a mistake, and more than threads can wait."""
+
+
+class Duration(click.ParamType[float]):
+    """`90`, `90s`, `5m`, `2h` or `1d` as seconds."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Returns the seconds; fails as click does."""
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(value).strip())
+        seconds = float(match.group(1)) * SECONDS[match.group(2) or "s"] if match else 0.0
+        if not 0 < seconds < LONGEST_SECONDS:
+            self.fail(f"{str(value)!r} is not a duration above zero, such as 60s, 5m or 2h", param, ctx)
+        return seconds
+
+
+@click.command("run", short_help="Start the models that write to sinks as streams.")
+@project_options
+@selection_options
+@click.option(
+    "--available-now",
+    is_flag=True,
+    envvar="SQLSTREAM_AVAILABLE_NOW",
+    show_envvar=True,
+    help="Process what is there and end, whatever the triggers of the models say.",
+)
+@click.option(
+    "--for",
+    "stop_after",
+    type=Duration(),
+    envvar="SQLSTREAM_FOR",
+    show_envvar=True,
+    help="Stop by itself after this long, as Ctrl-C does: 90s, 5m, 2h or 1d.",
+)
+@click.option(
+    "--until-idle",
+    type=Duration(),
+    envvar="SQLSTREAM_UNTIL_IDLE",
+    show_envvar=True,
+    help="Stop by itself when no query has had anything to read for this long.",
+)
+@click.option(
+    "-x",
+    "--fail-fast/--no-fail-fast",
+    default=False,
+    envvar="SQLSTREAM_FAIL_FAST",
+    show_envvar=True,
+    help="Stop all queries when one has failed for good; without it the others go on.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    envvar="SQLSTREAM_THREADS",
+    show_envvar=True,
+    help="How many queries that end by themselves run at once, instead of the target's threads.",
+)
+@click.option(
+    "--accept-state-change",
+    multiple=True,
+    metavar="SELECTOR...",
+    envvar="SQLSTREAM_ACCEPT_STATE_CHANGE",
+    show_envvar=True,
+    help="Changed queries that may keep their state, selected as with --select.",
+)
+@click.option(
+    "-f",
+    "--full-refresh",
+    is_flag=True,
+    envvar="SQLSTREAM_FULL_REFRESH",
+    show_envvar=True,
+    help="Start all selected queries over, each with a new checkpoint and output. The old ones are kept.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    envvar="SQLSTREAM_LOG_FORMAT",
+    show_envvar=True,
+    help="Lines for people, or one JSON object a line.",
+)
+@limit_option(MEMORY_ROWS, "How many rows of a memory sink's table to show at the end; JSON has all of them.")
+def run(
+    project_dir: Path,
+    target: str | None,
+    variables: str | None,
+    debug: bool,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    selector: str | None,
+    state: Path | None,
+    available_now: bool,
+    stop_after: float | None,
+    until_idle: float | None,
+    fail_fast: bool,
+    threads: int | None,
+    accept_state_change: tuple[str, ...],
+    full_refresh: bool,
+    log_format: str,
+    limit: int,
+) -> int:
+    """Start the selected models that name a sink, each as a query of its own, and print a line for every batch, or in a
+    terminal a table of all queries.
+
+    A query ends when its trigger says so (available_now, once), and otherwise runs until Ctrl-C, --for or --until-idle:
+    then each query ends after its running batch, and the next run goes on there. One that fails is started again, as
+    its `retries` say.
+    """
+    request = RunRequest(
+        project=project_request(project_dir, target, variables),
+        selection=selection_of(select, exclude, selector, state),
+        available_now=available_now,
+        limits=Limits(stop_after, until_idle, fail_fast, threads),
+        accept_state_change=accept_state_change,
+        full_refresh=full_refresh,
+        debug=debug,
+        console_to_stderr=log_format == "json",
+        limit=None if log_format == "json" else limit,
+    )
+    if log_format == "json":
+        code = _run_for_machines(request, RunLines())
+    else:
+        code = _run_on_screen(request, RunLines()) if is_screen() else _run_for_people(request, RunLines())
+    if code == DONE:
+        _make_archive_later()
+    return code
+
+
+def _make_archive_later() -> None:
+    """So that Spark starts faster from the next time on."""
+    from sqlstream.app.running.class_archive import (
+        make_later,  # pyspark is loaded by now, and not when --help is asked for
+    )
+
+    make_later(os.environ)
+
+
+def _run_for_people(request: RunRequest, write: RunLines) -> int:
+    outcome = run_models(request, TextReporter(write))
+    write(summary_text(outcome.results, len(outcome.warnings), Path.cwd()))
+    return DONE if outcome.succeeded else FAILED
+
+
+def _run_on_screen(request: RunRequest, write: RunLines) -> int:
+    """The same with a table that is drawn anew instead of a line for every batch."""
+    reporter = LiveReporter(cast("IO[str]", RunScreen()))
+    try:
+        outcome = run_models(request, reporter)
+    finally:
+        reporter.close()
+    warnings = len(outcome.warnings)
+    write(
+        reporter.summary(outcome.results, warnings, Path.cwd()) or summary_text(outcome.results, warnings, Path.cwd())
+    )
+    return DONE if outcome.succeeded else FAILED
+
+
+def _run_for_machines(request: RunRequest, write: RunLines) -> int:
+    """The same with JSON lines for everything that is told, findings that refuse the run included."""
+    reporter = JsonReporter(write)
+    try:
+        outcome = run_models(request, reporter)
+    except FindingsError as error:
+        for finding in error.findings:
+            reporter(Warned(finding))
+        reporter.done((), succeeded=False)
+        if request.debug:
+            echo_trace()
+        return FAILED
+    reporter.done(outcome.results, succeeded=outcome.succeeded)
+    return DONE if outcome.succeeded else FAILED

@@ -1,0 +1,42 @@
+"""`sqlstream status`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from sqlstream.app.status import read_status
+from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
+from sqlstream.cli.output import DONE, FAILED, output_option, refusals_printed
+from sqlstream.cli.terminal import terminal_width
+from sqlstream.report.runs.status import status_json, status_text
+
+
+@click.command("status", short_help="Show how queries stand, while they run and afterwards.")
+@project_options
+@selection_options
+@output_option("A table, or one JSON object.")
+def status(
+    project_dir: Path,
+    target: str | None,
+    variables: str | None,
+    debug: bool,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    selector: str | None,
+    state: Path | None,
+    output: str,
+) -> int:
+    """Show how each query stands in the newest run that it was part of: rows, rates, watermark, state, and why it gives
+    no rows or has failed.
+
+    Works beside a run, in another terminal, and after it. Needs no Java. Exit code 1 where a query has failed or was
+    killed.
+    """
+    selection = selection_of(select, exclude, selector, state)
+    with refusals_printed(output, debug):
+        found = read_status(project_request(project_dir, target, variables), selection)
+    click.echo(status_json(found) if output == "json" else status_text(found, datetime.now(UTC), terminal_width()))
+    return DONE if found.is_well else FAILED

@@ -1,0 +1,202 @@
+"""`sqlstream test`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from sqlstream.app.request import UnitTestRequest
+from sqlstream.app.test import UnitTestOutcome, run_tests
+from sqlstream.app.unit_tests.coverage import find_coverage
+from sqlstream.app.unit_tests.update import update_expectations
+from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
+from sqlstream.cli.output import DONE, FAILED, echo_progress, echo_warnings, output_option, refusals_printed
+from sqlstream.cli.terminal import terminal_width
+from sqlstream.errors import UsageError
+from sqlstream.report.findings import findings_text
+from sqlstream.report.unit_tests.as_json import results_json, results_xml
+from sqlstream.report.unit_tests.coverage import coverage_json, coverage_text
+from sqlstream.report.unit_tests.text import done_line, failure_text, result_line
+from sqlstream.state.results.unit_tests import CaseResult, Coverage
+
+RECORDED_ROWS = 20
+"""Rows that are recorded of each input unless another number is asked for."""
+
+record_limit_option = click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=RECORDED_ROWS,
+    show_default=True,
+    help="How many rows --record takes of each input.",
+)
+
+
+@click.command("test", short_help="Run the unit tests of models.")
+@project_options
+@selection_options
+@click.option(
+    "-x",
+    "--fail-fast",
+    is_flag=True,
+    envvar="SQLSTREAM_FAIL_FAST",
+    show_envvar=True,
+    help="Begin no further test after one that does not pass.",
+)
+@click.option(
+    "--equivalence/--no-equivalence",
+    default=False,
+    envvar="SQLSTREAM_EQUIVALENCE",
+    show_envvar=True,
+    help="Run each case also as a batch, as one micro-batch and row by row: all of them have to give the same.",
+)
+@click.option("--watch", is_flag=True, help="After each change of a file, run the tests again that it may change.")
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Write what came out into the files where other rows are expected, after showing them.",
+)
+@click.option(
+    "--record",
+    metavar="MODEL",
+    help="Write a case from real rows of what the model reads, and from what it gives of them; --limit says how many.",
+)
+@record_limit_option
+@click.option("--coverage", is_flag=True, help="Show which models and columns no test states; nothing is run.")
+@click.option(
+    "--coverage-min",
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="Fail also where tests state fewer of 100 columns.",
+)
+@click.option(
+    "--junit-xml",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the results as JUnit's XML too, for continuous integration.",
+)
+@output_option("Lines for people, or one JSON object when all tests have ended.")
+def test(
+    project_dir: Path,
+    target: str | None,
+    variables: str | None,
+    debug: bool,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    selector: str | None,
+    state: Path | None,
+    fail_fast: bool,
+    equivalence: bool,
+    watch: bool,
+    update: bool,
+    record: str | None,
+    limit: int,
+    coverage: bool,
+    coverage_min: float | None,
+    junit_xml: Path | None,
+    output: str,
+) -> int:
+    """Run the unit tests of the selected models, or those that unit_test:NAME selects.
+
+    A test gives rows to a model, batch by batch, and says what comes out. It needs no source, no network and no data
+    but its own.
+    """
+    modes = {"--coverage": coverage, "--watch": watch, "--record": record is not None, "--update": update}
+    _check_modes([flag for flag, is_given in modes.items() if is_given], junit_xml)
+    selection = selection_of(select, exclude, selector, state)
+    request = UnitTestRequest(project_request(project_dir, target, variables), selection, fail_fast, equivalence)
+    if coverage:
+        with refusals_printed(output, debug):
+            return _cover(find_coverage(request), coverage_min, output)
+    if watch:
+        return _watch(request, output)
+    if record is not None:
+        with refusals_printed(output, debug):
+            return _record(request, record, limit, output)
+    lines = _Lines(terminal_width())
+    with refusals_printed(output, debug):
+        outcome = run_tests(request, lines if output == "text" else _silent)
+    if junit_xml is not None:
+        junit_xml.parent.mkdir(parents=True, exist_ok=True)
+        junit_xml.write_text(results_xml(outcome.results, outcome.project), encoding="utf-8")
+    _print(outcome, output)
+    if update:
+        for line in update_expectations(request.project.folder, outcome.results):
+            echo_progress(line)
+    if not outcome.succeeded:
+        return FAILED
+    if coverage_min is not None and (percent := find_coverage(request).percent) < coverage_min:
+        echo_progress(f"tests state {percent:.0f} % of the columns, less than the {coverage_min:g} % of --coverage-min")
+        return FAILED
+    return DONE
+
+
+def _check_modes(given: Sequence[str], junit_xml: Path | None) -> None:
+    """Raises: UsageError for options of which all but one would have no effect."""
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} cannot be combined; give one of the two")
+    if junit_xml is not None and given not in ([], ["--update"]):
+        raise UsageError(f"--junit-xml is for a run of all tests; leave it or {given[0]} out")
+
+
+class _Lines:
+    """Prints each result, with its failure."""
+
+    def __init__(self, width: int | None) -> None:
+        self._width = width
+        self._count = 0
+
+    def __call__(self, result: CaseResult, total: int) -> None:
+        self._count = self._count % total + 1
+        click.echo(result_line(result, self._count, total))
+        said = failure_text(result, self._width)
+        if said:
+            click.echo(said)
+
+
+def _silent(_result: CaseResult, _total: int) -> None:
+    """For machines all results are one object."""
+
+
+def _print(outcome: UnitTestOutcome, output: str) -> None:
+    if output == "json":
+        click.echo(results_json(outcome.results, outcome.findings, succeeded=outcome.succeeded))
+        return
+    echo_warnings(outcome.findings)
+    click.echo("")
+    click.echo(done_line(outcome.results, outcome.findings))
+
+
+def _cover(found: Coverage, least: float | None, output: str) -> int:
+    click.echo(coverage_json(found) if output == "json" else coverage_text(found, terminal_width()))
+    return DONE if least is None or found.percent >= least else FAILED
+
+
+def _record(request: UnitTestRequest, model: str, limit: int, output: str) -> int:
+    from sqlstream.app.unit_tests.record import record_case  # pyspark is loaded here and not before
+
+    outcome = record_case(request, model, limit, echo_progress)
+    if output == "text":
+        lines = _Lines(terminal_width())
+        for result in outcome.results:
+            lines(result, len(outcome.results))
+    _print(outcome, output)
+    return DONE if outcome.succeeded else FAILED
+
+
+def _watch(request: UnitTestRequest, output: str) -> int:
+    from sqlstream.app.unit_tests.watch import Rerun, watch_tests  # pyspark is loaded here and not before
+
+    if output == "json":
+        raise UsageError("--watch prints lines for people; leave --output out")
+
+    def show(rerun: Rerun) -> None:
+        if rerun.findings:
+            click.echo(findings_text(rerun.findings))
+        changed = f" after {', '.join(rerun.changed)}" if rerun.changed else ""
+        click.echo(f"{done_line(rerun.results, rerun.findings)} in {rerun.seconds:.1f} s{changed}")
+        click.echo("Waiting for changes; Ctrl-C ends this.\n")
+
+    watch_tests(request, _Lines(terminal_width()), show)
+    return DONE

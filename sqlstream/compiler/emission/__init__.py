@@ -1,0 +1,1 @@
+"""When the rows of a query come out."""

@@ -1,0 +1,255 @@
+"""When the rows of a query come out: what each of its stateful operators waits for, and an example in concrete times.
+
+The rules are those of Spark 4.3's micro-batches. After a batch the watermark is the latest event time seen, less the
+delay, in whole milliseconds; the next batch uses it (WatermarkTracker). In append mode a group is given, and forgotten,
+in the first batch whose watermark is at or after the end of its window or session, or its own event time
+(WatermarkSupport.watermarkExpression compares with `<=`). What a condition says of other columns than the event time is
+asked before the watermark sees a row (PushPredicateThroughNonJoin moves it below EventTimeWatermark). With several
+watermarks the lowest holds, or the highest where `spark.sql.streaming.multipleWatermarkPolicy` is `max`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.emission.windows import WindowCall, read_window
+from sqlstream.compiler.flow.columns import Where
+from sqlstream.compiler.flow.nodes import (
+    Aggregate,
+    CteReference,
+    Deduplicate,
+    Filter,
+    Join,
+    Key,
+    LateralJoin,
+    Limit,
+    Node,
+    Opaque,
+    Project,
+    SetOperation,
+    View,
+    Watermark,
+    With,
+)
+from sqlstream.compiler.sql.intervals import IntervalError, parse_interval
+
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+"""When the examples take place."""
+
+MILLISECOND = timedelta(milliseconds=1)
+
+
+class Release(StrEnum):
+    """What a row waits for."""
+
+    ROW = "row"
+    CHANGE = "change"
+    WHOLE = "whole"
+    WINDOW = "window"
+    SESSION = "session"
+    TIME = "time"
+    MATCH = "match"
+    UNMATCHED = "unmatched"
+    FIRST = "first"
+    KEY = "key"
+    RUN = "run"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Delay:
+    """One watermark of a query: its column, its delay as written and as a time, and where it is declared.
+
+    `span` is None where the delay is not of a form that is known here; `where` is None for a watermark of a source.
+    """
+
+    column: str
+    written: str
+    span: timedelta | None
+    where: Where
+
+
+@dataclass(frozen=True)
+class Example:
+    """Rows that come out, and what lets them out.
+
+    They are those of a window from `start` to `end`, of a session whose last event is at `start`, or of the event time
+    `start`. They come out in the batch after that in which the watermark has reached `end`: once an event of
+    `events[i]` or later has arrived for the i-th of the query's watermarks.
+    """
+
+    start: datetime
+    end: datetime
+    events: tuple[datetime, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operator that holds rows back, or the whole query where none does (`operator` is empty).
+
+    `time` is what the watermark is compared with; `unknown` says why there is no example, or no rule at all.
+    """
+
+    release: Release
+    operator: str
+    where: Where
+    time: str | None = None
+    example: Example | None = None
+    unknown: str | None = None
+
+
+@dataclass(frozen=True)
+class Emission:
+    """When the rows of a query come out: its operators from the sources to the sink, and its watermarks.
+
+    `highest` says that the highest watermark holds instead of the lowest, `idle_batches` that a watermark that has
+    moved makes a batch of its own where there are no new rows. `filters` are the conditions right above a watermark,
+    which Spark may ask before it looks at a row's event time: a row that one of them drops then moves no watermark.
+    """
+
+    steps: tuple[Step, ...]
+    delays: tuple[Delay, ...]
+    highest: bool
+    idle_batches: bool
+    filters: tuple[Where, ...] = ()
+
+
+POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+NOT_FOLLOWED = "what it waits for is not followed here"
+IDLE_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+
+
+def explain_emission(model: CompiledModel, node: Node, settings: Mapping[str, object]) -> Emission:
+    """Returns when the rows of the query of terminal `model` come out, whose operators are `node`.
+
+    `settings` are the target's own of Spark.
+    """
+    if not model.streaming:
+        return Emission((Step(Release.RUN, "", node.where),), (), highest=False, idle_batches=False)
+    nodes = _executed(node)
+    delays = tuple(dict.fromkeys(_delay(item) for item in nodes if isinstance(item, Watermark) and item.streaming))
+    mode = model.config.output_mode
+    steps = [step for item in nodes if item.streaming for step in _steps(item, mode, delays)]
+    highest = str(settings.get(POLICY, "min")).lower() == "max"
+    idle_batches = str(settings.get(IDLE_BATCHES, "true")).lower() != "false"
+    filters = tuple(dict.fromkeys(item.where for item in nodes if isinstance(item, Filter) and _is_first(item)))
+    return Emission(tuple(steps or [Step(Release.ROW, "", node.where)]), delays, highest, idle_batches, filters)
+
+
+def _is_first(condition: Filter) -> bool:
+    """Whether a watermark lies below a condition with nothing between that keeps Spark from moving it there."""
+    below = condition.children[0]
+    while isinstance(below, Filter | Project | View | CteReference | With) and below.children:
+        below = below.children[0]
+    return isinstance(below, Watermark) and below.streaming
+
+
+def _executed(node: Node) -> list[Node]:
+    """The operators that run, each once, from the sources to the sink; CTEs that nobody reads do not."""
+    found: dict[int, Node] = {}
+    waiting = [(node, False)]
+    while waiting:
+        item, is_open = waiting.pop()
+        if is_open:
+            found[id(item)] = item
+        elif id(item) not in found:
+            children = item.children[:1] if isinstance(item, With) else item.children
+            waiting += [(item, True), *((child, False) for child in reversed(children))]
+    return list(found.values())
+
+
+def _delay(node: Watermark) -> Delay:
+    try:
+        span = parse_interval(node.event_time.delay).span
+    except IntervalError:
+        span = None
+    return Delay(node.column, node.event_time.delay, span, node.where)
+
+
+def _steps(node: Node, mode: str, delays: tuple[Delay, ...]) -> Iterator[Step]:
+    if isinstance(node, Aggregate):
+        yield _aggregation(node, mode, delays)
+    elif isinstance(node, Deduplicate):
+        yield Step(Release.KEY, f"deduplicate by {', '.join(node.keys)}", node.where)
+    elif isinstance(node, Join) and all(child.streaming for child in node.children):
+        yield from _join(node)
+    elif isinstance(node, SetOperation) and node.kind != "union":
+        yield Step(Release.UNKNOWN, node.kind.upper(), node.where, unknown=NOT_FOLLOWED)
+    elif isinstance(node, LateralJoin) and node.domain != ():
+        yield Step(Release.UNKNOWN, "LATERAL", node.where, unknown=NOT_FOLLOWED)
+    elif isinstance(node, Limit) and mode == "append":
+        yield Step(Release.FIRST, "LIMIT", node.where)
+    elif isinstance(node, Opaque):
+        yield Step(Release.UNKNOWN, "", node.where, unknown="this part of the query is not followed")
+
+
+def _join(node: Join) -> Iterator[Step]:
+    operator = f"{node.kind.upper()} JOIN"
+    yield Step(Release.MATCH, operator, node.where)
+    if node.kind in ("left", "right", "full"):
+        reason = "the time that the condition allows is not computed here"
+        yield Step(Release.UNMATCHED, operator, node.where, unknown=reason)
+
+
+def _aggregation(node: Aggregate, mode: str, delays: tuple[Delay, ...]) -> Step:
+    written = ", ".join(key.text for key in node.keys)
+    operator = f"GROUP BY {written}" if written else "an aggregate of all rows"
+    operator = {"distinct": "SELECT DISTINCT", "pivot": "PIVOT"}.get(node.kind, operator)
+    if mode != "append":
+        return Step(Release.CHANGE if mode == "update" else Release.WHOLE, operator, node.where)
+    times = [key for key in node.keys if key.is_column and key.column.event_time]
+    if len(times) != 1:
+        reason = (
+            "several of its keys carry a watermark" if times else "which of its keys carries a watermark is not known"
+        )
+        return Step(Release.UNKNOWN, operator, node.where, unknown=f"{reason} here")
+    return _timed(node, operator, times[0], delays)
+
+
+def _timed(node: Aggregate, operator: str, key: Key, delays: tuple[Delay, ...]) -> Step:
+    call = read_window(key.text)
+    release = _release(key, call)
+    example, unknown = None, _obstacle(node, key, call, delays)
+    if unknown is None:
+        start, end = _bounds(call)
+        example = Example(start, end, tuple(_up(end) + delay.span for delay in delays if delay.span is not None))
+    return Step(release, operator, node.where, key.text, example, unknown)
+
+
+def _release(key: Key, call: WindowCall | None) -> Release:
+    if call is not None:
+        return Release.SESSION if call.is_session else Release.WINDOW
+    is_struct = key.column.window and not key.text.lower().startswith("window_time")
+    return Release.WINDOW if is_struct else Release.TIME
+
+
+def _obstacle(node: Aggregate, key: Key, call: WindowCall | None, delays: tuple[Delay, ...]) -> str | None:
+    """Why no example can be computed, None where one can."""
+    if any(delay.span is None for delay in delays) or not delays:
+        return "the delay of a watermark is not of a form that is known here"
+    if any(isinstance(item, Join) and all(c.streaming for c in item.children) for item in _executed(node)):
+        return "the join below it holds the watermark back, by a time that is not computed here"
+    if call is None and key.column.window:
+        return "the length of its windows is not known here"
+    if call is not None and call.length is None:
+        return "the length of its windows is not a plain interval"
+    return None
+
+
+def _bounds(call: WindowCall | None) -> tuple[datetime, datetime]:
+    """The start and end of the example's window, or the last event and end of its session, or one moment twice."""
+    if call is None or call.length is None:
+        return NOON, NOON
+    if call.is_session:
+        return NOON, NOON + call.length
+    start = NOON - (NOON - datetime.fromtimestamp(0, UTC) - call.offset) % (call.slide or call.length)
+    return start, start + call.length
+
+
+def _up(moment: datetime) -> datetime:
+    """The first millisecond that is not before `moment`: watermarks have no finer times."""
+    return moment + (timedelta(microseconds=-moment.microsecond) % MILLISECOND)

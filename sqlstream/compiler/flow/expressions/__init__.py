@@ -1,0 +1,1 @@
+"""One expression: the column it gives, and what is wrong in it."""

@@ -1,0 +1,91 @@
+"""What sqlglot reads as SQL and Spark does not: parameters, operators and forms of other dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow.text import NOWHERE, Text
+from sqlstream.compiler.sql.clauses import at
+from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.tokens import Kind, Token
+from sqlstream.project.wording import quoted
+
+CLAUSES = {"where": "WHERE", "group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT"}
+"""The clauses of a SELECT that follow its FROM, in Spark's order."""
+
+LOOKED_AT = (exp.Placeholder, exp.AtTimeZone, exp.Select, exp.Array)
+
+BEFORE_OPERAND = frozenset({"WHERE", "AND", "OR", "WHEN", "THEN", "ELSE", "BETWEEN", "LIKE", "LIMIT"})
+
+
+def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:
+    """Gives a problem for each form in `tree` that Spark's grammar does not have, or that needs values from outside."""
+    parameters: set[str] = set()
+    for node in (node for node in text.nodes(tree) if isinstance(node, LOOKED_AT)):
+        if isinstance(node, exp.Placeholder):
+            parameters.add(str(node.this or ""))
+        elif isinstance(node, exp.AtTimeZone) and "start" not in node.meta:  # from_utc_timestamp() has a place
+            yield _problem(
+                node,
+                text,
+                "AT TIME ZONE is not Spark's",
+                "Spark's timestamps have no zone of their own",
+                f"write from_utc_timestamp({text.written(node.this)}, {text.written(node.args['zone'])})",
+            )
+        elif isinstance(node, exp.Select):
+            yield from _order_of_clauses(node, text)
+        elif isinstance(node, exp.Array) and any(isinstance(item, exp.Select) for item in node.expressions):
+            why = "array() takes values, and a query in an expression stands in parentheses and gives one"
+            fix = "write (select collect_list(column) from ...)"
+            yield _problem(node, text, "ARRAY of a query is not Spark's", why, fix)
+    if parameters:
+        yield from _parameters(parameters, text)
+
+
+def _order_of_clauses(select: exp.Select, text: Text) -> Iterator[SqlProblem]:
+    """A clause that stands behind one that it must stand before."""
+    before: exp.Expr | None = None
+    for name in CLAUSES:
+        clause = select.args.get(name)
+        if clause is None or text.start(clause) == NOWHERE:
+            continue
+        if before is not None and text.start(clause) < text.start(before):
+            yield _problem(
+                before,
+                text,
+                f"{CLAUSES[before.key]} stands behind {CLAUSES[name]}",
+                f"the order of a query's clauses is {', '.join(CLAUSES.values())}",
+                f"move {CLAUSES[before.key]} in front of {CLAUSES[name]}",
+            )
+        before = clause
+
+
+def _parameters(names: set[str], text: Text) -> Iterator[SqlProblem]:
+    """The problem of each `?` (the empty name) and `:name`; behind an operand, as in `body:name`, it is a path."""
+    for index, token in enumerate(text.tokens):
+        if token.key == "?" and "" in names:
+            yield _parameter(token, "?")
+        elif token.key == ":" and _ends_no_operand(at(text.tokens, index - 1)):
+            name = at(text.tokens, index + 1).name
+            if name in names:
+                yield _parameter(token, f":{name}")
+
+
+def _parameter(token: Token, written: str) -> SqlProblem:
+    return SqlProblem(
+        token.start,
+        "sql-syntax",
+        f"{quoted(written)} is a parameter, and nobody gives it a value",
+        "Spark fills parameters in when a program runs SQL, and not in a model",
+        "write {{ var('name') }}, and set it in project.yml",
+    )
+
+
+def _ends_no_operand(token: Token) -> bool:
+    return token.key in BEFORE_OPERAND or (token.kind is Kind.SYMBOL and token.key not in (")", "]"))
+
+
+def _problem(node: exp.Expr, text: Text, message: str, why: str, fix: str) -> SqlProblem:
+    return SqlProblem(text.where(node).offset, "sql-syntax", message, why, fix)

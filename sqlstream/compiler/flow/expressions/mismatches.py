@@ -1,0 +1,301 @@
+"""Expressions of types that Spark does not take at their place: conditions, comparisons, operators, parts and casts.
+
+The rules are those of `checkInputDataTypes` with ANSI on; where a type is not known, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice, pairwise
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow.expressions.column import Expressions
+from sqlstream.compiler.flow.names.scope import Scope
+from sqlstream.compiler.flow.types.families import DATETIME, can_be_cast, can_be_compared, family, go_together
+from sqlstream.compiler.flow.types.time_operators import cannot_be_moved
+from sqlstream.compiler.flow.types.values import DIGITS, kind
+from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct
+from sqlstream.project.wording import quoted
+
+COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+NO_OPERANDS = frozenset({"boolean", "binary", "array", "map", "struct", "variant"})
+BOOLEANS = frozenset({"", "void", "boolean"})
+CHOICES = (exp.Case, exp.If, exp.Coalesce)
+CHOOSERS = frozenset({"coalesce", "nvl", "ifnull", "if", "array"})
+"""Functions whose arguments have a common type."""
+
+TIME_FUNCTIONS = frozenset(
+    {
+        *("make_time", "to_time", "try_to_time", "time_diff", "time_trunc", "time_from_seconds", "time_from_millis"),
+        *("time_from_micros", "time_to_seconds", "time_to_millis", "time_to_micros", "time"),
+    }
+)
+"""Functions of the type TIME, which Spark 4.3 refuses unless `spark.sql.timeType.enabled` is set."""
+
+
+_RULES: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
+    (COMPARISONS, "_comparison"),
+    ((exp.Between,), "_between"),
+    ((exp.In,), "_in"),
+    (tuple(ARITHMETIC), "_arithmetic"),
+    ((exp.And, exp.Or), "_logic"),
+    ((exp.Not,), "_negation"),
+    ((exp.If,), "_if"),
+    (CHOICES, "_choice"),
+    ((exp.Bracket,), "_bracket"),
+    ((exp.Alias,), "_path"),
+    ((exp.TryCast,), "_cast"),
+    ((exp.Func,), "_function"),
+)
+"""Nodes, and the method that looks at them."""
+
+_BY_CLASS: dict[type[exp.Expr], tuple[str, ...]] = {}
+
+
+def _rules_for(kind: type[exp.Expr]) -> tuple[str, ...]:
+    if kind not in _BY_CLASS:
+        _BY_CLASS[kind] = tuple(rule for kinds, rule in _RULES if issubclass(kind, kinds))
+    return _BY_CLASS[kind]
+
+
+@dataclass(frozen=True)
+class Mismatches:
+    """Looks at the types in expressions that are read in `scope`."""
+
+    expressions: Expressions
+    scope: Scope
+
+    def condition(self, node: exp.Expr, what: str) -> Iterator[SqlProblem]:
+        """Gives the problem of a condition, called `what` in the message, that is no BOOLEAN; text is none either."""
+        type_ = self.expressions.type_of(node, self.scope)
+        if family(type_) not in ("", "boolean"):
+            yield self._problem(
+                node,
+                f"{what} is {type_} and not a boolean",
+                "Spark keeps the rows for which a condition is true, and makes nothing else a boolean here",
+                f"compare it, for example {self._written(node)} is not null",
+            )
+
+    def problems(self, node: exp.Expr) -> Iterator[SqlProblem]:
+        """Gives the problem of each operator or function in `node` whose operands do not fit."""
+        for part in self.expressions.text.look(node).parts:
+            for rule in _rules_for(type(part)):
+                yield from getattr(self, rule)(part)
+
+    def _type(self, node: object) -> DataType | None:
+        return self.expressions.type_of(node, self.scope) if isinstance(node, exp.Expr) else None
+
+    def _pair(self, node: exp.Expr, left: object, right: object) -> Iterator[SqlProblem]:
+        one, other = self._type(left), self._type(right)
+        if self._is_mismatch(left) or self._is_mismatch(right):
+            return  # which is reported, and what it gives is nothing to compare
+        if not can_be_compared(one, other) and one is not None and other is not None:
+            why = "Spark has no order or equality for the two"
+            fix = "compare a part of it, or cast one side to the type of the other"
+            if isinstance(one, Map) and isinstance(left, exp.Expr):
+                name = self._written(left)
+                why = "the entries of a map have no order, so Spark does not say when two maps are equal"
+                fix = f"compare values, as in {name}['key'], or array_sort(map_entries({name}))"
+            yield self._problem(node, f"{quoted(self._written(node))} compares {one} with {other}", why, fix)
+
+    def _is_mismatch(self, node: object) -> bool:
+        """Whether this is a comparison of two types that do not fit."""
+        side = node.unnest() if isinstance(node, exp.Expr) else node
+        return isinstance(side, COMPARISONS) and not can_be_compared(self._type(side.this), self._type(side.expression))
+
+    def _comparison(self, node: exp.Binary) -> Iterator[SqlProblem]:
+        if not isinstance(node.expression, exp.Any | exp.All | exp.Query):
+            yield from self._pair(node, node.this, node.expression)
+
+    def _between(self, node: exp.Between) -> Iterator[SqlProblem]:
+        for bound in ("low", "high"):
+            yield from list(self._pair(node, node.this, node.args[bound]))[:1]
+
+    def _in(self, node: exp.In) -> Iterator[SqlProblem]:
+        # within arrays and structs Spark looks for a common type of all, with other casts than a comparison has
+        is_nested = isinstance(self._type(node.this), Array | Struct)
+        values = (
+            value
+            for value in node.expressions
+            if not isinstance(value, exp.Query) and not (is_nested and isinstance(self._type(value), Array | Struct))
+        )
+        yield from islice((problem for value in values for problem in self._pair(node, node.this, value)), 1)
+
+    def _arithmetic(self, node: exp.Binary) -> Iterator[SqlProblem]:
+        operator = ARITHMETIC[type(node)]
+        for side in (node.this, node.expression):
+            type_ = self._type(side)
+            wrong = NO_OPERANDS if operator in "+-" else NO_OPERANDS | {DATETIME}
+            if family(type_) in wrong:
+                yield self._problem(
+                    side,
+                    f"{quoted(self._written(side))} is {type_}, with which {quoted(operator)} does not work",
+                    "it works with numbers, and + and - with dates, timestamps and intervals",
+                    "take a number from it, or use a function of its own type",
+                )
+                return
+        left, right = self._type(node.this), self._type(node.expression)
+        if operator in "+-" and cannot_be_moved(operator, left, right):
+            yield self._problem(
+                node,
+                f"{quoted(self._written(node))} puts {left} and {right} together with {quoted(operator)}",
+                "a timestamp is moved by an interval, a date by an interval or an INT of days",
+                "write an interval, for example + interval 1 day; cast text to the type that is meant",
+            )
+
+    def _logic(self, node: exp.Binary) -> Iterator[SqlProblem]:
+        for side in (node.this, node.expression):
+            yield from self._truth(side, BOOLEANS | {"string"})
+
+    def _negation(self, node: exp.Not) -> Iterator[SqlProblem]:
+        yield from self._truth(node.this, BOOLEANS | {"string"})
+
+    def _if(self, node: exp.If) -> Iterator[SqlProblem]:
+        within = node.parent
+        if not isinstance(within, exp.Case) or within.this is None:
+            yield from self._truth(node.this, BOOLEANS)
+        else:
+            yield from self._pair(node.this, within.this, node.this)
+
+    def _truth(self, node: exp.Expr, taken: frozenset[str]) -> Iterator[SqlProblem]:
+        type_ = self._type(node)
+        if family(type_) not in taken:
+            yield self._problem(
+                node,
+                f"{quoted(self._written(node))} is {type_} and stands for true or false",
+                "Spark makes no boolean of it",
+                f"compare it, for example {self._written(node)} is not null",
+            )
+
+    def _choice(self, node: exp.Expr) -> Iterator[SqlProblem]:
+        name = self.expressions.text.function(node)
+        if isinstance(node, exp.Case):
+            values = [item.args.get("true") for item in node.args["ifs"]] + [node.args.get("default")]
+        elif isinstance(node, exp.If) and not isinstance(node.parent, exp.Case):
+            values = [node.args.get("true"), node.args.get("false")]
+        elif name in CHOOSERS:
+            values = list(node.iter_expressions())
+        else:
+            return
+        found = [(value, self._type(value)) for value in values if value is not None]
+        known = [(value, type_) for value, type_ in found if family(type_) not in ("", "void")]
+        for (_, one), (value, other) in pairwise(known):
+            if not go_together(one, other):
+                yield self._problem(
+                    value,
+                    f"{quoted(self._written(value))} is {other}, and the value before it {one}",
+                    "all values that one expression may give have a common type",
+                    f"cast one of them, for example cast({self._written(value)} as string)",
+                )
+                return
+
+    def _bracket(self, node: exp.Bracket) -> Iterator[SqlProblem]:
+        if not self._is_written_with_brackets(node):
+            return
+        type_ = self._type(node.this)
+        key = node.expressions[0] if node.expressions else None
+        index = self._type(key)
+        written = self._written(node.this)
+        if kind(type_) and kind(type_) != "void" and not isinstance(type_, Array | Map | Struct):
+            fix = (
+                f"use substring({written}, 1, 1), or split it first"
+                if family(type_) == "string"
+                else "delete the brackets"
+            )
+            yield self._problem(
+                node,
+                f"{quoted(written)} is {type_}, which has no parts",
+                "brackets take a part of an array, map or struct",
+                fix,
+            )
+        is_field = isinstance(type_, Array) and isinstance(type_.element, Struct)
+        if isinstance(type_, Array) and not is_field and kind(index) not in ("", "void", *DIGITS):
+            why = f"{quoted(written)} is {type_}, whose elements are counted from 0"
+            yield self._problem(
+                node, f"an array has no element {quoted(self._written(key or node))}", why, "use a number"
+            )
+
+    def _is_written_with_brackets(self, node: exp.Bracket) -> bool:
+        """Whether it is not `element_at(...)`, which sqlglot reads alike."""
+        text = self.expressions.text
+        starts = [part.meta["start"] for part in node.this.walk() if "start" in part.meta]
+        index = text.token_at(max(starts)) if starts else None
+        before = text.token_at(min(starts)) if starts else None
+        if index is None or before is None:
+            return False
+        return not any(
+            token.key in ("ELEMENT_AT", "TRY_ELEMENT_AT") for token in text.tokens[max(before - 2, 0) : before]
+        )
+
+    def _path(self, node: exp.Alias) -> Iterator[SqlProblem]:
+        """`body:name` in a select list, which sqlglot takes for an alias that is a parameter."""
+        type_ = self._type(node.this) if isinstance(node.args["alias"], exp.Placeholder) else None
+        if family(type_) in ("", "variant"):
+            return
+        written = self._written(node.this)
+        yield self._problem(
+            node,
+            f"{quoted(written)} is {type_}, and a path after a colon reads VARIANT only",
+            "text that holds JSON is plain text to Spark",
+            f"write parse_json({written}):name or get_json_object; a field of a struct stands behind a dot",
+        )
+
+    def _time_problem(self, node: exp.Expr) -> SqlProblem:
+        why = "Spark 4.3 has the type and refuses to work with it"
+        fix = "keep a timestamp, or text such as date_format(ts, 'HH:mm:ss')"
+        return self._problem(node, f"{quoted(self._written(node))} is of the type TIME", why, fix)
+
+    def _cast(self, node: exp.TryCast) -> Iterator[SqlProblem]:
+        value, target = self._type(node.this), self._type(node)
+        if isinstance(target, Primitive) and target.name == "time":
+            yield self._time_problem(node)
+        if not can_be_cast(value, target):
+            yield self._problem(
+                node,
+                f"{quoted(self._written(node.this))} is {value}, which cannot be cast to {target}",
+                "Spark refuses casts that have no sure meaning",
+                "use a function that says what is meant, such as timestamp_seconds, to_json or element_at",
+            )
+
+    def _function(self, node: exp.Expr) -> Iterator[SqlProblem]:
+        """Functions of TIME, the rows of `stack`, which make columns of one type each, and `inline`, which takes
+        structs.
+        """
+        name = self.expressions.text.function(node)
+        if name in TIME_FUNCTIONS:
+            yield self._time_problem(node)
+        elif name == "stack" and isinstance(node.this, exp.Literal) and node.this.name.isdecimal():
+            rows = int(node.this.name)
+            width = -(-len(node.expressions) // rows) if rows else 0
+            for place in range(width):
+                yield from self._stacked(node.expressions[place::width])
+        elif name in ("inline", "inline_outer"):
+            argument = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+            type_ = self._type(argument)
+            element = type_.element if isinstance(type_, Array) else type_
+            if family(element) not in ("", "void") and not (isinstance(type_, Array) and isinstance(element, Struct)):
+                why = "it makes a column of each field of the structs in an array"
+                yield self._problem(argument, f"{quoted(name)} gets {type_}", why, "use explode")
+
+    def _stacked(self, values: list[exp.Expr]) -> Iterator[SqlProblem]:
+        known = [(value, self._type(value)) for value in values]
+        known = [(value, type_) for value, type_ in known if family(type_) not in ("", "void")]
+        for (_, one), (value, other) in pairwise(known):
+            if family(one) != family(other):
+                yield self._problem(
+                    value,
+                    f"{quoted(self._written(value))} is {other}, and the row above has {one} there",
+                    "the rows of stack make columns, each of one type, and nothing is cast",
+                    "cast the values of a column to one type",
+                )
+                return
+
+    def _written(self, node: exp.Expr) -> str:
+        return self.expressions.text.written(node)
+
+    def _problem(self, node: exp.Expr, message: str, why: str, fix: str) -> SqlProblem:
+        return SqlProblem(self.expressions.text.where(node).offset, "type-mismatch", message, why, fix)

@@ -1,0 +1,1 @@
+"""Names in a query: which column each means, and what is wrong where none fits."""

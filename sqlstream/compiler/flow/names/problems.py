@@ -1,0 +1,193 @@
+"""What is wrong with a name, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlstream.compiler.flow.columns import Where
+from sqlstream.compiler.flow.functions.names import ALL
+from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolved, Visible
+from sqlstream.compiler.node_ids import SOURCE, kind_of
+from sqlstream.compiler.sql.intervals import NEGATIVE, NO_DELAY
+from sqlstream.compiler.sql.problem import ORIGIN, SqlProblem
+from sqlstream.project.nearest import did_you_mean, nearest
+from sqlstream.project.types.types import Array, Struct
+from sqlstream.project.wording import quoted, quoted_list
+
+MOST_COLUMNS = 10
+"""Columns that a message lists of one relation; half as many of each of several."""
+
+MOST_RELATIONS = 4
+"""Relations that a message lists."""
+
+METADATA = "_metadata"
+"""The hidden column of Spark's file sources, which a view does not hand on."""
+
+
+def name_problem(found: Missing | Ambiguous, parts: tuple[str, ...], where: Where) -> SqlProblem:
+    """Returns the problem of a name at `where` that means nothing, or several things."""
+    if isinstance(found, Ambiguous):
+        return _ambiguous(found, ".".join(parts), where.offset)
+    name = parts[0] if found.relation is None else parts[1]
+    asked = found.relations if found.relation is None else (found.relation,)
+    relations = [item for item in asked if item.name is not None or item.origin is not None]
+    called = [_called(item, where.model) for item in relations]
+    if found.relation is None and len(parts) > 1:
+        return _unknown_alias(found, parts, relations, called, where)
+    what = f"{quoted(name)} is not a column {_of_any(called)}"
+    if name.lower() == METADATA:
+        return _metadata_problem(what, where.offset)
+    most = MOST_COLUMNS if len(relations) == 1 else MOST_COLUMNS // 2
+    listed = [f"{_has(item)} {quoted_list([c.name for c in item.columns or ()], most=most)}" for item in relations]
+    why = "; ".join(listed[:MOST_RELATIONS]) or "no relation is read here"
+    fix = did_you_mean(name, found.candidates)
+    return SqlProblem(where.offset, "unknown-column", what, why, fix, origins=_origins(relations))
+
+
+def _unknown_alias(
+    found: Missing, parts: tuple[str, ...], relations: Sequence[Visible], called: Sequence[str], where: Where
+) -> SqlProblem:
+    """The problem of `x.column` where no relation is called `x`."""
+    what = f"{quoted(parts[0])} is neither a relation nor a column here"
+    if parts[0].lower() == METADATA:
+        return _metadata_problem(what, where.offset)
+    names = [item.name for item in relations if item.name]
+    shown = [
+        f"{quoted(item.name or '')} ({f'{text}, ' if text != quoted(item.name or '') else ''}{ORIGIN})"
+        for item, text in zip(relations, called, strict=True)
+        if item.origin is not None
+    ]
+    why = f"the relations here are {' and '.join(shown[:MOST_RELATIONS])}" if shown else "no relation is read here"
+    having = [item.name for item in relations if item.name and item.named(parts[1].lower(), qualified=True)]
+    close = nearest(parts[0], [*names, *found.candidates])
+    fix = did_you_mean(parts[0], close or names)
+    if having and not close:
+        fix = f"did you mean {' or '.join(quoted(f'{name}.{parts[1]}') for name in having[:MOST_RELATIONS])}?"
+    return SqlProblem(where.offset, "unknown-column", what, why, fix, origins=_origins(relations))
+
+
+def _origins(relations: Sequence[Visible]) -> tuple[Where, ...]:
+    return tuple(item.origin for item in relations[:MOST_RELATIONS] if item.origin is not None)
+
+
+def _called(relation: Visible, model: str) -> str:
+    """What a relation is called in a message of `model`: "source `shop.orders`", or as in the query."""
+    if relation.origin is None or relation.origin.model == model:
+        return quoted(relation.name) if relation.name else "the subquery"
+    kind, _, *parts = relation.origin.model.split(".")
+    return f"{kind} {quoted('.'.join(parts))}"
+
+
+def _has(relation: Visible) -> str:
+    """What a list of the relation's columns begins with."""
+    if relation.origin is None:
+        return f"{quoted(relation.name or '')} has"
+    return f"{ORIGIN} {'declares' if kind_of(relation.origin.model) == SOURCE else 'has'}"
+
+
+def _of_any(called: Sequence[str]) -> str:
+    if len(called) > MOST_RELATIONS:
+        return f"of any of the {len(called)} relations here"
+    return f"of {' or '.join(dict.fromkeys(called))}" if called else "here"
+
+
+def _metadata_problem(what: str, offset: int) -> SqlProblem:
+    return SqlProblem(
+        offset,
+        "unknown-column",
+        what,
+        "models read a source as a view, which has the columns that are declared and no hidden ones",
+        "use input_file_name() for the path of a row's file",
+    )
+
+
+def _ambiguous(found: Ambiguous, written: str, offset: int) -> SqlProblem:
+    names = list(dict.fromkeys(found.relations))
+    own = [name for name in names if name and found.relations.count(name) == 1]
+    fix = f"write for example {quoted(f'{own[0]}.{written}')}" if own else "give the columns names of their own with AS"
+    shown = [quoted(name) if name else "a relation without a name" for name in names]
+    what, why = f"{quoted(written)} is a column of more than one relation", "have a column of that name"
+    if len(names) == 1:
+        what, why = f"{quoted(written)} is the name of more than one column", "has several of that name"
+    return SqlProblem(offset, "ambiguous-column", what, f"{' and '.join(shown)} {why}", fix)
+
+
+def field_problem(found: Resolved, offset: int) -> SqlProblem | None:
+    """Returns the problem of the first field that its struct does not have; None where all is well or not known."""
+    kind, path = found.column.type, found.column.name
+    for name in found.fields:
+        struct = kind.element if isinstance(kind, Array) else kind
+        if not isinstance(struct, Struct):
+            return None
+        field = struct.field(name)
+        if field is None:
+            names = [item.name for item in struct.fields]
+            why = f"its fields are {quoted_list(names, most=20)}"
+            return SqlProblem(
+                offset, "unknown-field", f"{quoted(path)} has no field {quoted(name)}", why, did_you_mean(name, names)
+            )
+        kind, path = field.type, f"{path}.{name}"
+    return None
+
+
+def function_problem(name: str, offset: int, own: Iterable[str] = ()) -> SqlProblem:
+    """Returns the problem of a function that neither Spark nor the project, whose functions are `own`, has."""
+    close = nearest(name, [*own, *sorted(ALL)])
+    return SqlProblem(
+        offset,
+        "unknown-function",
+        f"{quoted(name)} is not a function of Spark's",
+        "the target adds no packages, jars or extensions that could bring it",
+        f"did you mean {' or '.join(map(quoted, close))}?" if close else "Spark's SQL reference lists its functions",
+    )
+
+
+def grouping_problem(written: str, keys: Sequence[str], offset: int) -> SqlProblem:
+    """Returns the problem of a column that an aggregation neither groups by nor aggregates."""
+    why = f"it groups by {quoted_list(keys)}" if keys else "without GROUP BY all rows are one group"
+    return SqlProblem(
+        offset,
+        "not-grouped",
+        f"{quoted(written)} is neither grouped by nor in an aggregate function",
+        f"{why}, and the rows of a group may have different values of {quoted(written)}",
+        f"add {quoted(written)} to GROUP BY, or take one value: any_value({written}), max({written})",
+    )
+
+
+def stage_problem(keyword: str, offset: int) -> SqlProblem:
+    """Returns the problem of a stage of pipe syntax that Spark does not have."""
+    return SqlProblem(
+        offset,
+        "sql-syntax",
+        f"pipe syntax has no {keyword}",
+        "the stages of Spark's pipe syntax are SELECT, EXTEND, SET, DROP, AS, WHERE, AGGREGATE, JOIN, ORDER BY, LIMIT, "
+        "OFFSET, UNION, PIVOT, UNPIVOT and TABLESAMPLE",
+        "use |> EXTEND explode(...) AS name, or |> JOIN LATERAL explode(...) AS t(name)",
+    )
+
+
+def version_problem(offset: int) -> SqlProblem:
+    """Returns the problem of a relation that is read as of a time or a version and is a view."""
+    return SqlProblem(
+        offset,
+        "time-travel",
+        "this relation cannot be read as of a version or a time",
+        "sources, seeds, models and CTEs are views to Spark, and a view has no versions",
+        "give the version to the source's reader, in its options: where the format has versions, it has an option",
+    )
+
+
+def variant_key_problem(written: str, where: Where) -> SqlProblem:
+    """Returns the problem of a key of GROUP BY that holds a VARIANT."""
+    return SqlProblem(
+        where.offset,
+        "type-mismatch",
+        f"{quoted(written)} holds a VARIANT, by which rows cannot be grouped",
+        "values of VARIANT have no equality",
+        f"group by a part of it, for example {written}:name::string, or by to_json({written})",
+    )
+
+
+def negative_delay(delay: str, offset: int) -> SqlProblem:
+    """Returns the problem of a watermark clause whose delay is negative."""
+    return SqlProblem(offset, "misplaced-watermark", f"the delay {quoted(delay)} is negative", NEGATIVE, NO_DELAY)

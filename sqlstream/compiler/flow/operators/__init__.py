@@ -1,0 +1,1 @@
+"""The operators of a query: what FROM, GROUP BY, JOIN and the like become."""

@@ -1,0 +1,294 @@
+"""The operators of one query, built from its tree: FROM, WHERE, GROUP BY, the select list and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow.columns import Column, Where, renamed
+from sqlstream.compiler.flow.expressions.checks import check_expression
+from sqlstream.compiler.flow.expressions.column import Expressions, Functions, Types
+from sqlstream.compiler.flow.expressions.foreign_syntax import foreign_syntax
+from sqlstream.compiler.flow.expressions.places import Place
+from sqlstream.compiler.flow.expressions.subquery_types import subquery_problems
+from sqlstream.compiler.flow.expressions.unstable_functions import ROW_IDS
+from sqlstream.compiler.flow.functions.arguments import unread_argument_problems
+from sqlstream.compiler.flow.functions.names import AGGREGATES, GENERATORS
+from sqlstream.compiler.flow.names.scope import Missing, Scope, Visible
+from sqlstream.compiler.flow.nodes import (
+    Aggregate,
+    Call,
+    CteReference,
+    Filter,
+    Generate,
+    Key,
+    Limit,
+    Node,
+    Opaque,
+    Project,
+    Recursion,
+    Scan,
+    SetOperation,
+    Sort,
+    With,
+)
+from sqlstream.compiler.flow.operators.conditions import hints_of
+from sqlstream.compiler.flow.operators.grouping import Grouping, grouping_of
+from sqlstream.compiler.flow.operators.limits import limit_problems
+from sqlstream.compiler.flow.operators.pipes import Pipes
+from sqlstream.compiler.flow.operators.relations import From, FromReader
+from sqlstream.compiler.flow.operators.select_checks import SelectChecks
+from sqlstream.compiler.flow.operators.selected import Selected, lists_all
+from sqlstream.compiler.flow.operators.set_columns import set_problems, united
+from sqlstream.compiler.flow.operators.window_calls import windowed
+from sqlstream.compiler.flow.text import Text, computed, parts_of
+from sqlstream.compiler.sql.parse import ParsedSql
+from sqlstream.compiler.sql.problem import SqlProblem
+
+Views = Mapping[str, Node]
+"""The relations that a name may mean, by the name in lower case."""
+
+
+@dataclass
+class Builder:
+    """Builds the operators of one text; what is wrong in it is added to `problems`.
+
+    `scopes` are the names in sight within each SELECT so far, by the `id` of its tree, `types` those of expressions.
+    """
+
+    text: Text
+    parsed: ParsedSql
+    knows_functions: bool = False
+    functions: Functions = field(default_factory=dict)
+    problems: list[SqlProblem] = field(default_factory=list)
+    scopes: dict[int, Scope] = field(default_factory=dict)
+    types: Types = field(default_factory=dict)
+
+    def build(self, views: Views) -> Node:
+        """Returns the tree of the whole query, which reads `views`."""
+        if self.parsed.tree is None:
+            self.problems.extend(unread_argument_problems(self.text))
+            return self._opaque(exp.Null(), tuple(views.values()))
+        self.problems.extend(foreign_syntax(self.parsed.tree, self.text))
+        return self.query(self.parsed.tree, Scope(), views)
+
+    def query(self, query: exp.Query, scope: Scope, views: Views) -> Node:
+        """Returns the tree of a query within `scope.outer`."""
+        clause = query.args.get("with_")
+        if clause is None:
+            return self._piped(query, self._body(query, scope, views), views)
+        inner = dict(views)
+        for cte in clause.expressions:
+            defined = self._definition(cte, clause, Scope(outer=scope.outer), inner)
+            inner[cte.alias.lower()] = CteReference(where=defined.where, columns=defined.columns, children=(defined,))
+        body = self._piped(query, self._body(query, scope, inner), inner)
+        own = (inner[cte.alias.lower()].children[0] for cte in clause.expressions)
+        return With(where=body.where, columns=body.columns, children=(body, *own))
+
+    def _piped(self, query: exp.Query, node: Node, views: Views) -> Node:
+        """The rows of the text's own query after its stages in pipe syntax."""
+        if query is not self.parsed.tree or not self.parsed.stages:
+            return node
+
+        def select(tree: exp.Select, found: From) -> tuple[Node, From]:
+            onto = self._reader(self._expressions(views)).read_onto(found, tree, views)
+            return self._over(tree, onto, views), onto
+
+        def unite(tree: exp.SetOperation, left: Node) -> Node:
+            return self._set_operation(tree, left, Scope(), views)
+
+        pipes = Pipes(self._expressions(views), select, unite)
+        found = pipes.start(query, node, self.scopes.get(id(query)))
+        for stage in self.parsed.stages:
+            found = pipes.add(found, stage)
+        return found.node
+
+    def _definition(self, cte: exp.CTE, clause: exp.With, scope: Scope, views: Views) -> Node:
+        names = [column.name for column in cte.args["alias"].args.get("columns") or ()]
+        if clause.args.get("recursive") and isinstance(cte.this, exp.Union) and _reads(cte.this, cte.alias):
+            return self._recursion(cte.this, cte.alias, names, scope, views)
+        node = self.query(cte.this, scope, views)
+        # a copy of its own, so that it is told from another CTE over the same rows
+        return replace(node, columns=renamed(node.columns, names))
+
+    def _recursion(self, union: exp.Union, name: str, names: Sequence[str], scope: Scope, views: Views) -> Node:
+        """A CTE that reads itself: its first query gives the columns, without their watermarks."""
+        first = self.query(union.this, scope, views)
+        found = renamed(first.columns, names)
+        columns = None if found is None else tuple(Column(column.name, column.type) for column in found)
+        where = self.text.where(union)
+        itself = Scan(where=where, columns=columns, node_id=None, stream=False)
+        step = self.query(union.expression, scope, {**views, name.lower(): itself})
+        return Recursion(where=where, columns=columns, children=(first, step))
+
+    def _body(self, query: exp.Query, scope: Scope, views: Views) -> Node:
+        if isinstance(query, exp.Select):
+            return self._select(query, scope, views)
+        if isinstance(query, exp.SetOperation):
+            node: Node = self._set_operation(query, self.query(query.this, scope, views), scope, views)
+        elif isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
+            node = self.query(query.this, scope, views)
+        else:
+            node = self._opaque(query)
+        return self._ordered(query, node, None)
+
+    def _opaque(self, node: exp.Expr, children: tuple[Node, ...] = ()) -> Node:
+        return Opaque(where=self.text.where(node), columns=None, children=children)
+
+    def _expressions(self, views: Views) -> Expressions:
+        return Expressions(
+            self.text,
+            self.problems,
+            lambda query, scope: self._subquery(query, scope, views),
+            self.knows_functions,
+            self.types,
+            self.functions,
+        )
+
+    def _subquery(self, query: exp.Query, scope: Scope, views: Views) -> Node:
+        """The tree of a query in an expression, which is read in `scope.outer`."""
+        node = self.query(query, scope, views)
+        if scope.outer is not None:
+            self.problems.extend(subquery_problems(query, node.columns, scope.outer, self._expressions(views)))
+        return node
+
+    def _select(self, select: exp.Select, scope: Scope, views: Views) -> Node:
+        found = self._reader(self._expressions(views)).read(select, scope.outer, views)
+        if found is None:
+            found = From(Project(where=self.text.where(select), columns=()), Scope(outer=scope.outer))
+        return self._over(select, found, views)
+
+    def _reader(self, expressions: Expressions) -> FromReader:
+        return FromReader(self.parsed, expressions, self.query, self._scope_of)
+
+    def _over(self, select: exp.Select, found: From, views: Views) -> Node:
+        """The tree of a SELECT over what its FROM gives."""
+        expressions = self._expressions(views)
+        self.scopes[id(select)] = found.scope
+        node = self._filtered(found, select.args.get("where"), expressions)
+        grouping = grouping_of(select, found.scope, expressions)
+        inner = grouping.scope if grouping is not None else found.scope
+        chosen = Selected(select, inner, expressions)
+        output = chosen.columns()
+        node = self._generated(select, node, output)
+        aggregate = self._aggregated(select, node, grouping, output, inner, expressions)
+        checks = SelectChecks(select, found.scope, grouping, output, expressions)
+        checks.run(is_aggregated=aggregate is not None)
+        node = windowed(select, aggregate or node, self.text)
+        if node is not aggregate:
+            queries = tuple(query for item in computed(select) for query in expressions.subqueries(item, inner))
+            where, passes = self.text.where(select), lists_all(select)
+            node = Project(where=where, columns=output, children=(node,), subqueries=queries, passes=passes)
+        if select.args.get("distinct"):
+            node = _distinct(self.text.where(select), node)
+        row_ids = self._row_ids(select, expressions)
+        return self._ordered(select, replace(node, row_ids=row_ids) if row_ids else node, inner)
+
+    def _scope_of(self, select: exp.Select) -> Scope | None:
+        return self.scopes.get(id(select))
+
+    def _row_ids(self, select: exp.Select, expressions: Expressions) -> tuple[Call, ...]:
+        if not self.text.may_call(ROW_IDS):
+            return ()
+        clauses = [select.args.get(name) for name in ("where", "group", "having", "order")]
+        parts = [*computed(select), *(select.args.get("laterals") or ()), *(item for item in clauses if item)]
+        return tuple(call for part in parts for call in expressions.calls(part, ROW_IDS))
+
+    def _filtered(self, found: From, clause: exp.Expr | None, expressions: Expressions) -> Node:
+        if clause is None:
+            return found.node
+        check_expression(expressions, clause.this, found.scope, Place.WHERE)
+        queries = expressions.subqueries(clause.this, found.scope)
+        where = self.text.where(clause)
+        return Filter(
+            where=where,
+            columns=found.node.columns,
+            children=(found.node,),
+            subqueries=queries,
+            hints=hints_of(clause.this),
+        )
+
+    def _generated(self, select: exp.Select, node: Node, output: tuple[Column, ...] | None) -> Node:
+        for item in computed(select) if self.text.may_call(GENERATORS) else ():
+            for name, part in self.text.look(item).functions:
+                if name in GENERATORS:
+                    node = Generate(where=self.text.where(part), columns=output, children=(node,))
+        return node
+
+    def _aggregated(
+        self,
+        select: exp.Select,
+        node: Node,
+        grouping: Grouping | None,
+        output: tuple[Column, ...] | None,
+        scope: Scope,
+        expressions: Expressions,
+    ) -> Node | None:
+        """The aggregation, where there is a GROUP BY, a HAVING, or an aggregate function in the select list."""
+        having = select.args.get("having")
+        parts = [*computed(select), *([having.this] if having else [])]
+        if grouping is None and having is None and not any(self.text.is_aggregate(part) for part in parts):
+            return None
+        functions: tuple[Call, ...] = tuple(call for part in parts for call in expressions.calls(part, AGGREGATES))
+        clause = select.args.get("group")
+        # a query in HAVING may use the names that the select list gives
+        named = replace(scope, aliases={column.name.lower(): column for column in output or ()})
+        first = next((part for part in parts if self.text.is_aggregate(part)), select)
+        aggregate = Aggregate(
+            where=self.text.where(clause if clause is not None and clause.expressions else first),
+            columns=output,
+            children=(node,),
+            subqueries=tuple(query for part in parts for query in expressions.subqueries(part, named)),
+            keys=grouping.keys if grouping else (),
+            functions=functions,
+            session=grouping.session if grouping else False,
+        )
+        if having is None:
+            return aggregate
+        return Filter(where=self.text.where(having), columns=output, children=(aggregate,), hints=hints_of(having.this))
+
+    def _set_operation(self, query: exp.SetOperation, left: Node, scope: Scope, views: Views) -> Node:
+        right = self.query(query.expression, scope, views)
+        kind = type(query).__name__.lower()
+        by_name = bool(query.args.get("by_name"))
+        where = self.text.where(query.expression)
+        self.problems.extend(set_problems(left, right, where.offset, by_name=by_name))
+        columns = None if by_name and left.columns != right.columns else united(left.columns, right.columns)
+        node = SetOperation(where=where, columns=columns, children=(left, right), kind=kind)
+        return _distinct(where, node) if kind == "union" and query.args.get("distinct") else node
+
+    def _ordered(self, query: exp.Expr, node: Node, scope: Scope | None) -> Node:
+        """ORDER BY, SORT BY, LIMIT and OFFSET above `node`."""
+        for name in ("order", "sort", "cluster"):
+            clause = query.args.get(name)
+            if clause is not None:
+                self._check_order(clause, node, scope)
+                node = Sort(where=self.text.where(clause), columns=node.columns, children=(node,))
+        for name, is_offset in (("offset", True), ("limit", False)):
+            clause = query.args.get(name)
+            if clause is not None and clause.expression.name.upper() != "ALL":
+                self.problems.extend(limit_problems(name, clause.expression, self._expressions({})))
+                where = self.text.where(clause)
+                node = Limit(where=where, columns=node.columns, children=(node,), is_offset=is_offset)
+        return node
+
+    def _check_order(self, clause: exp.Expr, node: Node, scope: Scope | None) -> None:
+        """Notes names that neither the select list nor FROM has."""
+        output = Scope((Visible(None, node.columns),))
+        for part in clause.find_all(exp.Column):
+            parts = parts_of(part)
+            missing = parts and isinstance(output.resolve(parts), Missing)
+            if missing and scope is not None and isinstance(scope.resolve(parts), Missing):
+                self._expressions({}).check(part, scope)
+
+
+def _reads(query: exp.Query, name: str) -> bool:
+    """Whether a query reads a relation of that name somewhere."""
+    return any(table.name.lower() == name.lower() and not table.args.get("db") for table in query.find_all(exp.Table))
+
+
+def _distinct(where: Where, node: Node) -> Node:
+    keys = tuple(Key(column.name, column, True, node.where) for column in node.columns or ())
+    return Aggregate(where=where, columns=node.columns, children=(node,), keys=keys, kind="distinct")

@@ -1,0 +1,62 @@
+"""The operator that `deduplicate` puts over the rows of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.flow.columns import Columns, Where
+from sqlstream.compiler.flow.nodes import Deduplicate, Node
+from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
+from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.types.types import Array, DataType, Map, Struct
+
+
+def deduplicated(model: CompiledModel, tree: Node) -> tuple[Node, tuple[SqlProblem, ...]]:
+    """Returns the operators of `model` with its own over those of its SQL, and what is wrong with its columns.
+
+    The place of both is the line of the compiled SQL that says it, which leads to where it is configured.
+    """
+    if not model.config.deduplicate:
+        return tree, ()
+    here = Where(model.unique_id, note_offset(model.sql))
+    keys = key_columns(model.config.deduplicate)
+    node = Deduplicate(where=here, columns=tree.columns, children=(tree,), keys=keys, within=_within(tree.columns))
+    return node, tuple(_problems(model, node))
+
+
+def _within(columns: Columns | None) -> bool | None:
+    if columns is None or (not any(item.event_time for item in columns) and any(item.may_carry for item in columns)):
+        return None
+    return any(item.event_time is not None for item in columns)
+
+
+def _problems(model: CompiledModel, node: Deduplicate) -> Iterator[SqlProblem]:
+    columns, offset = node.columns or (), node.where.offset
+    types = {column.name.lower(): column.type for column in columns}
+    compares_maps = node.streaming and node.within is not False  # as bytes, in the state store
+    for key in node.keys if columns else ():
+        if key.lower() not in types:
+            yield SqlProblem(
+                offset,
+                "unknown-column",
+                f"`{key}` is not a column of `{model.name}`, which is to be deduplicated by it",
+                f"its columns are {', '.join(f'`{column.name}`' for column in columns)}",
+                did_you_mean(key, [column.name for column in columns]),
+            )
+        elif not compares_maps and _holds_map(types[key.lower()]):
+            yield SqlProblem(
+                offset,
+                "type-mismatch",
+                f"`{model.name}` cannot be deduplicated by `{key}`, which is or holds a map",
+                "Spark compares no maps: they have no order",
+                f"give a column of text, for example to_json({quote_identifier(key)}), and deduplicate by that",
+            )
+
+
+def _holds_map(type_: DataType | None) -> bool:
+    if isinstance(type_, Struct):
+        return any(_holds_map(field.type) for field in type_.fields)
+    return isinstance(type_, Map) or (isinstance(type_, Array) and _holds_map(type_.element))

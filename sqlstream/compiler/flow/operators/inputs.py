@@ -1,0 +1,81 @@
+"""Sources and seeds as the leaves of a tree: their columns, as far as the project declares them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlstream.compiler.flow.columns import Column, EventTime, Where
+from sqlstream.compiler.flow.nodes import Node, Scan, Watermark
+from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.project.types.fixed_columns import fixed_columns
+from sqlstream.project.types.parser import TypeSyntaxError, parse_schema, parse_type
+from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, read_json_schema
+from sqlstream.project.values import Seed, SourceTable
+
+STRING = Primitive("string")
+
+
+def source_node(project: str, table: SourceTable) -> Node:
+    """Returns the rows of a source table, with its own watermark. A view of a source has what its schema declares."""
+    node = source_id(project, table)
+    here = Where(node, 0)
+    fields = _fields(table)
+    columns = (
+        None
+        if fields is None
+        else tuple(Column(name, kind, origins=frozenset({(node, name)})) for name, kind in fields)
+    )
+    newest_first = any(name.lower() == "latestfirst" and value == "true" for name, value in table.options.items())
+    scan = Scan(where=here, columns=columns, node_id=node, stream=table.mode == "stream", newest_first=newest_first)
+    if table.watermark is None or table.mode == "batch":
+        return scan
+    time = EventTime(table.watermark.delay, None)
+    named = table.watermark.column
+    marked = (
+        None
+        if columns is None
+        else tuple(replace(item, event_time=time) if item.name.lower() == named.lower() else item for item in columns)
+    )
+    return Watermark(where=here, columns=marked, children=(scan,), event_time=time, column=named)
+
+
+def seed_node(project: str, seed: Seed) -> Node:
+    """Returns the rows of a seed; types that are not declared are inferred by Spark, and not known here."""
+    node = seed_id(project, seed.name)
+    declared = {column.name.lower(): _type(column.data_type) for column in seed.columns if column.data_type}
+    columns = tuple(Column(name, declared.get(name.lower()), origins=frozenset({(node, name)})) for name in seed.header)
+    return Scan(where=Where(node, 0), columns=columns, node_id=node, stream=False)
+
+
+def _fields(table: SourceTable) -> tuple[tuple[str, DataType | None], ...] | None:
+    if table.schema is not None and table.schema.json is not None:
+        found = read_json_schema(table.schema.json)
+    else:
+        ddl = fixed_columns(table) if table.schema is None else table.schema.ddl
+        if ddl is None:
+            return None
+        try:
+            found = parse_schema(ddl)
+        except TypeSyntaxError:
+            return None
+    return tuple((item.name, as_read(item.type)) for item in found.fields) if isinstance(found, Struct) else None
+
+
+def as_read(kind: DataType) -> DataType:
+    """The type under which a reader gives a declared one: text of a bounded length is plain text."""
+    if isinstance(kind, Primitive):
+        return STRING if kind.name in ("char", "varchar") else kind
+    if isinstance(kind, Array):
+        return replace(kind, element=as_read(kind.element))
+    if isinstance(kind, Map):
+        return replace(kind, key=as_read(kind.key), value=as_read(kind.value))
+    if isinstance(kind, Struct):
+        return Struct(tuple(replace(item, type=as_read(item.type)) for item in kind.fields))
+    return kind
+
+
+def _type(ddl: str | None) -> DataType | None:
+    try:
+        return parse_type(ddl or "")
+    except TypeSyntaxError:
+        return None

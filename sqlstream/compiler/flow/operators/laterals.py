@@ -1,0 +1,157 @@
+"""What a LATERAL subquery needs of the rows before it: nothing, or an aggregation of them by what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow.columns import Column, Columns
+from sqlstream.compiler.flow.expressions.column import Expressions
+from sqlstream.compiler.flow.functions.names import GENERATORS
+from sqlstream.compiler.flow.names.scope import Missing, Resolved, Scope
+from sqlstream.compiler.flow.operators.conditions import conjuncts
+from sqlstream.compiler.flow.text import parts_of
+
+_KEEPING = ("distinct", "group", "having", "limit", "offset", "qualify")
+"""The clauses above which a condition cannot be moved."""
+
+
+@dataclass(frozen=True)
+class _Conditions:
+    """The columns of the row before LATERAL in a WHERE: all of them, those that are compared with the subquery's
+    otherwise than by an equality, and those that are one of the subquery's columns.
+    """
+
+    all: Columns
+    compared: Columns
+    same: Columns
+
+
+@dataclass(frozen=True)
+class Laterals:
+    """Reads LATERAL subqueries over the relations of `left`. `scope_of` gives the names in sight within a SELECT."""
+
+    expressions: Expressions
+    left: Scope
+    scope_of: Callable[[exp.Select], Scope | None]
+
+    def domain(self, body: exp.Expr, *, is_plain: bool) -> Columns | None:
+        """Returns the columns of `left` whose distinct values Spark joins with what the subquery gives for each.
+
+        There are none where Spark can take the subquery for a join or a projection: see DecorrelateInnerQuery and
+        OptimizeOneRowRelationSubquery of Spark 4.3. None is returned where that is not known. `is_plain` says that
+        the join has no condition.
+        """
+        body = body.this if isinstance(body, exp.Subquery) else body
+        if is_plain and self._is_one_row(body):
+            return ()
+        if isinstance(body, exp.Select):
+            return self._of_select(body)
+        if isinstance(body, exp.SetOperation):
+            return _together(self.domain(side, is_plain=False) for side in (body.this, body.expression))
+        is_generator = self.expressions.text.function(body) in GENERATORS
+        return self._outer(body, Scope()) if is_generator else None
+
+    def _is_one_row(self, body: exp.Expr) -> bool:
+        """Whether the subquery is a select list, or a generator, over no rows but the one before LATERAL."""
+        if not isinstance(body, exp.Query):
+            return self.expressions.text.function(body) in GENERATORS
+        if not isinstance(body, exp.Select) or {name for name, value in body.args.items() if value} - {
+            "expressions",
+            "from_",
+        }:
+            return False
+        if any(self.expressions.text.is_aggregate(item) or item.find(exp.Window) for item in body.expressions):
+            return False
+        source = body.args.get("from_")
+        return source is None or (source.this.args.get("sample") is None and self._is_one_row(source.this.this))
+
+    def _of_select(self, select: exp.Select) -> Columns | None:
+        inner = self.scope_of(select)
+        if inner is None or select.args.get("with_") or select.args.get("laterals"):
+            return None
+        inner = replace(inner, outer=None)
+        listed = _together(self._outer(item, inner) for item in select.expressions)
+        below = self._of_relations(select)
+        if listed is None or below is None:
+            return None
+        conditions = self._conditions(select, inner)
+        if conditions is None:
+            return None
+        aggregates = any(self.expressions.text.is_aggregate(item) for item in select.expressions)
+        if aggregates and not select.args.get("group"):
+            return (*listed, *below, *conditions.all)
+        keeps = aggregates or any(select.args.get(name) for name in _KEEPING) or select.find(exp.Window)
+        needed = (*listed, *below, *conditions.compared) if keeps else (*listed, *below)
+        return tuple(column for column in needed if column not in conditions.same)
+
+    def _of_relations(self, select: exp.Select) -> Columns | None:
+        """What the relations of FROM need of `left`."""
+        source = select.args.get("from_")
+        joins = select.args.get("joins") or ()
+        if any(join.args.get("on") and self._outer(join.args["on"], Scope()) != () for join in joins):
+            return None
+        relations = [*((source.this,) if source is not None else ()), *(join.this for join in joins)]
+        return _together(map(self._of_relation, relations))
+
+    def _of_relation(self, relation: exp.Expr) -> Columns | None:
+        if isinstance(relation, exp.Subquery):
+            return self.domain(relation, is_plain=False)
+        if isinstance(relation, exp.Table) and isinstance(relation.this, exp.Func):
+            return self._outer(relation.this, Scope())
+        return () if isinstance(relation, exp.Table | exp.Values) else None
+
+    def _conditions(self, select: exp.Select, inner: Scope) -> _Conditions | None:
+        clause = select.args.get("where")
+        columns: list[Column] = []
+        compared: list[Column] = []
+        same: list[Column] = []
+        for part in conjuncts(clause.this if clause is not None else None):
+            found = self._outer(part, inner)
+            if found is None:
+                return None
+            columns += found
+            tie = self._tie(part, inner)
+            if tie is None and self._reads(part, inner):
+                compared += found
+            elif tie is not None and len(found) == 1 and parts_of(tie[1]):
+                if tie[0].type is None or found[0].type is None:
+                    return None
+                same += found if tie[0].type == found[0].type else []
+        return _Conditions(tuple(columns), tuple(compared), tuple(same))
+
+    def _tie(self, part: exp.Expr, inner: Scope) -> tuple[Column, exp.Expr] | None:
+        """The column of the subquery that must be what is made of the row before it, and what that is."""
+        if isinstance(part, exp.EQ | exp.NullSafeEQ):
+            for own, other in ((part.this, part.expression), (part.expression, part.this)):
+                found = inner.resolve(parts_of(own)) if parts_of(own) else None
+                if isinstance(found, Resolved) and not found.fields and not self._reads(other, inner):
+                    return found.column, other
+        return None
+
+    def _reads(self, part: exp.Expr, inner: Scope) -> bool:
+        return any(isinstance(inner.resolve(name), Resolved) for name, _ in self.expressions.text.look(part).names)
+
+    def _outer(self, node: exp.Expr, inner: Scope) -> Columns | None:
+        """The columns of `left` that `node` reads, None where that is not known."""
+        found: list[Column] = []
+        if node.find(exp.Query):
+            return None
+        for name, _ in self.expressions.text.look(node).names:
+            here = inner.resolve(name)
+            there = self.left.resolve(name) if isinstance(here, Missing) else None
+            if here is None or (isinstance(here, Missing) and there is None):
+                return None
+            found += [there.column] if isinstance(there, Resolved) else []
+        return tuple(found)
+
+
+def _together(parts: Iterable[Columns | None]) -> Columns | None:
+    found: Columns = ()
+    for part in parts:
+        if part is None:
+            return None
+        found = (*found, *part)
+    return found

@@ -1,0 +1,159 @@
+"""The stages of pipe syntax, each as the operators over the rows that the stages before it give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow.columns import Column, Columns, Where
+from sqlstream.compiler.flow.expressions.column import Expressions
+from sqlstream.compiler.flow.names.problems import grouping_problem, stage_problem
+from sqlstream.compiler.flow.names.scope import Missing, Resolved, Scope, Visible
+from sqlstream.compiler.flow.nodes import Node, Opaque, Project
+from sqlstream.compiler.flow.operators.relations import From
+from sqlstream.compiler.flow.text import parts_of
+from sqlstream.compiler.sql.pipe_stages import Stage
+
+Qualified = list[tuple[str | None, Column]]
+"""Columns, each with the name of the relation that it comes from as it is: Spark lets a later stage use that name."""
+
+
+@dataclass(frozen=True)
+class Pipes:
+    """Adds stages to what is read so far. `select` builds a SELECT over it, and gives what its FROM makes of it too;
+    `unite` builds a set operation of which it is the first query.
+    """
+
+    expressions: Expressions
+    select: Callable[[exp.Select, From], tuple[Node, From]]
+    unite: Callable[[exp.SetOperation, Node], Node]
+
+    def start(self, head: exp.Query, node: Node, scope: Scope | None) -> From:
+        """Returns the rows of the query before the first stage; `scope` is that of its FROM, None where it has none."""
+        if isinstance(head, exp.Select) and scope is not None and not head.args.get("group"):
+            return From(node, self._after(head.expressions, node.columns, scope))
+        return From(node, _open(node.columns))
+
+    def add(self, found: From, stage: Stage) -> From:
+        """Returns the rows that `stage` makes of those in `found`."""
+        if stage.keyword == "AS" and stage.name:
+            return From(found.node, Scope((Visible(stage.name, found.node.columns),)))
+        if isinstance(stage.tree, exp.SetOperation):
+            node = self.unite(stage.tree, found.node)
+            return From(node, _open(node.columns))
+        if isinstance(stage.tree, exp.Select) and stage.keys is not None:
+            if stage.keyword in ("SET", "DROP"):
+                return self._changed(found, stage, stage.tree)
+            return self._selected(found, stage, stage.tree)
+        if stage.keyword == "LATERAL":
+            self.expressions.problems.append(stage_problem(stage.keyword, stage.start))
+        where = Where(self.expressions.text.model, stage.start)
+        return From(Opaque(where=where, columns=None, children=(found.node,)), _open(None))
+
+    def _selected(self, found: From, stage: Stage, tree: exp.Select) -> From:
+        if stage.keyword == "EXTEND":
+            tree = tree.copy()
+            tree.set("expressions", [exp.Star(), *tree.expressions])
+        if stage.keyword == "AGGREGATE":
+            tree = self._aggregate(found, stage, tree)
+        node, inner = self.select(tree, found)
+        if stage.keyword not in ("SELECT", "EXTEND", "AGGREGATE"):
+            return From(node, inner.scope)
+        if stage.keyword == "EXTEND" and node.columns is not None:
+            kept = sum(len(item.columns or ()) - len(item.merged) for item in inner.scope.relations)
+            return From(node, inner.scope.with_relations(Visible(None, node.columns[kept:])))
+        return From(node, self._after(tree.expressions, node.columns, inner.scope))
+
+    def _aggregate(self, found: From, stage: Stage, tree: exp.Select) -> exp.Select:
+        """A SELECT of the keys and of the aggregates, grouped by the keys; a number is the place of a column."""
+        keys = [self._key(found, key) for key in stage.keys or ()]
+        for item in tree.expressions:
+            if not self.expressions.text.is_aggregate(item):
+                texts = [self.expressions.text.written(key) for key in keys]
+                written = self.expressions.text.written(item.unalias())
+                self.expressions.problems.append(
+                    grouping_problem(written, texts, self.expressions.text.where(item).offset)
+                )
+        grouped = exp.Select()
+        grouped.set("expressions", [*(key.copy() for key in keys), *(item.copy() for item in tree.expressions)])
+        if keys:
+            grouped.set("group", exp.Group(expressions=[key.unalias().copy() for key in keys]))
+        return grouped
+
+    def _key(self, found: From, key: exp.Expr) -> exp.Expr:
+        columns = found.node.columns or ()
+        if (
+            isinstance(key, exp.Literal)
+            and not key.is_string
+            and key.name.isdigit()
+            and 0 < int(key.name) <= len(columns)
+        ):
+            return exp.column(columns[int(key.name) - 1].name, quoted=True)
+        return key
+
+    def _changed(self, found: From, stage: Stage, tree: exp.Select) -> From:
+        """SET gives columns new values, one after the other; DROP takes them away."""
+        pairs = _pairs(found.scope)
+        where = Where(self.expressions.text.model, stage.start)
+        for item in tree.expressions:
+            name = item.this if stage.keyword == "SET" and isinstance(item, exp.EQ) else item
+            self.expressions.check(name, found.scope)
+            meant = found.scope.resolve(parts_of(name)) if parts_of(name) else None
+            value = None
+            if name is not item:
+                self.expressions.check(item.expression, found.scope)
+                value = self.expressions.column(item.expression, found.scope, name.name)
+            if isinstance(meant, Resolved) and pairs is not None:
+                pairs = _replaced(pairs, meant.column.name, value)
+            scope = _open(None) if pairs is None else Scope(_runs(pairs))
+            found = From(found.node, scope if not isinstance(meant, Missing) else found.scope)
+        columns = None if pairs is None else tuple(column for _, column in pairs)
+        return From(Project(where=where, columns=columns, children=(found.node,)), found.scope)
+
+    def _after(self, items: Sequence[exp.Expr], columns: Columns | None, scope: Scope) -> Scope:
+        """The names in sight after a select list: a column that is given as it is keeps its relation's name."""
+        pairs: Qualified = []
+        for item in items:
+            found = scope.resolve(parts_of(item)) if parts_of(item) else None
+            if isinstance(item, exp.Star) and not item.args.get("except_"):
+                pairs += _pairs(scope) or []
+            elif isinstance(found, Resolved) and not found.fields:
+                pairs.append((_relation(scope, found.column), found.column))
+            else:
+                pairs.append((None, Column("")))
+        if columns is None or len(pairs) != len(columns):
+            return _open(columns)
+        return Scope(_runs([(name, column) for (name, _), column in zip(pairs, columns, strict=True)]))
+
+
+def _open(columns: Columns | None) -> Scope:
+    """The names in sight where those of relations are not known: any name with a qualifier may mean something."""
+    return Scope((Visible(None, columns, qualifiers_known=False),))
+
+
+def _pairs(scope: Scope) -> Qualified | None:
+    if any(item.columns is None or not item.qualifiers_known for item in scope.relations):
+        return None
+    return [(item.name, column) for item in scope.relations for column in item.listed or ()]
+
+
+def _runs(pairs: Qualified) -> tuple[Visible, ...]:
+    """Relations that have the columns in their order; one name may stand at several of them."""
+    found: list[Visible] = []
+    for name, column in pairs:
+        if found and found[-1].name == name:
+            found[-1] = replace(found[-1], columns=(*(found[-1].columns or ()), column))
+        else:
+            found.append(Visible(name, (column,)))
+    return tuple(found)
+
+
+def _relation(scope: Scope, column: Column) -> str | None:
+    return next((item.name for item in scope.relations if any(column is own for own in item.columns or ())), None)
+
+
+def _replaced(pairs: Qualified, name: str, value: Column | None) -> Qualified:
+    kept = ((qualifier, column) if column.name != name else (None, value) for qualifier, column in pairs)
+    return [(qualifier, column) for qualifier, column in kept if column is not None]

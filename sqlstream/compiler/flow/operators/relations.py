@@ -1,0 +1,283 @@
+"""What FROM gives: its relations with their joins and watermarks, and the names in sight after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow.columns import Column, EventTime, Where, renamed
+from sqlstream.compiler.flow.expressions.checks import check_expression
+from sqlstream.compiler.flow.expressions.column import Expressions
+from sqlstream.compiler.flow.expressions.places import Place, lateral_view_problem, range_problems
+from sqlstream.compiler.flow.expressions.unstable_functions import clock_in
+from sqlstream.compiler.flow.functions.names import GENERATORS
+from sqlstream.compiler.flow.names.problems import name_problem, negative_delay, version_problem
+from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolved, Scope, Visible
+from sqlstream.compiler.flow.nodes import Generate, Join, LateralJoin, Limit, Node, Sample, Scan, Watermark, open_source
+from sqlstream.compiler.flow.operators.conditions import Sides, bounded_sides, has_equality, has_time_key, hints_of
+from sqlstream.compiler.flow.operators.constant_relations import constant_problems
+from sqlstream.compiler.flow.operators.join_conditions import condition_problems, using_problems
+from sqlstream.compiler.flow.operators.join_kinds import join_kind
+from sqlstream.compiler.flow.operators.laterals import Laterals
+from sqlstream.compiler.flow.operators.pivots import Pivots
+from sqlstream.compiler.sql.intervals import read_span
+from sqlstream.compiler.sql.parse import FIRST_SAMPLE, ParsedSql, WatermarkClause
+from sqlstream.project.types.types import Primitive
+
+MOST_JOINS = 1_000
+"""Joins in one FROM: each has the columns of all before it. Spark itself does not plan as many."""
+
+
+class TooManyJoinsError(Exception):
+    """A FROM has more joins than are followed."""
+
+
+@dataclass(frozen=True)
+class From:
+    """The relations of a FROM so far: their tree, and the scope in which expressions over them are read."""
+
+    node: Node
+    scope: Scope
+
+
+@dataclass(frozen=True)
+class FromReader:
+    """Reads FROM clauses of one text. `open_query` builds a subquery's tree, `views` are the relations by name;
+    `scope_of` gives the names in sight within a SELECT that has been built.
+    """
+
+    parsed: ParsedSql
+    expressions: Expressions
+    open_query: Callable[[exp.Query, Scope, Mapping[str, Node]], Node]
+    scope_of: Callable[[exp.Select], Scope | None]
+
+    def read(self, select: exp.Select, outer: Scope | None, views: Mapping[str, Node]) -> From | None:
+        """Returns what the FROM of `select` gives, None where it has none."""
+        clause = select.args.get("from_")
+        if clause is None:
+            return None
+        found = self._relation(clause.this, Scope(outer=outer), views)
+        return self._joined(found, select, views)
+
+    def read_onto(self, found: From, select: exp.Select, views: Mapping[str, Node]) -> From:
+        """Returns what the FROM of `select` gives where its first table stands for what is in `found` already."""
+        clause = select.args.get("from_")
+        if clause is not None and clause.this.args.get("pivots"):
+            rows, name = self._pivoted(found.node, clause.this, None)
+            found = From(rows, Scope((Visible(name, rows.columns, qualifiers_known=name is not None),)))
+        elif clause is not None:
+            found = From(self._sampled(found.node, clause.this), found.scope)
+        return self._joined(found, select, views)
+
+    def _joined(self, found: From, select: exp.Select, views: Mapping[str, Node]) -> From:
+        joins = select.args.get("joins") or ()
+        if len(joins) > MOST_JOINS:
+            raise TooManyJoinsError
+        for join in joins:
+            found = self._join(found, join, views)
+        for lateral in select.args.get("laterals") or ():
+            found = self._lateral(found, lateral, views)
+        return found
+
+    def _pivoted(self, rows: Node, node: exp.Expr, name: str | None) -> tuple[Node, str | None]:
+        """The rows of a relation behind its PIVOT or UNPIVOT, and the name by which they go."""
+        for pivot in node.args.get("pivots") or ():
+            rows = Pivots(self.expressions, Scope((Visible(name, rows.columns),))).over(rows, pivot)
+            name = pivot.alias or name
+        return rows, name
+
+    def _relation(self, node: exp.Expr, scope: Scope, views: Mapping[str, Node]) -> From:
+        """One relation with its own joins, alias, sample and watermark."""
+        if isinstance(node, exp.Paren) or (isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query)):
+            found = self._relation(node.this, scope, views)
+        else:
+            found = From(self._rows(node, scope, views), scope)
+        alias = node.args.get("alias")
+        name = alias.name if isinstance(alias, exp.TableAlias) and alias.this else node.name or None
+        rows = _renamed(found.node, alias)
+        rows, name = self._pivoted(rows, node, name)
+        rows = self._sampled(rows, node)
+        clause = self._clause(node, alias)
+        if clause is not None:
+            rows = self._watermark(rows, clause, name)
+        parenthesised = found.scope.relations and not (alias and alias.this)
+        is_whole = rows.columns is found.node.columns or clause is not None
+        origin = found.node.where if is_whole else self.expressions.text.where(node)
+        visible = Visible(name, rows.columns, open_source=open_source(rows), origin=origin)
+        seen = found.scope if parenthesised else Scope((visible,), scope.aliases, scope.outer)
+        result = From(rows, seen)
+        for join in node.args.get("joins") or ():
+            result = self._join(result, join, views)
+        return result
+
+    def _rows(self, node: exp.Expr, scope: Scope, views: Mapping[str, Node]) -> Node:
+        where = self.expressions.text.where(node)
+        self.expressions.problems.extend(constant_problems(node, self.expressions.text))
+        if isinstance(node, exp.Subquery):
+            return self.open_query(node.this, Scope(outer=scope.outer), views)
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            known = None if node.args.get("db") else views.get(node.name.lower())
+            if known is not None and node.args.get("version"):
+                self.expressions.problems.append(version_problem(where.offset))
+            return known or Scan(where=where, columns=None, node_id=None, stream=False)
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "range":
+            self.expressions.problems.extend(range_problems(node.this, self.expressions.text))
+            return Scan(where=where, columns=(Column("id", Primitive("bigint")),), node_id=None, stream=False)
+        columns = None
+        if self.expressions.text.function(node.this) in GENERATORS:
+            columns = self.expressions.generated(node.this, Scope(outer=scope.outer), ())
+        return Scan(where=where, columns=columns, node_id=None, stream=False)
+
+    def _sampled(self, rows: Node, node: exp.Expr) -> Node:
+        sample = node.args.get("sample")
+        if sample is None or _marker(sample) is not None:
+            return rows
+        where = self.expressions.text.where(node)
+        if sample.args.get("size"):
+            return Limit(where=where, columns=rows.columns, children=(rows,), is_offset=False)
+        return Sample(where=where, columns=rows.columns, children=(rows,))
+
+    def _clause(self, node: exp.Expr, alias: exp.Expr | None) -> WatermarkClause | None:
+        """The watermark clause of a relation: see `ParsedSql` for the keys."""
+        keys: list[int | None] = [_marker(node.args["sample"])] if node.args.get("sample") else []
+        if isinstance(alias, exp.TableAlias) and alias.this:
+            keys.append(alias.this.meta.get("start"))
+        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            keys.append(node.this.meta.get("start"))
+        clauses = [self.parsed.watermarks.get(key) for key in keys if key is not None]
+        return next((clause for clause in clauses if clause is not None), None)
+
+    def _watermark(self, rows: Node, clause: WatermarkClause, name: str | None) -> Node:
+        """The rows with the watermark of `clause`, which takes the place of any other."""
+        model = self.expressions.text.model
+        where = Where(model, clause.start)
+        time = EventTime(clause.delay, where)
+        span = read_span(clause.delay.replace("'", " ").replace('"', " "))
+        if span is not None and span.is_negative:
+            self.expressions.problems.append(negative_delay(clause.delay, clause.start))
+        parts = tuple(part.strip().strip("`") for part in clause.expression.split("."))
+        visible = Visible(name, rows.columns, origin=rows.where)
+        found = Scope((visible,)).resolve(parts) if clause.name is None else None
+        if isinstance(found, Missing | Ambiguous):
+            self.expressions.problems.append(name_problem(found, parts, Where(model, clause.expression_start)))
+        marked = found.column.name if isinstance(found, Resolved) and not found.fields else None
+        columns = rows.columns
+        if columns is not None:
+            columns = tuple(replace(c, event_time=time if c.name == marked else None) for c in columns)
+            if marked is None:
+                columns = (*columns, Column(clause.name or parts[-1], Primitive("timestamp"), time))
+        named = marked or clause.name or parts[-1]
+        return Watermark(where=where, columns=columns, children=(rows,), event_time=time, column=named)
+
+    def _join(self, left: From, join: exp.Join, views: Mapping[str, Node]) -> From:
+        if isinstance(join.this, exp.Lateral):
+            return self._lateral_join(left, join, views)
+        right = self._relation(join.this, Scope(outer=left.scope.outer), views)
+        kind = join_kind(join, self.expressions.text)
+        using = [column.name.lower() for column in join.args.get("using") or ()]
+        if (join.args.get("method") or "").upper() == "NATURAL":
+            using = _common(left.node.columns, right.node.columns)
+        scope = _merged(left.scope, right.scope, kind, using)
+        condition = join.args.get("on")
+        if condition is not None:
+            both = left.scope.with_relations(*right.scope.relations)
+            check_expression(self.expressions, condition, both, Place.ON)
+            self.expressions.problems.extend(condition_problems(condition, both, self.expressions))
+        self.expressions.problems.extend(
+            using_problems(using, left.scope, right.scope, self.expressions.text.where(join))
+        )
+        sides = Sides(left.scope, right.scope)
+        node = Join(
+            where=self.expressions.text.where(join),
+            columns=scope.star(),
+            children=(left.node, right.node),
+            kind=kind,
+            names=(_name(left, "left"), _name(right, "right")),
+            time_in_keys=has_time_key(condition, using, sides),
+            bounded=bounded_sides(condition, sides),
+            has_equality=has_equality(condition, using, sides),
+            hints=hints_of(condition),
+            clock=clock_in(condition),
+        )
+        return From(node, scope)
+
+    def _lateral_join(self, left: From, join: exp.Join, views: Mapping[str, Node]) -> From:
+        found = self._lateral(left, join.this, views)
+        condition = join.args.get("on")
+        if condition is not None:
+            self.expressions.check(condition, found.scope)
+        kind = join_kind(join, self.expressions.text)
+        is_plain = condition is None or not self._has_on(join.this)
+        laterals = Laterals(self.expressions, left.scope, self.scope_of)
+        node = LateralJoin(
+            where=found.node.where,
+            columns=found.node.columns,
+            children=found.node.children,
+            subqueries=found.node.subqueries,
+            kind="left" if kind == "left" else "inner",
+            domain=laterals.domain(join.this.this, is_plain=is_plain),
+        )
+        return From(node, found.scope)
+
+    def _has_on(self, lateral: exp.Lateral) -> bool:
+        """Whether ON stands behind a lateral subquery: sqlglot adds a condition where there is none."""
+        end = max(part.meta["end"] for part in lateral.walk() if "end" in part.meta)
+        behind = (token for token in self.expressions.text.tokens if token.start > end)
+        return next((token.key == "ON" for token in behind if token.key != ")"), False)
+
+    def _lateral(self, left: From, lateral: exp.Lateral, views: Mapping[str, Node]) -> From:
+        alias = lateral.args.get("alias")
+        function = lateral.this
+        name = alias.name if alias is not None and alias.this else None
+        queries: tuple[Node, ...] = ()
+        self.expressions.problems.extend(constant_problems(function, self.expressions.text))
+        if isinstance(function, exp.Subquery):
+            inner = self.open_query(function.this, Scope(outer=left.scope), views)
+            queries = (inner,)
+            columns = _renamed(inner, alias).columns
+        else:
+            self.expressions.problems.extend(range_problems(function, self.expressions.text))
+            check_expression(self.expressions, function, left.scope, Place.LATERAL_VIEW)
+            problem = lateral_view_problem(function, self.expressions.text) if lateral.args.get("view") else None
+            self.expressions.problems.extend([problem] if problem else [])
+            columns = self.expressions.generated(function, left.scope, _column_names(alias))
+        scope = left.scope.with_relations(Visible(name, columns))
+        where = self.expressions.text.where(lateral)
+        return From(
+            Generate(where=where, columns=scope.star(), children=(left.node,), subqueries=queries),
+            scope,
+        )
+
+
+def _column_names(alias: exp.Expr | None) -> list[str]:
+    """The names of `t(a, b)`."""
+    return [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
+
+
+def _renamed(node: Node, alias: exp.Expr | None) -> Node:
+    names = _column_names(alias)
+    return replace(node, columns=renamed(node.columns, names)) if names else node
+
+
+def _name(relations: From, unnamed: str) -> str:
+    return next((item.name for item in reversed(relations.scope.relations) if item.name), unnamed)
+
+
+def _marker(sample: exp.Expr) -> int | None:
+    size = sample.args.get("size")
+    rows = int(size.this) if isinstance(size, exp.Literal) and str(size.this).isdigit() else 0
+    return rows if rows >= FIRST_SAMPLE else None
+
+
+def _common(left: tuple[Column, ...] | None, right: tuple[Column, ...] | None) -> list[str]:
+    names = {column.name.lower() for column in right or ()}
+    return [column.name.lower() for column in left or () if column.name.lower() in names]
+
+
+def _merged(left: Scope, right: Scope, kind: str, using: list[str]) -> Scope:
+    if kind in ("left semi", "left anti"):
+        return left
+    merged = frozenset(using)
+    return left.with_relations(*(replace(item, merged=item.merged | merged) for item in right.relations))

@@ -1,0 +1,163 @@
+"""The select list: one column for each item, several for a star or a generator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.flow.expressions.checks import check_expression
+from sqlstream.compiler.flow.expressions.column import Expressions, type_of_field
+from sqlstream.compiler.flow.expressions.held_times import taken
+from sqlstream.compiler.flow.expressions.places import Place, alias_problems
+from sqlstream.compiler.flow.functions.names import GENERATORS
+from sqlstream.compiler.flow.names.scope import Resolved, Scope, Visible
+from sqlstream.compiler.flow.text import parts_of
+from sqlstream.compiler.flow.types.casts import named_type
+from sqlstream.compiler.flow.types.values import STRING
+from sqlstream.project.types.types import Struct
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The select list of `select`, read in `scope`."""
+
+    select: exp.Select
+    scope: Scope
+    expressions: Expressions
+
+    def columns(self) -> tuple[Column, ...] | None:
+        """Returns the columns, None where a star or a generator stands for unknown ones."""
+        found: list[Column] = []
+        is_known = True
+        scope = self.scope.with_aliases()
+        first = next(iter(self.select.expressions), None)
+        if first is not None and isinstance(first.unalias(), exp.QueryTransform):
+            return self._scripted(first, scope)
+        for item in self.select.expressions:
+            columns = self._item(item, scope)
+            if columns is None:
+                is_known = False
+                continue
+            found += columns
+            if isinstance(item, exp.Alias) and len(columns) == 1:
+                scope.aliases.setdefault(item.alias.lower(), columns[0])
+        return tuple(found) if is_known else None
+
+    def _item(self, item: exp.Expr, scope: Scope) -> tuple[Column, ...] | None:
+        if isinstance(item, exp.Star):
+            return self._star(item, scope.relations)
+        if isinstance(item, exp.Column):
+            if isinstance(item.this, exp.Star):
+                return self._qualified_star(item, scope)
+            column = self.expressions.plain(item, scope)
+            if column is not None:
+                return (column,)  # most of all items, and nothing in them can be wrong
+        check_expression(self.expressions, item, scope, Place.SELECT)
+        inner = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
+        if self.expressions.text.function(inner) in GENERATORS:
+            return self._generated(item, inner, scope)
+        self.expressions.problems.extend(alias_problems(item, None, self.expressions.text))
+        return (self.expressions.column(item, scope),)
+
+    def _generated(self, item: exp.Expr, generator: exp.Expr, scope: Scope) -> tuple[Column, ...] | None:
+        made = self.expressions.generated(generator, scope, ())
+        count = None if made is None else len(made)
+        if isinstance(item, exp.Alias | exp.Aliases):
+            self.expressions.problems.extend(alias_problems(item, count, self.expressions.text))
+        return self.expressions.generated(generator, scope, list(_alias_names(item)))
+
+    def _scripted(self, item: exp.Expr, scope: Scope) -> tuple[Column, ...]:
+        """`TRANSFORM (...) USING 'script' AS (...)`: text in columns `key` and `value` unless it says otherwise.
+
+        Without parentheses the names are the alias and the other items of the list.
+        """
+        transform = item.unalias()
+        check_expression(self.expressions, transform, scope, Place.SELECT)
+        schema = transform.args.get("schema")
+        parts = schema.expressions if schema is not None else ()
+        named = [(part.name, part.args.get("kind")) for part in parts]
+        if isinstance(item, exp.Alias):
+            named = [(name, None) for name in (item.alias, *(other.name for other in self.select.expressions[1:]))]
+        origins = self.expressions.column(transform, scope).origins
+        return tuple(
+            Column(name, STRING if kind is None else named_type(kind, self.expressions.text.sql), origins=origins)
+            for name, kind in named or [("key", None), ("value", None)]
+        )
+
+    def _star(self, star: exp.Expr, relations: tuple[Visible, ...]) -> tuple[Column, ...] | None:
+        listed: list[tuple[str | None, Column]] = []
+        for relation in relations:
+            if relation.listed is None:
+                return None
+            listed += [(relation.name, column) for column in relation.listed]
+        return self._but(star, Scope(relations), listed)
+
+    def _but(self, star: exp.Expr, scope: Scope, listed: list[tuple[str | None, Column]]) -> tuple[Column, ...]:
+        """The columns of a star, each with its relation's name, without those of its EXCEPT.
+
+        EXCEPT may leave out a field of a struct as well: the type of what is left is not told.
+        """
+        for part in star.args.get("except_") or ():
+            names = parts_of(part)
+            self.expressions.check(part, scope)
+            found = scope.resolve(names)
+            if not isinstance(found, Resolved):
+                continue
+            qualifiers = {(name or "").lower() for name, column in listed if column is found.column}
+            qualified = names[0].lower() in qualifiers and len(names) - len(found.fields) > 1
+            meant = {names[0].lower()} if qualified else qualifiers
+            left: list[tuple[str | None, Column]] = []
+            for name, column in listed:
+                if column is not found.column or (name or "").lower() not in meant:
+                    left.append((name, column))
+                elif found.fields:
+                    left.append((name, replace(column, type=None)))
+            listed = left
+        return tuple(column for _, column in listed)
+
+    def _qualified_star(self, item: exp.Column, scope: Scope) -> tuple[Column, ...] | None:
+        """`t.*` and `struct.*`."""
+        parts = tuple(part.name for part in item.parts[:-1])
+        named = tuple(r for r in scope.relations if r.name is not None and (r.name.lower(),) == (parts[-1].lower(),))
+        if named and len(parts) == 1:
+            return self._star(item.this, tuple(replace(r, merged=frozenset()) for r in named))
+        found = scope.resolve(parts)
+        if not isinstance(found, Resolved):
+            return None
+        kind = type_of_field(found)
+        if not isinstance(kind, Struct):
+            return None
+        fields = [Column(field.name, field.type) for field in kind.fields]
+        columns = self._but(item.this, Scope((Visible(None, tuple(fields)),)), [(None, field) for field in fields])
+        source = found.column
+        held = source.held
+        for name in found.fields:
+            held = taken(held, name).held
+        return tuple(
+            replace(
+                item,
+                event_time=value.time,
+                origins=source.origins,
+                held=value.held,
+                may_carry=not value.held.is_known,
+            )
+            for item, value in ((item, taken(held, item.name)) for item in columns)
+        )
+
+
+def lists_all(select: exp.Select) -> bool:
+    """Returns whether the select list is a `*` and nothing else."""
+    items = select.expressions
+    return len(items) == 1 and isinstance(items[0], exp.Star) and not any(items[0].args.values())
+
+
+def _alias_names(item: exp.Expr) -> Iterator[str]:
+    if isinstance(item, exp.Aliases):
+        yield from (part.name for part in item.expressions[0:] if isinstance(part, exp.Identifier))
+    elif isinstance(item, exp.Alias):
+        yield item.alias

@@ -1,0 +1,1 @@
+"""The types of expressions, as Spark's analyzer finds them."""

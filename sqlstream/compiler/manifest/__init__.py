@@ -1,0 +1,1 @@
+"""The manifest, and how two of them are compared."""

@@ -1,0 +1,158 @@
+"""The manifest: a compiled project as the plain data of target/manifest.json."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.flow.columns import Column as FlowColumn
+from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.project.files.checksum import checksum
+from sqlstream.project.values import Column, Located, Seed, Sink, SourceTable
+from sqlstream.version import __version__
+
+MANIFEST_VERSION = 2
+"""The format of manifest.json."""
+
+
+def build_manifest(compiled: CompiledProject, *, generated_at: str, invocation_id: str) -> dict[str, Any]:
+    """Returns the manifest: `metadata`, `nodes` (models and seeds), `sources` and `sinks` by unique id, `macro_files`
+    by path, `functions` of the project's Python with the digests of their modules, project.yml's own `vars`,
+    `parent_map` and `child_map`.
+
+    Option values that hold secrets show the variable's name only. `raw_code`, `unrendered_config`, `macro_files` and
+    `vars` are as the files have them, and so the same in every environment.
+    """
+    project = compiled.project
+    seeds = {seed_id(project.name, seed.name): _seed(seed) for seed in project.seeds}
+    sources = {source_id(project.name, table): _source(table) for table in project.sources}
+    return {
+        "metadata": {
+            "manifest_version": MANIFEST_VERSION,
+            "sqlstream_version": __version__,
+            "generated_at": generated_at,
+            "invocation_id": invocation_id,
+            "project_name": project.name,
+            "target": project.target.name,
+        },
+        "nodes": {unique_id: _model(compiled, model) for unique_id, model in compiled.models.items()} | seeds,
+        "sources": sources,
+        "sinks": {f"sink.{project.name}.{sink.name}": _sink(sink) for sink in project.sinks},
+        "macro_files": {macro.path: macro.text for macro in project.macros},
+        "functions": {function.name: function.digest for function in project.functions},
+        "vars": dict(project.written_vars),
+        "parent_map": {node: list(parents) for node, parents in compiled.graph.parents.items()},
+        "child_map": {node: list(children) for node, children in compiled.graph.children.items()},
+    }
+
+
+def _model(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any]:
+    return {
+        "resource_type": "model",
+        "name": model.name,
+        "path": model.file.path,
+        "fqn": [compiled.project.name, *model.file.folders, model.name],
+        "description": model.file.description,
+        "columns": _columns(model.file.columns),
+        "output_columns": output_columns(compiled.columns.get(model.unique_id)),
+        "checksum": checksum(model.file.text),
+        "raw_code": model.file.text,
+        "config": model.config.plain(),
+        "unrendered_config": dict(model.file.written),
+        "tags": list(model.config.tags),
+        "streaming": model.streaming,
+        "output": None if model.output is None else _output(model.output),
+        "depends_on": list(compiled.graph.parents[model.unique_id]),
+        "compiled_path": model.compiled_path,
+        "compiled_sql": model.sql,
+    }
+
+
+def _output(output: Output) -> dict[str, Any]:
+    return {
+        "sink": output.sink,
+        "format": output.format,
+        "path": output.path,
+        "table": output.table,
+        "function": output.python,
+        "partition_by": list(output.partition_by),
+        "options": {name: str(value) for name, value in output.options.items()},
+    }
+
+
+def _seed(seed: Seed) -> dict[str, Any]:
+    return {
+        "resource_type": "seed",
+        "name": seed.name,
+        "path": seed.path,
+        "checksum": seed.checksum,
+        "unrendered_config": dict(seed.written),
+        "description": seed.description,
+        "columns": _columns(seed.columns),
+    }
+
+
+def _source(table: SourceTable) -> dict[str, Any]:
+    watermark = table.watermark
+    return {
+        "resource_type": "source",
+        "source_name": table.source,
+        "name": table.name,
+        "unrendered_config": dict(table.written),
+        "format": table.format,
+        "path": table.path,
+        "table": table.table,
+        "class": table.python,
+        "mode": table.mode,
+        "on_corrupt": table.on_corrupt,
+        "quarantine_sink": table.quarantine_sink,
+        "schema": None if table.schema is None else table.schema.ddl or table.schema.json,
+        "watermark": None if watermark is None else {"column": watermark.column, "delay": watermark.delay},
+        "options": {name: str(value) for name, value in table.options.items()},
+        "columns": _columns(table.columns),
+        "description": table.description,
+        "tags": list(table.tags),
+        "meta": dict(table.meta),
+        "declared_at": str(table.location),
+    }
+
+
+def _sink(sink: Sink) -> dict[str, Any]:
+    return {
+        "resource_type": "sink",
+        "name": sink.name,
+        "unrendered_config": dict(sink.written),
+        "format": sink.format,
+        "path": _plain(sink.path),
+        "table": _plain(sink.table),
+        "function": sink.python,
+        "partition_by": list(sink.partition_by),
+        "options": {name: _plain(value) for name, value in sink.options.items()},
+        "description": sink.description,
+        "tags": list(sink.tags),
+        "meta": dict(sink.meta),
+        "declared_at": str(sink.location),
+    }
+
+
+def _plain(value: Located | None) -> object:
+    return None if value is None else value.value
+
+
+def _columns(columns: tuple[Column, ...]) -> dict[str, dict[str, str | None]]:
+    return {column.name: {"data_type": column.data_type, "description": column.description} for column in columns}
+
+
+def output_columns(columns: tuple[FlowColumn, ...] | None) -> list[dict[str, Any]] | None:
+    """Returns the columns that a model gives: type and watermark as far as they are known, and what it is made from."""
+    if columns is None:
+        return None
+    return [
+        {
+            "name": column.name,
+            "data_type": None if column.type is None else str(column.type),
+            "watermark": None if column.event_time is None else column.event_time.delay,
+            "origins": [{"unique_id": node, "column": name} for node, name in sorted(column.origins)],
+        }
+        for column in columns
+    ]

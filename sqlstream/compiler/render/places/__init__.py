@@ -1,0 +1,1 @@
+"""From rendered text back to the template that gave it."""

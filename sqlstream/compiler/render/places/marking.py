@@ -1,0 +1,142 @@
+"""The environment that puts marks into what templates put out."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import nodes
+
+from sqlstream.compiler.render.places.markers import (
+    BEGIN,
+    END,
+    MARK,
+    MARK_LENGTH,
+    TEXT,
+    number_of,
+    numbered,
+    without_marks,
+)
+from sqlstream.compiler.render.sandbox.budget import Limits
+from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
+from sqlstream.compiler.render.sandbox.generator import BoundedGenerator, start_of
+from sqlstream.location import Location
+
+KEEPING = frozenset({"upper", "lower", "replace", "join", "indent", "string", "format", "map", "list", "trim"})
+"""Filters, and methods of text, that treat marked text as they treat the text alone. All others get the text alone."""
+
+KEEPING_METHODS = frozenset({"append", "insert", "extend", "update"})
+"""Methods of collections that only store their arguments."""
+
+MARKED_LIMITS = Limits(steps=10_000_000, output_characters=100_000_000, value_size=20_000_000)
+"""Marks take room; the first rendering, without them, has shown that the template keeps within its bounds."""
+
+
+LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+class MarkingGenerator(BoundedGenerator):
+    """Writes code that puts out marks: one at each line of template text, two around each expression's output."""
+
+    if TYPE_CHECKING:
+        environment: MarkingEnvironment
+
+    def output_call(self, node: nodes.Node | None) -> str:
+        """Returns the beginning of the call that makes marked text of an expression's value."""
+        offset = start_of(node) - 1 if node is not None else 0
+        return f"environment.marked_output({self.environment.new_mark(self.name or '', offset)}, "
+
+    def data_text(self, node: nodes.TemplateData) -> str:
+        """Returns template text with a mark at the start of each of its lines."""
+        lines, offset = [], node.lineno - 1
+        for line in LINE.findall(node.data):
+            lines.append(numbered(TEXT, self.environment.new_mark(self.name or "", offset)) + line)
+            offset += len(line)
+        return "".join(lines)
+
+
+class MarkingEnvironment(TemplateEnvironment):
+    """Renders like its base, with marks. What looks into text, to compare or to look it up, sees it without them."""
+
+    code_generator_class = MarkingGenerator
+
+    def __init__(self) -> None:
+        super().__init__(MARKED_LIMITS)
+        self._marks: list[tuple[str, int]] = []
+        self._plain_trim = self.filters["trim"]
+        self.filters["trim"] = self._trim
+
+    def new_mark(self, path: str, offset: int) -> int:
+        """Returns the number of a new mark for a place."""
+        self._marks.append((path, offset))
+        return len(self._marks) - 1
+
+    def place_of(self, number: int) -> Location:
+        """Returns the location that a mark's number stands for."""
+        return self.location(*self._marks[number])
+
+    def marked_output(self, number: int, value: object) -> str:
+        """Returns the text that `{{ value }}` puts out, with marks around it unless it is empty."""
+        text = self.output(value)
+        return numbered(BEGIN, number) + text + END if text else ""
+
+    def plain(self, value: Any, operation: str = "") -> Any:
+        """Returns text without marks, unless the operation treats both alike."""
+        return without_marks(value) if isinstance(value, str) and operation not in KEEPING else value
+
+    def plain_call(self, method: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """Returns a method and its arguments without marks, unless it treats marked text alike."""
+        owner, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
+        if isinstance(owner, str) and name not in KEEPING:
+            method = getattr(without_marks(owner), name)
+        if name in KEEPING_METHODS or (isinstance(owner, str) and name in KEEPING):
+            return method, args
+        return method, tuple(self.plain(argument) for argument in args)
+
+    def _trim(self, value: Any, chars: str | None = None) -> object:
+        if chars is not None or not isinstance(value, str):
+            return self._plain_trim(self.plain(value), chars)
+        first = _end_of_leading_blank(value)
+        last = _start_of_trailing_blank(value, first)
+        if first == last:
+            return ""
+        return self._moved_marks(value[:first]) + value[first:last] + "".join(_marks_of(value[last:]))
+
+    def _moved_marks(self, blank: str) -> str:
+        """The marks of a stripped beginning; one of template text moves along by the blanks stripped behind it."""
+        kept: list[str] = []
+        for match in MARK.finditer(blank):
+            mark, text = match.group(), match.end()
+            if mark[0] == TEXT:
+                path, offset = self._marks[number_of(mark)]
+                following = MARK.search(blank, text)
+                stripped = (following.start() if following else len(blank)) - text
+                mark = numbered(TEXT, self.new_mark(path, offset + stripped))
+            kept.append(mark)
+        return "".join(kept)
+
+
+def _end_of_leading_blank(text: str) -> int:
+    at = 0
+    while at < len(text):
+        match = MARK.match(text, at)
+        if match is None and not text[at].isspace():
+            break
+        at = match.end() if match else at + 1
+    return at
+
+
+def _start_of_trailing_blank(text: str, first: int) -> int:
+    at = len(text)
+    while at > first:
+        if text[at - 1].isspace() or text[at - 1] == END:
+            at -= 1
+        elif MARK.fullmatch(text, max(at - MARK_LENGTH, 0), at):
+            at -= MARK_LENGTH
+        else:
+            break
+    return at
+
+
+def _marks_of(text: str) -> list[str]:
+    return [match.group() for match in MARK.finditer(text)]

@@ -1,0 +1,81 @@
+"""A template's text, its tokens with their exact offsets, and the location of each offset."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from jinja2.exceptions import TemplateSyntaxError
+from jinja2.lexer import Lexer
+
+from sqlstream.compiler.render.sandbox.problems import TemplateProblem
+from sqlstream.location import Location
+
+LINE_END = re.compile(r"\r\n|\r")
+
+
+NO_CODE = ("data", "whitespace", "comment")
+"""Kinds of tokens of which no Python code is made."""
+
+
+NO_LIMIT = 10**9
+"""More tokens than any text that may be read has."""
+
+
+class TemplateSource:
+    """The text of one file as Jinja reads it, with line ends as single newlines, which moves no line and no column."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = LINE_END.sub("\n", text)
+        self._line_starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
+
+    def location(self, offset: int) -> Location:
+        """Returns the location of the character at `offset` (0-based)."""
+        line = bisect_right(self._line_starts, offset)
+        return Location(self.path, line, offset - self._line_starts[line - 1] + 1)
+
+    def find_word(self, word: str, offset: int) -> int:
+        """Returns the offset of `word` as a whole word at or after `offset`, or `offset` where there is none."""
+        found = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(self.text, offset)
+        return found.start() if found else offset
+
+
+class OffsetTokens:
+    """The raw tokens of a text, each with its 1-based offset where Jinja has the line number.
+
+    So every node, every error and every traceback of Jinja's knows its exact place. The tokens' values follow each
+    other in the text with nothing between them but the whitespace that `{%-` and `-%}` strip. Where tags have more
+    than `most` of them, reading fails with a TemplateProblem.
+    """
+
+    def __init__(self, lexer: Lexer, text: str, name: str | None, most: int = NO_LIMIT) -> None:
+        self._tokens = lexer.tokeniter(text, name)
+        self._text = text
+        self._most = most
+        self.end = 0
+
+    def __iter__(self) -> Iterator[tuple[int, str, str]]:
+        left = self._most
+        try:
+            for _, kind, value in self._tokens:
+                start = self._text.find(value, self.end)
+                self.end = start + len(value)
+                left -= kind not in NO_CODE
+                if left < 0:
+                    raise _too_long(self._most, start)
+                yield start + 1, kind, value
+        except TemplateSyntaxError as error:
+            error.lineno = self.end + 1
+            raise
+
+
+def _too_long(most: int, offset: int) -> TemplateProblem:
+    return TemplateProblem(
+        "jinja-limit",
+        f"the template has more than {most:,} words and signs within its tags",
+        "Jinja makes Python code of them all before anything is rendered",
+        "write a loop, or take the values from a seed or a source",
+        offset,
+    )

@@ -1,0 +1,246 @@
+"""Jinja's sandbox as sqlstream uses it: exact places, a budget for all work, and nothing of Python within reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from jinja2 import nodes
+from jinja2.environment import Template
+from jinja2.lexer import TokenStream
+from jinja2.runtime import Context, LoopContext, Macro, Undefined, new_context
+from jinja2.utils import Cycler, Joiner
+
+from sqlstream.compiler.render.places.source import OffsetTokens, TemplateSource
+from sqlstream.compiler.render.sandbox.bounded import BoundedEnvironment
+from sqlstream.compiler.render.sandbox.budget import CHARACTERS_PER_STEP, CountedIterable, Limits
+from sqlstream.compiler.render.sandbox.filters import bounded_filters, bounded_tests
+from sqlstream.compiler.render.sandbox.formatting import brace_format
+from sqlstream.compiler.render.sandbox.generator import BoundedGenerator
+from sqlstream.compiler.render.sandbox.methods import call_method
+from sqlstream.compiler.render.sandbox.operators import OPERATIONS, apply_operator
+from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProblem, unsafe_use
+from sqlstream.compiler.render.sandbox.template_function import TemplateFunction, passes_marks
+from sqlstream.compiler.render.values import MacroIndex
+from sqlstream.location import Location
+
+MACRO_STEPS = 15
+"""Steps that calling a macro costs: it takes about as many times as long as a step of a loop."""
+
+CALL_STEPS = 6
+"""Steps that any other call costs."""
+
+
+class TemplateEnvironment(BoundedEnvironment):
+    """Compiles and runs templates for one rendering at a time, whose effects go to `state`; not for several threads.
+
+    `names` are what every template knows: functions, values and the macros of the project.
+    """
+
+    code_generator_class = BoundedGenerator
+    intercepted_binops = frozenset(OPERATIONS)
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        super().__init__(limits or Limits())
+        self.names: dict[str, Any] = _Names(self)
+        self.macro_names: set[str] = set()
+        self.macro_index = MacroIndex({}, {})
+        self.read_until = 0
+        self.globals = {}
+        self.filters = bounded_filters(self)
+        self.tests = bounded_tests(self)
+        self.concat = self.join_output  # type: ignore[method-assign] # the generated code calls it for blocks and macros
+
+    # reading
+
+    def load(self, source: TemplateSource) -> Template:
+        """Returns the compiled template. Raises: what the parser, the generator and Python's compiler raise."""
+        self.sources[source.path] = source
+        return self.load_tree(self.parse_source(source), source.path)
+
+    def parse_source(self, source: TemplateSource) -> nodes.Template:
+        """Returns the parsed template; the `lineno` of each node is its offset, counted from 1."""
+        return self._parse(source.text, source.path, source.path)
+
+    def load_tree(self, tree: nodes.Template, path: str) -> Template:
+        """Returns the compiled template of a parsed one."""
+        code = compile(self._generate(tree, path, path), "<template>", "exec")
+        return Template.from_code(self, code, self.globals)
+
+    def _tokenize(
+        self,
+        source: str,
+        name: str | None,
+        filename: str | None = None,
+        state: str | None = None,  # noqa: ARG002 - Jinja's signature
+    ) -> TokenStream:
+        tokens = OffsetTokens(self.lexer, source, name, self.limits.tokens)
+
+        def watched() -> Iterable[tuple[int, str, str]]:
+            for token in tokens:
+                self.read_until = token[0] - 1
+                yield token
+            self.read_until = tokens.end
+
+        return TokenStream(self.lexer.wrap(watched(), name, filename), name, filename)
+
+    # running
+
+    def context_for(self, template: Template) -> Context:
+        """Returns a context for `template` in which all of `names` are known, later changes included."""
+        return new_context(self, template.name, template.blocks, self.names, True, None)
+
+    def run(self, template: Template) -> str:
+        """Returns the whole output of `template`. Raises: whatever its expressions raise."""
+        limit = self.limits.output_characters
+        parts, size = [], 0
+        output: Any = template.root_render_func(self.context_for(template))
+        for part in output:
+            size += len(part)
+            if size > limit:
+                raise TemplateProblem(
+                    "jinja-limit",
+                    f"the template makes more than {limit:,} characters of SQL",
+                    "no SQL of that size can be planned, so the template most likely loops too often",
+                    "loop over fewer items, or read the values from a seed or a source",
+                    template.get_corresponding_lineno(output.gi_frame.f_lineno) - 1,
+                )
+            parts.append(part)
+        return "".join(parts)
+
+    def join_output(self, parts: Iterable[str]) -> str:
+        """Returns the output of a macro or a block as one text."""
+        pieces = list(parts)
+        size = sum(map(len, pieces))
+        self.budget.require_size(size)
+        self.budget.spend_text(size)
+        return "".join(pieces)
+
+    # hooks of the generated code
+
+    def output(self, value: object) -> str:
+        """Returns the text that `{{ value }}` puts out."""
+        text = self.text(value)
+        self.budget.spend_text(len(text) + CHARACTERS_PER_STEP)
+        return text
+
+    def iterate(self, value: object) -> CountedIterable:
+        """Returns a loop's iterable with every step counted."""
+        return CountedIterable(value, self.budget)
+
+    def literal(self, size: int, value: object) -> object:
+        """Returns a list, tuple or mapping that the template writes out."""
+        self.budget.spend(1 + size)
+        return value
+
+    def concatenate(self, values: Iterable[object]) -> str:
+        """Returns what `a ~ b` gives."""
+        return self.join_output([self.text(value) for value in values])
+
+    def slice_of(self, value: Any, part: slice) -> object:
+        """Returns `value[part]`."""
+        if isinstance(value, Undefined):
+            return value[part]
+        return self.budget.check(self.operand(value, "[:]")[part])
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:  # noqa: ARG002 - Jinja's signature
+        """Returns what a binary operator gives."""
+        return apply_operator(self.budget, operator, left, right)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Returns `obj.attribute`, as the sandbox allows it."""
+        self.state.budget.spend(1)
+        return super().getattr(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """Returns `obj[argument]`, as the sandbox allows it."""
+        if isinstance(argument, Undefined):
+            str(argument)  # raises what says so
+        return super().getitem(obj, argument if isinstance(argument, int) else self.operand(argument, "[]"))
+
+    def call_at(self, context: Context, offset: int, function: Any, /, *args: Any, **named: Any) -> Any:
+        """Returns what a call at `offset` of the context's template gives; `state.calls` knows of it meanwhile."""
+        calls = self.state.calls
+        calls.append((context.name or "", offset))
+        depth = len(calls)
+        try:
+            result = self._call(function, args, named)
+        except MacroReturn as signal:
+            if not isinstance(function, Macro):
+                raise
+            del calls[depth:]
+            result = signal.value
+        calls.pop()
+        return result
+
+    def _call(self, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> object:
+        if isinstance(function, Macro):
+            self.budget.spend(MACRO_STEPS)
+            if function.name in self.macro_names:
+                self.state.macros_used[function.name] = None
+            return function(*args, **named)
+        self.budget.spend(CALL_STEPS)
+        if isinstance(function, TemplateFunction):
+            return function(*self._arguments(function, args), **named)
+        if isinstance(function, LoopContext):
+            return function(*(self.iterate(argument) for argument in args))
+        if isinstance(function, Undefined | Joiner) or isinstance(getattr(function, "__self__", None), JINJA_HELPERS):
+            return function(*args, **named)
+        function, args = self.plain_call(function, args)
+        return call_method(self.budget, function, args, named)
+
+    def _arguments(self, function: TemplateFunction, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return args if passes_marks(function) else tuple(self.plain(argument, function.name) for argument in args)
+
+    def plain_call(self, method: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """Returns a method and its arguments to be called; for environments that put marks into text."""
+        return method, args
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """Returns a bounded stand-in for str.format and str.format_map, None for all else."""
+        owner, name = getattr(value, "__self__", None), getattr(value, "__name__", "")
+        if not isinstance(owner, str) or name not in ("format", "format_map"):
+            return None
+
+        def call(*args: Any, **named: Any) -> str:
+            if name == "format_map":
+                return brace_format(self, self.budget, owner, (), args[0])
+            return brace_format(self, self.budget, owner, args, named)
+
+        return TemplateFunction(name, call, passes_marks=True)
+
+    def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:  # noqa: ARG002 - Jinja's signature
+        """Refuses an attribute that is none of a template's business, as soon as it is named."""
+        raise unsafe_use(f"`{attribute}`")
+
+    # places
+
+    def location(self, path: str, offset: int) -> Location:
+        """Returns the location of an offset (0-based) of a template."""
+        return self.sources[path].location(offset)
+
+    def places(self) -> tuple[Location, ...]:
+        """Returns the places of the running calls, the outermost first."""
+        return tuple(self.location(path, offset) for path, offset in self.state.calls)
+
+    def key_places(self, keys: Mapping[str, object]) -> dict[str, Location]:
+        """Returns where the running call names each of `keys`; the call's own place for one that it does not name."""
+        path, offset = self.state.calls[-1]
+        known = self.key_offsets.get((path, offset), {})
+        return {key: self.location(path, known.get(key, offset)) for key in keys}
+
+
+class _Names(dict[str, Any]):
+    """The names that templates know. Each one that a template asks for is noted in the state of the rendering."""
+
+    def __init__(self, environment: TemplateEnvironment) -> None:
+        super().__init__()
+        self._environment = environment
+
+    def __contains__(self, name: object) -> bool:
+        self._environment.state.names_read.add(str(name))
+        return super().__contains__(name)
+
+
+JINJA_HELPERS = (LoopContext, Cycler)
+"""Jinja's own objects whose public methods are safe and small."""

@@ -1,0 +1,189 @@
+"""Whatever a template raises, as a finding at its exact place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+
+from jinja2.exceptions import SecurityError, TemplateSyntaxError
+
+from sqlstream.compiler.render.places.source import TemplateSource
+from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
+from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProblem, UndefinedUse, unsafe_use
+from sqlstream.compiler.render.sandbox.unclosed import unclosed_block
+from sqlstream.compiler.render.sandbox.undefined import a_kind, one_line, undefined_finding
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.dbt_words import TEMPLATE_TAGS
+from sqlstream.project.nearest import did_you_mean
+
+MOST_CALLS = 8
+"""Calls that a finding names: a recursion has hundreds, and the first ones tell where it began."""
+
+TAGS = (
+    *("if", "elif", "else", "endif", "for", "endfor", "set", "endset", "do", "raw", "endraw", "with", "endwith"),
+    *("macro", "endmacro", "call", "endcall", "filter", "endfilter"),
+)
+"""The statements that templates may use."""
+
+WORDS = {"end of print statement": "}}", "end of statement block": "%}"}
+"""Jinja's names for tokens, as the user writes them."""
+
+
+OPERANDS = re.compile(
+    r"unsupported operand type\(s\) for (\S+)(?: or .*)?: '(\w+)' and '(\w+)'"
+    r"|can only concatenate (\w+) \(not \"(\w+)\"\) to"
+)
+"""Python's two messages for operators whose operands do not go together."""
+
+
+def reading_finding(error: Exception, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
+    """Returns the finding for what was raised while `source` was parsed and compiled."""
+    if isinstance(error, TemplateSyntaxError):
+        return _syntax_finding(error, environment, source)
+    if isinstance(error, TemplateProblem):
+        return _finding(error, source.location(error.offset or 0), ())
+    offset = 0 if isinstance(error, SyntaxError) else environment.read_until
+    return Finding(
+        "jinja-limit",
+        f"the template cannot be compiled: {re.sub(r' .<template>, line .*', '', one_line(error))}",
+        "expressions, loops and blocks can be nested only so deep, and literals be only so long",
+        "split the expression at this place with {% set %}, or nest fewer blocks",
+        source.location(min(offset, len(source.text))),
+    )
+
+
+def _syntax_finding(error: TemplateSyntaxError, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
+    offset = min(max(error.lineno - 1, 0), len(source.text))
+    first, _, rest = (error.message or "the template cannot be read").partition(". ")
+    message = _in_words(re.sub(r" at \d+$", "", first))
+    if name := re.match(r"No (filter|test) named `(.+)`", message):
+        return _unknown_filter(name[1], name[2], source.location(source.find_word(name[2], offset)))
+    if message == "Unexpected end of template":
+        opened = unclosed_block(environment.lexer, source)
+        offset = offset if opened is None else opened
+    elif message == "Missing end of comment tag":
+        offset = max(source.text.rfind("{#", 0, offset + 2), 0)
+    return Finding(
+        "jinja-syntax",
+        message[:1].lower() + message[1:],
+        _in_words(rest) or "the template must be readable as a whole before any of it is rendered",
+        _missing_brace(message, source.text, offset) or _syntax_fix(message, rest),
+        source.location(offset),
+    )
+
+
+def _missing_brace(message: str, text: str, offset: int) -> str:
+    """What to write instead of a single `}`, which closes nothing that is open within the expression."""
+    if message != "unexpected `}`":
+        return ""
+    is_output = text.rfind("{{", 0, offset) > text.rfind("{%", 0, offset)
+    return "write `}}`" if is_output else "write `%}`"
+
+
+def _in_words(message: str) -> str:
+    for word, written in WORDS.items():
+        message = message.replace(word, written)
+    return re.sub(r"'([^']+)'", r"`\1`", message.rstrip("."))
+
+
+def _syntax_fix(message: str, rest: str) -> str:
+    if tag := re.match(r"Encountered unknown tag `(\w+)`", message):
+        if "looking for" in rest:
+            return "close the inner block first"
+        if tag[1].removeprefix("end") in TEMPLATE_TAGS:
+            return TEMPLATE_TAGS[tag[1].removeprefix("end")]
+        return "remove it, or open the block that it ends" if tag[1] in TAGS else did_you_mean(tag[1], TAGS)
+    if block := re.search(r"needs to be closed is '(\w+)'", rest):
+        return f"close the block with {{% end{block[1]} %}}"
+    if message == "Missing end of comment tag":
+        return "close the comment with #}"
+    if re.search("""unexpected char ["'`]{2}""", message) or 'char "\'"' in message:
+        return "close the text with a second quote"
+    return "correct the expression at this place, or write {% raw %} around text that is not Jinja"
+
+
+def _unknown_filter(kind: str, name: str, location: Location) -> Finding:
+    from jinja2.filters import FILTERS
+    from jinja2.tests import TESTS
+
+    return Finding(
+        "jinja-undefined",
+        f"there is no {kind} `{name}`",
+        f"templates know Jinja's own {kind}s, except those for web pages and random choice",
+        did_you_mean(name, [known for known in (FILTERS if kind == "filter" else TESTS) if known != name]),
+        location,
+    )
+
+
+def running_finding(error: Exception, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
+    """Returns the finding for what was raised while the template of `source` ran."""
+    if isinstance(error, TemplateProblem) and error.offset is not None:
+        return _finding(error, source.location(error.offset), ())
+    path, offset, calls = _place(error, environment, source)
+    if isinstance(error, UndefinedUse) and error.owner is not None and str(error.name).startswith("_"):
+        error = unsafe_use(f"`{error.name}`")
+    if isinstance(error, UndefinedUse):
+        return undefined_finding(error, environment, path, offset, calls)
+    return _finding(_problem(error), environment.location(path, offset), calls)
+
+
+def _problem(error: Exception) -> TemplateProblem:
+    if isinstance(error, TemplateProblem):
+        return error
+    if isinstance(error, RecursionError):
+        return TemplateProblem(
+            "jinja-limit",
+            "the template calls itself, or nests its values, too deeply",
+            "a macro that calls itself must come to an end after some hundred calls",
+            "check the condition that ends the recursion, or write a loop",
+        )
+    if isinstance(error, SecurityError):
+        return unsafe_use("this expression")
+    return _failed_expression(error)
+
+
+def _failed_expression(error: Exception) -> TemplateProblem:
+    message = one_line(error) or "the expression failed"
+    why = f"the expression raised {type(error).__name__} with the values that it had"
+    fix = "correct the expression, or convert its values first (|int, |string, |list)"
+    if isinstance(error, MacroReturn):
+        message, why = "return() stands outside of a macro", "return() gives a macro's value to its caller"
+        fix = "write the value itself in {{ }}"
+    elif isinstance(error, TypeError) and message.startswith("macro "):
+        message, why = _in_words(message), "the macro's definition has other parameters"
+        fix = "give the arguments that the definition of the macro names"
+    elif isinstance(error, TypeError) and (operands := OPERANDS.match(message)):
+        left, right = (a_kind(name) for name in operands.groups()[1:] if name)
+        message = f"`{operands[1] or '+'}` cannot be applied to {left} and {right}"
+        why = "both sides must be of a kind that goes together, such as two numbers"
+        fix = "convert one side (|int, |float, |string), or put texts together with ~"
+    return TemplateProblem("jinja-failed", message, why, fix)
+
+
+def _finding(problem: TemplateProblem, location: Location, calls: tuple[Location, ...]) -> Finding:
+    return Finding(problem.code, problem.message, problem.why, problem.fix, location, calls=calls)
+
+
+def _place(
+    error: Exception, environment: TemplateEnvironment, source: TemplateSource
+) -> tuple[str, int, tuple[Location, ...]]:
+    """The path and offset of the innermost place of the template, and the calls that led there."""
+    path, offset, in_call = source.path, 0, False
+    for frame, line in _frames(error.__traceback__):
+        template = frame.f_globals.get("__jinja_template__")
+        if template is not None:
+            path, offset, in_call = template.name, template.get_corresponding_lineno(line) - 1, False
+        elif frame.f_code is TemplateEnvironment.call_at.__code__:
+            in_call = True
+    calls = list(environment.state.calls)
+    if in_call and calls:
+        path, offset = calls.pop()
+    return path, offset, tuple(environment.location(*call) for call in calls[:MOST_CALLS])
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
+    while traceback is not None:
+        yield traceback.tb_frame, traceback.tb_lineno
+        traceback = traceback.tb_next

@@ -1,0 +1,110 @@
+"""Text formatting (`%`, str.format) whose result's size is known before it is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jinja2.environment import Environment
+from jinja2.sandbox import SandboxedFormatter
+
+from sqlstream.compiler.render.sandbox.budget import Budget
+from sqlstream.compiler.render.sandbox.problems import TemplateProblem
+
+LONGEST_TIME_FORMAT = 1_000
+"""Characters of a format for times: C's strftime takes memory by a multiple of it."""
+
+CONVERSION = re.compile(r"[-#0 +]*(\*|\d+)?(?:\.(\*|\d+)?)?")
+DIGITS = re.compile(r"\d+")
+
+
+def percent_format(budget: Budget, template: str, values: object) -> str:
+    """Returns `template % values`, having made sure that the result is of bearable size. Raises: TemplateProblem."""
+    widths, specs, starred = _conversions(template)
+    weight = budget.weigh(values)
+    if starred and isinstance(values, tuple):
+        widths += sum(abs(value) for value in values if isinstance(value, int))
+    uses = 1 if isinstance(values, tuple) else specs
+    budget.require_size(len(template) + widths + weight * uses)
+    result = template % values
+    budget.check(result)
+    return result
+
+
+def _conversions(template: str) -> tuple[int, int, bool]:
+    """The sum of all widths and precisions in a %-format, the number of conversions, and whether any width is `*`."""
+    widths, specs, starred, at = 0, 0, False, template.find("%")
+    while at >= 0:
+        at = _after_key(template, at + 1)
+        match = CONVERSION.match(template, at)
+        numbers = [number for number in match.groups() if number] if match else []
+        starred = starred or "*" in numbers
+        widths += sum(_number(number) for number in numbers if number != "*")
+        specs += 1
+        at = template.find("%", max(match.end() if match else at, at) + 1)
+    return widths, specs, starred
+
+
+def _after_key(template: str, at: int) -> int:
+    """The offset behind a `(key)`, whose parentheses may nest, or `at` where there is none."""
+    if template[at : at + 1] != "(":
+        return at
+    depth = 0
+    for index in range(at, len(template)):
+        depth += {"(": 1, ")": -1}.get(template[index], 0)
+        if depth == 0:
+            return index + 1
+    return len(template)
+
+
+def _number(digits: str) -> int:
+    """The value of a run of digits, cut off at a billion: an absurd width may have more digits than Python converts."""
+    return int(digits) if len(digits) < 10 else 10**9
+
+
+class BoundedFormatter(SandboxedFormatter):
+    """str.format() in the sandbox; each field's size is known before it is made."""
+
+    def __init__(self, environment: Environment, budget: Budget) -> None:
+        super().__init__(environment)
+        self._budget = budget
+        self._total = 0
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        """Returns the value converted by `!r`, `!s` or `!a`."""
+        self._budget.weigh(value)
+        return super().convert_field(value, conversion)
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Returns the text of one field."""
+        widths = sum(_number(digits) for digits in DIGITS.findall(format_spec))
+        self._budget.spend(4)
+        self._budget.require_size(self._total + widths + self._budget.weigh(value))
+        if hasattr(value, "strftime"):
+            require_time_format(format_spec)
+        result = str(super().format_field(value, format_spec))
+        self._total += len(result)
+        self._budget.require_size(self._total)
+        return result
+
+
+def brace_format(
+    environment: Environment, budget: Budget, template: str, args: Sequence[object], named: Mapping[str, object]
+) -> str:
+    """Returns `template.format(*args, **named)`, sandboxed and bounded. Raises: TemplateProblem."""
+    budget.spend_text(len(template))
+    result = BoundedFormatter(environment, budget).vformat(template, args, named)
+    budget.check(result)
+    return result
+
+
+def require_time_format(text: object) -> None:
+    """Guarantees that a format for a time is of ordinary length and asks for no padding. Raises: TemplateProblem."""
+    if isinstance(text, str) and (len(text) > LONGEST_TIME_FORMAT or re.search(r"%[-_0^#+]*\d{3}", text)):
+        raise TemplateProblem(
+            "jinja-limit",
+            f"the format of a time is longer than {LONGEST_TIME_FORMAT:,} characters, or asks for a width of hundreds",
+            "formats of times are read by the C library, which takes memory for all that they ask for",
+            "use a format such as '%Y-%m-%d'",
+        )

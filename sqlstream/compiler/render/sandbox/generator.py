@@ -1,0 +1,234 @@
+# ruff: noqa: ARG002 - the signatures are Jinja's
+"""Python code for templates in which every loop, call, output, comparison and literal asks the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from jinja2 import nodes
+from jinja2.compiler import CodeGenerator, Frame
+
+from sqlstream.compiler.render.sandbox.problems import TemplateProblem
+from sqlstream.project.wording import quoted
+
+if TYPE_CHECKING:
+    from sqlstream.compiler.render.sandbox.bounded import BoundedEnvironment
+
+
+def start_of(node: nodes.Node) -> int:
+    """Returns the 1-based offset of the first character of an expression (`lineno` of a call is its parenthesis)."""
+    while True:
+        inner = getattr(node, "left", None) or getattr(node, "expr", None) or getattr(node, "node", None)
+        if isinstance(node, nodes.UnaryExpr | nodes.Const) or not isinstance(inner, nodes.Expr):
+            return node.lineno
+        node = inner
+
+
+def _refusal(tag: str) -> Any:
+    """A visitor that refuses the statement `tag`."""
+
+    def visit(_generator: CodeGenerator, node: nodes.Node, _frame: Frame) -> NoReturn:
+        raise TemplateProblem(
+            "jinja-syntax",
+            f"`{{% {tag} %}}` is not available",
+            "every macro of macros/ is known everywhere by its name, and a model is one file",
+            "call the macro by its name; move text that several models share into a macro",
+            node.lineno - 1,
+        )
+
+    return visit
+
+
+class BoundedGenerator(CodeGenerator):
+    """Jinja's code generator with hooks; nothing is computed at compile time, where no place would be known."""
+
+    environment: BoundedEnvironment
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._wrapped: dict[int, str] = {}
+
+    # outputs
+
+    def output_call(self, node: nodes.Node | None) -> str:
+        """Returns the beginning of the call that turns an expression's value into text."""
+        return "environment.output("
+
+    def _output_child_to_const(self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo) -> str:
+        if not isinstance(node, nodes.TemplateData):
+            raise nodes.Impossible
+        return self.data_text(node)
+
+    def data_text(self, node: nodes.TemplateData) -> str:
+        """Returns the template text of `node` as it is put out."""
+        return node.data
+
+    def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo) -> None:
+        self.write(self.output_call(node))
+
+    def _output_child_post(self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo) -> None:
+        self.write(")")
+
+    def visit_Output(self, node: nodes.Output, frame: Frame) -> None:  # noqa: N802 - Jinja's name
+        """Writes text and expressions; each expression's place is its first character."""
+        for child in node.nodes:
+            if not isinstance(child, nodes.TemplateData):
+                child.lineno = start_of(child)
+        super().visit_Output(node, frame)
+
+    def start_write(self, frame: Frame, node: nodes.Node | None = None) -> None:
+        """Begins to put out the result of a call block, a filter block or a recursive loop."""
+        super().start_write(frame, node)
+        self.write(self.output_call(node))
+
+    def end_write(self, frame: Frame) -> None:
+        """Ends what start_write() began."""
+        self.write(")")
+        super().end_write(frame)
+
+    # loops
+
+    def visit_For(self, node: nodes.For, frame: Frame) -> None:  # noqa: N802
+        """Writes a loop whose every step is counted."""
+        self._wrapped[id(node.iter)] = "iterate"
+        super().visit_For(node, frame)
+
+    def visit(self, node: nodes.Node, *args: Any, **named: Any) -> Any:
+        """Writes a node, inside a call of the environment where one is wanted around it."""
+        hook = self._wrapped.pop(id(node), None)
+        if hook is None:
+            return super().visit(node, *args, **named)
+        self.write(f"environment.{hook}(")
+        super().visit(node, *args, **named)
+        self.write(")")
+        return None
+
+    # calls
+
+    def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:  # noqa: N802
+        """Writes a call that tells the environment its place."""
+        offset = start_of(node) - 1
+        if isinstance(node.node, nodes.Name) and node.node.name == "config":
+            path = self.name or ""
+            keys = list(_key_offsets(node, self.environment.sources[path].text))
+            self.environment.key_offsets[path, offset] = dict(keys)
+            _refuse_second(keys)
+        self.write(f"environment.call_at(context, {offset}, ")
+        self.visit(node.node, frame)
+        self.signature(node, frame, {"caller": "caller"} if forward_caller else None)
+        self.write(")")
+
+    def signature(
+        self, node: nodes.Call | nodes.Filter | nodes.Test, frame: Frame, extra_kwargs: Mapping[str, Any] | None = None
+    ) -> None:
+        """Writes the arguments of a call; those unpacked from one value are measured."""
+        for unpacked in (node.dyn_args, node.dyn_kwargs):
+            if unpacked is not None:
+                self._wrapped[id(unpacked)] = "operand"
+        super().signature(node, frame, extra_kwargs)
+
+    # operations that look into values
+
+    def _weighed(self, node: nodes.Node, frame: Frame) -> None:
+        self.write("environment.operand(")
+        self.visit(node, frame)
+        self.write(")")
+
+    def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:  # noqa: N802
+        """Writes a comparison of measured values."""
+        self.write("(")
+        self._weighed(node.expr, frame)
+        for operand in node.ops:
+            self.visit(operand, frame)
+        self.write(")")
+
+    def visit_Operand(self, node: nodes.Operand, frame: Frame) -> None:  # noqa: N802
+        """Writes an operator and its measured right side."""
+        word = {"eq": "==", "ne": "!=", "gt": ">", "gteq": ">=", "lt": "<", "lteq": "<=", "in": "in", "notin": "not in"}
+        self.write(f" {word[node.op]} ")
+        self._weighed(node.expr, frame)
+
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802
+        """Writes `a ~ b`."""
+        self.write("environment.concatenate((")
+        for part in node.nodes:
+            self.visit(part, frame)
+            self.write(", ")
+        self.write("))")
+
+    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:  # noqa: N802
+        """Writes a subscript; slices ask the environment too."""
+        if not isinstance(node.arg, nodes.Slice):
+            super().visit_Getitem(node, frame)
+            return
+        self.write("environment.slice_of(")
+        self.visit(node.node, frame)
+        self.write(", slice(")
+        for bound in (node.arg.start, node.arg.stop, node.arg.step):
+            if bound is None:
+                self.write("None")
+            else:
+                self.visit(bound, frame)
+            self.write(", ")
+        self.write("))")
+
+    def visit_List(self, node: nodes.List, frame: Frame) -> None:  # noqa: N802
+        """Writes a list that costs a step per item."""
+        self.write(f"environment.literal({len(node.items)}, ")
+        super().visit_List(node, frame)
+        self.write(")")
+
+    def visit_Tuple(self, node: nodes.Tuple, frame: Frame) -> None:  # noqa: N802
+        """Writes a tuple; one that is a value costs a step per item."""
+        if node.ctx != "load":
+            super().visit_Tuple(node, frame)
+            return
+        self.write(f"environment.literal({len(node.items)}, ")
+        super().visit_Tuple(node, frame)
+        self.write(")")
+
+    def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:  # noqa: N802
+        """Writes a mapping whose keys are measured, since they are hashed."""
+        self.write(f"environment.literal({2 * len(node.items)}, {{")
+        for pair in node.items:
+            self._weighed(pair.key, frame)
+            self.write(": ")
+            self.visit(pair.value, frame)
+            self.write(", ")
+        self.write("})")
+
+    # what needs other templates, or is for HTML
+
+    visit_Import = visit_FromImport = _refusal("import")  # noqa: N815
+    visit_Include = _refusal("include")  # noqa: N815
+    visit_Extends = _refusal("extends")  # noqa: N815
+    visit_Block = _refusal("block")  # noqa: N815
+    visit_ScopedEvalContextModifier = _refusal("autoescape")  # noqa: N815
+
+
+def _key_offsets(node: nodes.Call, text: str) -> Iterator[tuple[str, int]]:
+    """The 0-based offset of each key in config(key=value) and config({'key': value})."""
+    for pair in node.kwargs:
+        if isinstance(pair, nodes.Keyword):
+            yield pair.key, text.rfind(pair.key, 0, start_of(pair.value) - 1)
+    for argument in node.args:
+        for item in argument.items if isinstance(argument, nodes.Dict) else []:
+            if isinstance(item.key, nodes.Const) and isinstance(item.key.value, str):
+                yield item.key.value, item.key.lineno - 1
+
+
+def _refuse_second(keys: Sequence[tuple[str, int]]) -> None:
+    """Refuses a key that one call of config() has twice: Jinja would take the last of its values."""
+    seen: set[str] = set()
+    for key, offset in sorted(keys, key=itemgetter(1)):
+        if key in seen:
+            raise TemplateProblem(
+                "jinja-syntax",
+                f"config() has the key {quoted(key)} twice",
+                "only one of the two values could count",
+                "delete one of them, or merge their values",
+                offset,
+            )
+        seen.add(key)

@@ -1,0 +1,118 @@
+"""The macros of a project, known to all templates by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from types import NoneType
+from typing import Any
+
+from jinja2 import nodes
+from jinja2.runtime import Macro
+
+from sqlstream.compiler.render.places.source import TemplateSource
+from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
+from sqlstream.compiler.render.sandbox.failures import reading_finding, running_finding
+from sqlstream.compiler.render.sandbox.state import RenderState
+from sqlstream.compiler.render.sandbox.template_function import TemplateFunction
+from sqlstream.compiler.render.values import MacroIndex
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.values import MacroFile
+
+IMMUTABLE = (str, int, float, bool, NoneType)
+"""What a macro that sees it cannot change; with anything else it may keep something from one model to the next."""
+
+
+def load_macros(environment: TemplateEnvironment, files: Iterable[MacroFile]) -> tuple[Finding, ...]:
+    """Adds every macro of `files` to the environment's names, and fills its index of them.
+
+    Returns what is wrong with the files.
+    """
+    findings: list[Finding] = []
+    index: dict[str, str] = {}
+    read: dict[str, RenderState] = {}
+    stateful: set[str] = set()
+    places: dict[str, Location] = {}
+    own = frozenset(environment.names)
+    for file in files:
+        source = TemplateSource(file.path, file.text)
+        try:
+            tree, values = _read_file(environment, source)
+        except Exception as error:
+            findings.append(_finding(error, environment, source))
+            continue
+        macros = {name: value for name, value in values.items() if isinstance(value, Macro)}
+        read[file.path] = environment.state
+        index |= dict.fromkeys(macros, file.path)
+        if not all(isinstance(value, (Macro, *IMMUTABLE)) for value in values.values()):
+            stateful.add(file.path)
+        for node in _global_macros(tree, macros):
+            location = source.location(source.find_word(node.name, node.lineno - 1))
+            findings += _name_findings(node.name, location, places, own)
+            places.setdefault(node.name, location)
+        environment.names.update({name: macro for name, macro in macros.items() if name not in own})
+        environment.macro_names.update(macros)
+    reads = {path: state.reads for path, state in read.items()}
+    logged = tuple(message for state in read.values() for message in state.logged)
+    environment.macro_index = MacroIndex(index, reads, frozenset(stateful), logged)
+    return tuple(findings)
+
+
+def override_macros(environment: TemplateEnvironment, results: Mapping[str, object]) -> None:
+    """Has calls of the names in `results`, with whatever arguments, give these values."""
+    for name, result in results.items():
+        environment.names[name] = TemplateFunction(name, partial(_constant, result))
+
+
+def _constant(result: object, *_arguments: object, **_named: object) -> object:
+    return result
+
+
+def _finding(error: Exception, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
+    if _has_run(error):
+        return running_finding(error, environment, source)
+    return reading_finding(error, environment, source)
+
+
+def _has_run(error: Exception) -> bool:
+    traceback = error.__traceback__
+    while traceback is not None:
+        if "__jinja_template__" in traceback.tb_frame.f_globals:
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _read_file(environment: TemplateEnvironment, source: TemplateSource) -> tuple[nodes.Template, dict[str, Any]]:
+    """The parsed file, and its macros and other values by name. What stands outside of macros is run once and its text
+    dropped.
+    """
+    environment.sources[source.path] = source
+    environment.state = RenderState(environment.limits)
+    tree = environment.parse_source(source)
+    template = environment.load_tree(tree, source.path)
+    context = environment.context_for(template)
+    for _ in template.root_render_func(context):
+        pass
+    return tree, dict(context.vars)
+
+
+def _global_macros(tree: nodes.Template, macros: dict[str, Any]) -> list[nodes.Macro]:
+    """The definitions of `macros`: those on the file's own level, and the first one of a name that an `if` chooses."""
+    found = [node for node in tree.body if isinstance(node, nodes.Macro)]
+    chosen = {node.name: node for node in reversed(list(tree.find_all(nodes.Macro))) if node.name in macros}
+    names = {node.name for node in found}
+    return found + [node for name, node in chosen.items() if name not in names]
+
+
+def _name_findings(
+    name: str, location: Location, places: dict[str, Location], own: frozenset[str]
+) -> Sequence[Finding]:
+    if name in own:
+        why, fix = f"`{name}` is a name of sqlstream's own", "give the macro another name"
+    elif name in places:
+        why, fix = f"{places[name]} defines it too, and macros are known everywhere by name", "rename one of them"
+    else:
+        return ()
+    return (Finding("duplicate-name", f"the macro `{name}` is defined twice", why, fix, location),)

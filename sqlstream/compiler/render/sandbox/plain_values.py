@@ -1,0 +1,31 @@
+"""Values of templates as plain values, such as YAML could say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jinja2.runtime import Undefined
+
+from sqlstream.compiler.render.relation import Relation
+from sqlstream.compiler.render.sandbox.problems import TemplateProblem
+
+
+def plain_value(value: object) -> object:
+    """Returns a copy of `value` out of texts, numbers, lists and mappings; other scalars as they are.
+
+    Raises: UndefinedUse for what is not defined, TemplateProblem for a function.
+    """
+    if isinstance(value, Relation | Undefined):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | range):
+        return [plain_value(item) for item in value]
+    if callable(value):
+        raise TemplateProblem(
+            "jinja-failed",
+            "a function stands where a value is expected",
+            "a function gives its value only when it is called",
+            "add parentheses with its arguments behind the name",
+        )
+    return value

@@ -1,0 +1,39 @@
+"""What one rendering has done so far."""
+
+from __future__ import annotations
+
+from sqlstream.compiler.render.sandbox.budget import Budget, Limits
+from sqlstream.compiler.render.values import Reads, Reference
+from sqlstream.errors import Finding
+from sqlstream.project.values import Located, ModelFile
+
+
+class RenderState:
+    """Collects the effects of one rendering. `calls` are the running calls as (path, offset), the outermost first;
+    they stay as they are when a call fails, and so tell where.
+    """
+
+    def __init__(self, limits: Limits, model: ModelFile | None = None) -> None:
+        self.budget = Budget(limits)
+        self.model = model
+        self.calls: list[tuple[str, int]] = []
+        self.references: list[Reference] = []
+        self.config: dict[str, Located] = {}
+        self.findings: list[Finding] = []
+        self.macros_used: dict[str, None] = {}
+        self.names_read: set[str] = set()
+        self.variables_read: set[str] = set()
+        self.environment_read: set[str] = set()
+        self.secrets_read: set[str] = set()
+        self.logged: list[tuple[str, bool]] = []
+        self.quiet = False
+
+    @property
+    def reads(self) -> Reads:
+        """What the rendering has asked for."""
+        return Reads(
+            tuple(sorted(self.names_read)),
+            tuple(sorted(self.variables_read)),
+            tuple(sorted(self.environment_read)),
+            tuple(sorted(self.secrets_read)),
+        )

@@ -1,0 +1,106 @@
+"""What a template uses and does not have, as a finding with what was probably meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from jinja2 import nodes
+
+from sqlstream.compiler.render.model_functions import ConfigFunction
+from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
+from sqlstream.compiler.render.sandbox.methods import METHODS
+from sqlstream.compiler.render.sandbox.problems import UndefinedUse
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.dbt_words import TEMPLATE_NAMES
+from sqlstream.project.nearest import did_you_mean
+
+LONGEST_MESSAGE = 300
+"""Characters of a Python error's message that are shown."""
+
+_UNQUOTED = re.compile(r"\b(?:ref|source|var|env_var)\(\s*(?:[^(){}]*,\s*)?$")
+"""What stands before an argument of a function that takes names as text."""
+
+
+def undefined_finding(
+    error: UndefinedUse, environment: TemplateEnvironment, path: str, offset: int, calls: tuple[Location, ...]
+) -> Finding:
+    """Returns the finding for a name or an attribute that is not there, at its own place in the template of `path`."""
+    name = str(error.name) if error.name is not None else ""
+    source = environment.sources[path]
+    location = source.location(source.find_word(name, offset) if name else offset)
+    if not name or "was not provided" in str(error) or "No caller" in str(error):
+        message, why = one_line(error).replace("'", "`"), "the template uses a value that its caller does not give"
+        fix = "give the argument in the call, or give the macro's parameter a default"
+    elif error.owner is None:
+        message, why = (
+            f"`{name}` is not defined",
+            "a template knows sqlstream's functions, the macros in macros/ and what it sets itself",
+        )
+        fix = _fix_of_name(name, source.text[: source.find_word(name, offset)], _known_names(environment, path))
+    else:
+        message = f"there is no `{name}` in this {_kind(error.owner)}"
+        why = f"the template asks for it here, and it has {_contents(error.owner)}"
+        fix = _fix_of_attribute(name, error.owner)
+    return Finding("jinja-undefined", message, why, fix, location, calls=calls)
+
+
+def _fix_of_name(name: str, before: str, known: Iterable[str]) -> str:
+    """What to do about an unknown name, of which `before` is the text in front: it may be a text without its quotes."""
+    function = _UNQUOTED.search(before)
+    if function is not None:
+        ending = ", '...')" if function.group().startswith("source") and "," not in function.group() else ")"
+        return f"put the name in quotes: {' '.join(function.group().split())}'{name}'{ending}".replace(",'", ", '")
+    known = list(known)
+    return TEMPLATE_NAMES.get(name) or did_you_mean(name, known)
+
+
+def _fix_of_attribute(name: str, owner: object) -> str:
+    if isinstance(owner, ConfigFunction):
+        return f"write config.get('{name}')"
+    names = _attributes(owner)
+    return did_you_mean(name, names) if names else f"take `.{name}` out"
+
+
+def _known_names(environment: TemplateEnvironment, path: str) -> Iterable[str]:
+    """All names that the template may use: the environment's, and those that it assigns itself."""
+    tree = environment.parse_source(environment.sources[path])
+    assigned = [name.name for name in tree.find_all(nodes.Name) if name.ctx != "load"]
+    return [*environment.names, *assigned, *(macro.name for macro in tree.find_all(nodes.Macro))]
+
+
+KINDS = {"dict": "mapping", "tuple": "list", "str": "text", "int": "number", "float": "number", "Relation": "relation"}
+KINDS |= {"TemplateFunction": "function", "ConfigFunction": "function", "TargetName": "target", "Macro": "macro"}
+
+
+def _kind(owner: object) -> str:
+    """What the user would call a value of this type."""
+    name = type(owner).__name__
+    return KINDS.get(name, name.lower())
+
+
+def a_kind(type_name: str) -> str:
+    """Returns a type of Python by its name, as the user would say it."""
+    known = {"str": "text", "NoneType": "nothing"}.get(type_name)
+    return known or f"a {KINDS.get(type_name, type_name)}"
+
+
+def _attributes(owner: object) -> list[str]:
+    if isinstance(owner, dict):
+        return [key for key in owner if isinstance(key, str)]
+    if type(owner) in METHODS:
+        return list(METHODS[type(owner)])
+    return [name for name in dir(owner) if not name.startswith("_") and not (callable(owner) and name == "name")]
+
+
+def _contents(owner: object) -> str:
+    if isinstance(owner, list | tuple | dict):
+        return f"{len(owner)} entries"
+    return "none of that name"
+
+
+def one_line(error: Exception) -> str:
+    """Returns the message of a Python error on one line, shortened."""
+    text = re.sub(r"[\w.<>]*<locals>\.(\w+)\(\)", r"\1()", " ".join(str(error).split())).rstrip(".")
+    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "…"

@@ -1,0 +1,1 @@
+"""From rendered SQL to the text that Spark runs."""

@@ -1,0 +1,133 @@
+"""From rendered SQL to the very text that Spark runs, with the smallest edits: watermark hints become Spark's clause,
+the second reference to a stream within one text gets a name of its own, and STREAM before a stream is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlstream.compiler.cache.digest import digest
+from sqlstream.compiler.cache.memory import Memory
+from sqlstream.compiler.cache.rendering import CachedRenderer, Known
+from sqlstream.compiler.compiled import Read
+from sqlstream.compiler.node_ids import view_of
+from sqlstream.compiler.python_models import views_of
+from sqlstream.compiler.render.values import RenderedModel
+from sqlstream.compiler.rewrite.second_references import name_second_references
+from sqlstream.compiler.rewrite.stream_words import drop_stream_words
+from sqlstream.compiler.rewrite.values import Rewriting
+from sqlstream.compiler.rewrite.watermarks import place_watermarks
+from sqlstream.compiler.sql.bare_names import Spellings, bare_name_problems, bare_names
+from sqlstream.compiler.sql.edits import Edit, EditedText, apply_edits
+from sqlstream.compiler.sql.hints import ignored_hints
+from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.sql_text import SqlText, read_sql
+from sqlstream.compiler.sql.statement import statement_problem
+from sqlstream.compiler.sql.tokens import SqlTokenError
+from sqlstream.errors import Finding
+from sqlstream.location import Place
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the models of a project may read: how each input is written, and the nodes that stream."""
+
+    spellings: Spellings
+    streaming: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """The text that runs, its way back to the rendered one, and the views it reads in order of first appearance."""
+
+    text: EditedText
+    reads: tuple[Read, ...]
+    findings: tuple[Finding, ...]
+
+
+def rewrite_model(
+    known: Known, renderer: CachedRenderer, parents: Sequence[str], inputs: Inputs, memory: Memory
+) -> Rewritten:
+    """Returns the rewritten SQL of one model whose parents are `parents`."""
+    rendered = known.model
+    views = {view_of(node): node for node in parents}
+    repeated = frozenset(view for view, node in views.items() if node in inputs.streaming)
+    key = digest(known.digest, parents, sorted(repeated))
+    rewriting = memory.remember("rewrite", rendered.file.path, key, lambda: plan_rewriting(rendered, views, repeated))
+    names = bare_name_problems(rewriting.bare_names, rendered.file.name, inputs.spellings)
+    findings = [_finding(problem, known, renderer) for problem in (*rewriting.problems, *names)]
+    text = apply_edits(rendered.sql, rewriting.edits)
+    return Rewritten(text, rewriting.reads, (*_clash(parents, rendered), *findings))
+
+
+def python_text(known: Known, nodes: Sequence[str]) -> Rewritten:
+    """Returns the text of a Python model as it is, with a read for each of its references, which name `nodes`."""
+    views = views_of([view_of(node) for node in nodes])
+    reads = tuple(Read(view, node) for view, node in zip(views, nodes, strict=True))
+    return Rewritten(apply_edits(known.model.sql, ()), reads, ())
+
+
+def plan_rewriting(rendered: RenderedModel, views: Mapping[str, str], repeated: frozenset[str]) -> Rewriting:
+    """Returns what is to be done with the SQL of a model: `views` are the nodes that it reads by the names of their
+    views, `repeated` those views that need a name for each reference.
+    """
+    try:
+        rendered.sql.encode()
+        text = read_sql(rendered.sql)
+    except (UnicodeEncodeError, SqlTokenError) as error:
+        reads = tuple(Read(view, node) for view, node in views.items())
+        return Rewriting((), reads, (_unreadable(error, rendered),))
+    marks, problems = place_watermarks(text)
+    renames, reads = _name_reads(text, views, repeated)
+    statement = statement_problem(text, rendered.file.name)
+    edits = (*marks, *renames, *drop_stream_words(text, repeated))
+    if statement is not None:
+        return Rewriting(edits, reads, (*problems, statement))
+    problems = (*problems, *ignored_hints(text.sql, text.tokens))
+    return Rewriting(edits, reads, problems, bare_names(text, views))
+
+
+def _name_reads(
+    text: SqlText, views: Mapping[str, str], repeated: frozenset[str]
+) -> tuple[tuple[Edit, ...], tuple[Read, ...]]:
+    """Returns the edits that name second references, and all views that the edited text reads."""
+    renames, occurrences = name_second_references(text, repeated, views)
+    reads = {found.name_in_text: Read(found.name_in_text, views[found.view]) for found in occurrences}
+    for view, node in views.items():
+        reads.setdefault(view, Read(view, node))
+    return renames, tuple(reads.values())
+
+
+def _unreadable(error: SqlTokenError | UnicodeEncodeError, rendered: RenderedModel) -> SqlProblem:
+    message = f"the SQL of `{rendered.file.name}` cannot be read"
+    if isinstance(error, UnicodeEncodeError):
+        return SqlProblem(error.start, "sql-syntax", message, "a half of a letter stands here alone", "delete it")
+    return SqlProblem(error.offset, "sql-syntax", message, error.message, "close what is left open")
+
+
+def _clash(parents: Sequence[str], rendered: RenderedModel) -> tuple[Finding, ...]:
+    """The finding for two different inputs of one model whose views Spark could not tell apart.
+
+    Inputs of different models may share a view's name: each text is analysed with its own inputs' views.
+    """
+    by_view: dict[str, list[str]] = {}
+    for node in parents:
+        by_view.setdefault(view_of(node).lower(), []).append(node)
+    return tuple(
+        Finding(
+            "duplicate-name",
+            f"`{rendered.file.name}` reads two inputs that would both be the view `{view}`",
+            " and ".join(nodes) + " have the same view name, whatever its letters' case",
+            "rename one of them",
+            rendered.file.location,
+        )
+        for view, nodes in by_view.items()
+        if len(nodes) > 1
+    )
+
+
+def _finding(problem: SqlProblem, known: Known, renderer: CachedRenderer) -> Finding:
+    is_blank = not known.model.sql.strip()  # the place of a text that a template left blank is its end
+    place = Place(known.model.file.location) if is_blank else renderer.locate(known, problem.offset)
+    return problem.at(place)

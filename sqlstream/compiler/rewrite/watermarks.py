@@ -1,0 +1,233 @@
+"""The hint `/*+ WATERMARK(column, delay) */` compiled to Spark's clause `WATERMARK column DELAY OF INTERVAL ...`.
+
+Spark ignores a hint that it does not know, so one that cannot be placed is an error, never silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import pairwise
+
+from sqlstream.compiler.sql.edits import Edit, spaced
+from sqlstream.compiler.sql.hints import Hint, HintItem, read_hints, unknown_hint
+from sqlstream.compiler.sql.intervals import NEGATIVE, NO_DELAY, IntervalError, parse_interval
+from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.relations import Relation
+from sqlstream.compiler.sql.sql_text import SqlText
+from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
+
+_EXAMPLE = "WATERMARK(ts, '10 minutes')"
+
+
+class _MisplacedError(Exception):
+    """One hint cannot be compiled; caught for each hint, so that all of them are reported."""
+
+    def __init__(self, offset: int, message: str, why: str, fix: str) -> None:
+        self.problem = SqlProblem(offset, "misplaced-watermark", message, why, fix)
+
+
+@dataclass(frozen=True)
+class _Watermark:
+    """A well-formed hint: the column as written and its offset, its qualifier if any, and the delay as Spark's interval
+    literal.
+    """
+
+    qualifier: Token | None
+    column: str
+    column_start: int
+    delay: str
+
+
+def place_watermarks(text: SqlText) -> tuple[tuple[Edit, ...], tuple[SqlProblem, ...]]:
+    """Returns the edits that put Spark's clause in place of every WATERMARK hint, and what is wrong with the hints.
+
+    A hint with a problem is left as it stands. Other hints are not touched; of those that Spark does not know there is
+    a problem too.
+    """
+    sql, hints = text.sql, read_hints(text.tokens)
+    relations = text.relations if hints else ()
+    edits: list[Edit] = []
+    problems: list[SqlProblem] = []
+    taken: set[int] = set()
+    for hint in hints:
+        placed: list[HintItem] = []
+        for item in hint.items:
+            try:
+                edits += _place(sql, hint, item, relations, taken) if item.is_watermark else []
+                placed += [item] if item.is_watermark else []
+            except _MisplacedError as error:
+                problems.append(error.problem)
+        problems += filter(None, map(unknown_hint, hint.items))
+        edits += _removals(sql, hint, placed)
+    return tuple(edits), tuple(sorted(problems, key=lambda problem: problem.offset))
+
+
+def _place(sql: str, hint: Hint, item: HintItem, relations: tuple[Relation, ...], taken: set[int]) -> list[Edit]:
+    """Returns the edit that adds the clause; `taken` notes the places that have got theirs."""
+    watermark = _read(item)
+    relation = _choose(item, watermark, _in_reach(hint, item, relations))
+    label = f"`{relation.visible_name}`" if relation.visible_name else "this relation"
+    if not relation.takes_clauses:
+        why = "Spark's grammar has no WATERMARK clause there"
+        raise _MisplacedError(item.start, f"{label} cannot have a watermark", why, "read it in a subquery instead")
+    if relation.has_watermark or relation.primary_end in taken:
+        first = "Spark's own WATERMARK clause" if relation.has_watermark else "a WATERMARK hint before this one"
+        why = f"it is given by {first}, and Spark takes one for each relation"
+        raise _MisplacedError(item.start, f"{label} already has a watermark", why, "keep only one of the two")
+    taken.add(relation.primary_end)
+    clause = f" WATERMARK {watermark.column} DELAY OF {watermark.delay}"
+    at = relation.primary_end
+    return [Edit(at, at, spaced(sql, at, clause), watermark.column_start)]
+
+
+def _in_reach(hint: Hint, item: HintItem, relations: tuple[Relation, ...]) -> list[Relation]:
+    """Returns the relations of the FROM clause that belongs to the hint's SELECT; there is at least one."""
+    if hint.select is None:
+        why = "Spark reads hints only there, before DISTINCT and before the first column"
+        fix = f"write it right after the word SELECT: SELECT /*+ {_EXAMPLE} */"
+        raise _MisplacedError(item.start, "a WATERMARK hint must directly follow SELECT", why, fix)
+    found = [relation for relation in relations if relation.select == hint.select]
+    if not found:
+        why = "the hint names a column of a relation in the FROM clause of its own SELECT"
+        fix = "move it to the SELECT that reads the stream, or write Spark's clause after the relation there"
+        raise _MisplacedError(item.start, "this SELECT has no FROM clause to put the watermark in", why, fix)
+    return found
+
+
+def _read(item: HintItem) -> _Watermark:
+    """Returns what the hint's two arguments say."""
+    arguments = item.arguments or ()
+    if len(arguments) != 2 or not all(arguments):
+        why = "WATERMARK takes a column and a delay"
+        raise _MisplacedError(item.start, "this WATERMARK hint does not have two arguments", why, f"write {_EXAMPLE}")
+    column, delay = arguments
+    parts = column[::2]
+    is_path = (
+        len(column) % 2 == 1 and all(part.is_name for part in parts) and all(dot.key == "." for dot in column[1::2])
+    )
+    if not is_path or len(parts) > 2:
+        raise _not_a_column(column, is_path=is_path)
+    return _Watermark(parts[0] if len(parts) == 2 else None, parts[-1].text, parts[-1].start, _delay(delay))
+
+
+def _not_a_column(argument: Tokens, *, is_path: bool) -> _MisplacedError:
+    """Returns the error of an expression, or of the path to a field (Spark's clause takes both, but adds a column)."""
+    text = _as_written(argument)
+    if argument[0].kind is Kind.STRING:
+        why = "WATERMARK takes the column first, without quotes"
+        return _MisplacedError(argument[0].start, f"the text {text} is not a column", why, f"write {_EXAMPLE}")
+    return _MisplacedError(
+        argument[0].start,
+        f"`{text}` is not a column, but {'a field within one' if is_path else 'an expression'}",
+        "Spark would put the watermark on a new column, and not on what the query goes on to use",
+        f"write Spark's own clause, WATERMARK {text} AS event_time DELAY OF ..., and use event_time",
+    )
+
+
+def _delay(tokens: Tokens) -> str:
+    """Returns a delay in quotes, or an INTERVAL literal, as Spark's clause takes it."""
+    first, rest = tokens[0], tokens[1:]
+    try:
+        if first.kind is Kind.STRING and not rest:
+            return parse_interval(_value(first)).clause
+        if first.key == "INTERVAL" and any(token.key == "TO" for token in rest):
+            _check_sign(rest)
+            return " ".join(["INTERVAL", *(token.text for token in rest)])
+        return parse_interval(" ".join(map(_value, rest)) if first.key == "INTERVAL" else _one_line(first.text)).clause
+    except IntervalError as error:
+        text = _as_written(tokens)
+        raise _MisplacedError(first.start, f"{text} is not a delay", error.why, error.fix) from error
+
+
+def _check_sign(tokens: Tokens) -> None:
+    if any(token.key == "-" or _value(token).lstrip().startswith("-") for token in tokens):
+        raise IntervalError(NEGATIVE, NO_DELAY)
+
+
+def _value(token: Token) -> str:
+    """Returns the text of a string literal without its quotes, and that of any other token as it is."""
+    return token.text.lstrip("rR")[1:-1] if token.kind is Kind.STRING else token.text
+
+
+def _as_written(tokens: Tokens) -> str:
+    """Returns tokens on one line, with a blank wherever something stands between two of them."""
+    gaps = ["", *(" " if after.start > before.end else "" for before, after in pairwise(tokens))]
+    return "".join(gap + _one_line(token.text) for gap, token in zip(gaps, tokens, strict=True))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _choose(item: HintItem, watermark: _Watermark, found: list[Relation]) -> Relation:
+    """Returns the relation that the hint means."""
+    if watermark.qualifier is None:
+        outer = [relation for relation in found if not relation.is_nested]
+        if len(outer) == 1:
+            return outer[0]
+        names = [relation.visible_name for relation in found if relation.visible_name]
+        fix = f"for example WATERMARK({names[0]}.{watermark.column}, ...)" if names else "give the relations aliases"
+        why = f"the FROM clause has {len(outer)} relations" + (f": {', '.join(names)}" if names else "")
+        raise _MisplacedError(item.start, f"it is not clear which relation's `{watermark.column}` is meant", why, fix)
+    qualifier = watermark.qualifier.name
+    same = [relation for relation in found if (relation.visible_name or "").lower() == qualifier.lower()]
+    if len(same) == 1:
+        return same[0]
+    if same:
+        why, fix = "the FROM clause has it more than once", "give each its own alias"
+        raise _MisplacedError(watermark.qualifier.start, f"`{qualifier}` is not one relation", why, fix)
+    raise _no_relation(watermark.qualifier, watermark.column, found)
+
+
+def _no_relation(qualifier: Token, column: str, found: list[Relation]) -> _MisplacedError:
+    names = {relation.visible_name.lower(): relation.visible_name for relation in found if relation.visible_name}
+    hidden = {relation.name.lower(): relation.alias for relation in found if relation.name and relation.alias}
+    first = next(iter(names.values()), "x")
+    fix = (
+        f"write WATERMARK({first}.{column}, ...), or for a field of a struct Spark's own clause: "
+        f"{first} WATERMARK {qualifier.text}.{column} AS event_time DELAY OF INTERVAL ..., and use event_time"
+    )
+    return _MisplacedError(
+        qualifier.start,
+        f"`{qualifier.name}` is not a relation of this FROM clause",
+        f"it has {', '.join(names.values())}" if names else "its relations have no alias",
+        _nearest(qualifier.name.lower(), column, names, hidden) or fix,
+    )
+
+
+def _nearest(wanted: str, column: str, names: Mapping[str, str], hidden: Mapping[str, str | None]) -> str | None:
+    """Returns the question whether another relation was meant: one that an alias hides, or one of a like name."""
+    near = get_close_matches(wanted, sorted(names), n=1)
+    meant = hidden.get(wanted) or (names[near[0]] if near else None)
+    return f"did you mean `{meant}.{column}`?" if meant else None
+
+
+def _removals(sql: str, hint: Hint, placed: list[HintItem]) -> list[Edit]:
+    """Returns the edits that remove the `placed` hints with their commas, and the whole comment if none is left."""
+    if not placed:
+        return []
+    if len(placed) == len(hint.items):
+        return [_without(sql, hint.token.start, hint.token.end)]
+    kept = [index for index, item in enumerate(hint.items) if item not in placed]
+    edits = [
+        Edit(item.start, hint.items[index + 1].start, _newlines(sql[item.start : hint.items[index + 1].start]))
+        for index, item in enumerate(hint.items)
+        if item in placed and index < kept[-1]
+    ]
+    last, end = hint.items[kept[-1]].end, hint.items[-1].end
+    return [*edits, Edit(last, end, _newlines(sql[last:end]))] if end > last else edits
+
+
+def _without(sql: str, start: int, end: int) -> Edit:
+    """Returns the edit that removes a comment, and the blank before it where another one follows."""
+    newlines = _newlines(sql[start:end])
+    before, after = sql[start - 1 : start], sql[end : end + 1]
+    if before in (" ", "\t") and (after.isspace() or not after or newlines):
+        return Edit(start - 1, end, newlines)
+    return Edit(start, end, newlines if newlines or before.isspace() or after.isspace() else " ")
+
+
+def _newlines(text: str) -> str:
+    return "\n" * text.count("\n")

@@ -1,0 +1,1 @@
+"""Rules on the options of sources and sinks."""

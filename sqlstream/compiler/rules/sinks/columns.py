@@ -1,0 +1,145 @@
+"""Rules on the columns that a sink gets: those it partitions by, names that are there twice, types it cannot write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.rules.sinks.kafka import kafka_findings
+from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
+from sqlstream.compiler.rules.sinks.types import unfit_partition, unwritten_reason
+from sqlstream.errors import Finding
+from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct
+from sqlstream.project.wording import counted
+
+
+@rule("partition-column", "sink-schema")
+def sink_columns(compiled: CompiledProject) -> list[Finding]:
+    """What a sink cannot take of the columns of a model, as far as they are known."""
+    found: list[Finding] = []
+    for unique_id, model in compiled.models.items():
+        columns = compiled.columns.get(unique_id)
+        if model.output is not None and columns is not None:
+            found += column_findings(model, model.output, [column.name for column in columns])
+            found += [*_unfit_types(model, model.output, columns), *_unfit_partitions(model, model.output, columns)]
+            found += _unfit_counts(model, model.output, columns)
+            if model.output.format == "kafka":
+                found += kafka_findings(model, model.output, columns)
+    return found
+
+
+def column_findings(
+    model: CompiledModel, output: Output, names: Sequence[str], *, exact: bool = False
+) -> list[Finding]:
+    """Returns what is wrong with the `names` of the columns of `model`; `exact` says that letter case matters."""
+    return [*_partitions(model, output, names), *_repeated(model, output, names, exact=exact)]
+
+
+def _partitions(model: CompiledModel, output: Output, names: Sequence[str]) -> list[Finding]:
+    known = {name.lower() for name in names}
+    said = "partition_by" if model.config.partition_by else f"partition_by of the sink, {output.location}"
+    if known and known <= {name.lower() for name in output.partition_by}:
+        return [_nothing_left(model, output)]
+    return [
+        Finding(
+            "partition-column",
+            f"sink `{output.sink}` partitions by `{column}`, which is not a column of `{model.name}`",
+            f"`{model.name}` gives {', '.join(names)}",
+            f"add `{column}` to the select list, or change {said}",
+            model.place_of("partition_by"),
+        )
+        for column in output.partition_by
+        if column.lower() not in known
+    ]
+
+
+def _nothing_left(model: CompiledModel, output: Output) -> Finding:
+    return Finding(
+        "partition-column",
+        f"sink `{output.sink}` partitions by every column of `{model.name}`",
+        "the columns of partition_by stand in the names of folders, so no column is left for the files",
+        "leave at least one column out of partition_by",
+        model.place_of("partition_by"),
+    )
+
+
+def _repeated(model: CompiledModel, output: Output, names: Sequence[str], *, exact: bool) -> list[Finding]:
+    """The findings for columns of one name. Spark refuses them in a batch written to files; a stream writes them, and
+    nobody can read the files.
+    """
+    if output.format not in FILE_FORMATS:
+        return []
+    by_name: dict[str, list[str]] = {}
+    for name in names:
+        by_name.setdefault(name if exact else name.lower(), []).append(name)
+    return [
+        Finding(
+            "sink-schema",
+            f"`{model.name}` gives several columns of one name: {', '.join(f'`{name}`' for name in same)}",
+            f"sink `{output.sink}` writes {output.format} files, which Spark could not read again; letter case is no "
+            "difference",
+            "give each column a name of its own with `as`",
+            model.file.location,
+        )
+        for same in by_name.values()
+        if len(same) > 1
+    ]
+
+
+def _unfit_types(model: CompiledModel, output: Output, columns: Sequence[Column]) -> list[Finding]:
+    partitions = {name.lower() for name in output.partition_by}
+    found: list[Finding] = []
+    for column in columns:
+        written = None if column.name.lower() in partitions else column.type
+        why = None if written is None else unwritten_reason(output.format, written)
+        if why is not None:
+            found.append(
+                Finding(
+                    "sink-schema",
+                    f"sink `{output.sink}` cannot take the column `{column.name}` of `{model.name}`",
+                    why,
+                    _rewrite(column.in_sql, column.type),
+                    model.place_of("sink"),
+                )
+            )
+    return found
+
+
+def _rewrite(name: str, type_: DataType | None) -> str:
+    if isinstance(type_, Array | Map | Struct) or type_ == Primitive("variant"):
+        return f"write to_json({name}) as {name}, or use another format"
+    return f"write cast({name} as string) as {name}, or use another format"
+
+
+def _unfit_partitions(model: CompiledModel, output: Output, columns: Sequence[Column]) -> list[Finding]:
+    partitions = {name.lower() for name in output.partition_by}
+    return [
+        Finding(
+            "partition-column",
+            f"sink `{output.sink}` partitions by `{column.name}` of `{model.name}`, which is {column.type}",
+            "the values of such a column stand in the names of folders, so they must be single and plain",
+            "partition by a part of it, or by cast(... as string)",
+            model.place_of("partition_by"),
+        )
+        for column in columns
+        if column.name.lower() in partitions and column.type is not None and unfit_partition(column.type)
+    ]
+
+
+def _unfit_counts(model: CompiledModel, output: Output, columns: Sequence[Column]) -> list[Finding]:
+    """Parquet files have at least one column, text files exactly one."""
+    partitions = {name.lower() for name in output.partition_by}
+    written = [column for column in columns if column.name.lower() not in partitions]
+    if output.format == "text" and len(written) != 1:
+        why = (
+            f"it gives {counted(len(written), 'column')} to write, and a text file has one, whose values are its lines"
+        )
+        fix = "select one string, for example concat_ws(',', *) as value or to_json(struct(*)) as value"
+    elif output.format == "parquet" and not columns:
+        why, fix = "it gives no columns, and Parquet has no files without one", "select at least one column"
+    else:
+        return []
+    message = f"sink `{output.sink}` cannot take the columns of `{model.name}`"
+    return [Finding("sink-schema", message, why, fix, model.place_of("sink"))]

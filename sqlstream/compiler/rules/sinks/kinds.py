@@ -1,0 +1,196 @@
+"""Rules about what each kind of sink can take of a query: streams or batches, output modes, triggers, partitions.
+
+`tests/spark/test_sink_kinds.py` asks the installed Spark about each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS, terminal_models
+from sqlstream.compiler.rules.tables import is_of_spark
+from sqlstream.errors import Finding, Severity
+from sqlstream.location import Location
+from sqlstream.project.files.python_files import PythonName, find_name
+from sqlstream.project.values import Target
+
+READ_ONLY = frozenset(
+    {"binaryFile", "image", "rate", "rate-micro-batch", "socket", "state-metadata", "statestore"},
+)
+"""Formats of Spark's own that it cannot write."""
+
+BATCHES_ONLY = frozenset({"jdbc"})
+"""Formats of Spark's own that it writes in batches only."""
+
+UNPARTITIONED = {"stream": frozenset({"memory"}), "batch": frozenset({"noop"})}
+"""Formats with which Spark refuses `partition_by`, by the kind of model."""
+
+PARTITIONS_IGNORED = frozenset({"console", "jdbc", "kafka", "memory", "noop"})
+"""Formats with which `partition_by` has no effect."""
+
+
+@rule("unknown-format", "output-mode")
+def writable_formats(compiled: CompiledProject) -> Iterator[Finding]:
+    """Spark writes no rows into some of its formats, and no streams into others."""
+    for sink in compiled.project.sinks:
+        if sink.format in READ_ONLY:
+            yield Finding(
+                "unknown-format",
+                f"sink `{sink.name}` has the format `{sink.format}`, which Spark can read and not write",
+                "Spark starts no query that would write into it",
+                "use a format that Spark writes, such as parquet, kafka or table",
+                sink.places.get("format", sink.location),
+            )
+    for model, output in terminal_models(compiled):
+        if output.format in BATCHES_ONLY and model.streaming:
+            yield Finding(
+                "output-mode",
+                f"`{model.name}` streams into sink `{output.sink}`, and Spark cannot stream into {output.format}",
+                f"Spark writes {output.format} in batches only",
+                "write each batch in a function: format: python, with for example function: sinks:write for "
+                "def write(rows, batch_id)",
+                model.place_of("sink"),
+            )
+
+
+@rule("output-mode")
+def modes_of_tables(compiled: CompiledProject) -> Iterator[Finding]:
+    """A table of Spark's own catalog consists of files, which take append mode only."""
+    for model, output in terminal_models(compiled):
+        if model.streaming and model.config.output_mode != "append" and is_table_of_files(compiled, output):
+            yield Finding(
+                "output-mode",
+                f"`{model.name}` streams in {model.config.output_mode} mode, which table `{output.table}` cannot take",
+                "tables of Spark's own catalog are files, which are only ever added to: they take append mode",
+                "use output_mode='append' (an aggregation then needs a watermark), or a catalog whose tables take "
+                "updates, such as Delta Lake's or Iceberg's",
+                model.place_of("output_mode"),
+            )
+
+
+@rule("continuous-trigger", "real-time-trigger")
+def triggers_of_sinks(compiled: CompiledProject) -> Iterator[Finding]:
+    """Functions and tables of files get their rows in batches."""
+    for model, output in terminal_models(compiled):
+        kind = model.config.trigger.kind if model.streaming else ""
+        if kind not in ("continuous", "real_time"):
+            continue
+        what = _batch_sink(compiled, output, kind)
+        if what is not None:
+            words = kind.replace("_", "-")
+            yield Finding(
+                f"{words}-trigger",
+                f"`{model.name}` writes into {what} under a {words} trigger",
+                "Spark refuses it: such a sink gets its rows in batches",
+                "use a trigger of batches, such as trigger='1 second'",
+                model.place_of("trigger"),
+            )
+
+
+@rule("output-mode", "unknown-key")
+def python_sinks(compiled: CompiledProject) -> Iterator[Finding]:
+    """A DataSource takes no update mode, and options never reach a function."""
+    for model, output in terminal_models(compiled):
+        made = python_sink(compiled, output)
+        if made is not None and made.is_data_source and model.streaming and model.config.output_mode == "update":
+            yield update_mode_of_data_source(model, output)
+        elif made is not None and made.is_foreach and output.options:
+            yield options_of_function(model, output, _options_place(compiled, model, output))
+
+
+@rule("unknown-key")
+def refused_partitions(compiled: CompiledProject) -> Iterator[Finding]:
+    """Spark starts no query with `partition_by` for a sink that has no partitions."""
+    for model, output in terminal_models(compiled):
+        made = python_sink(compiled, output)
+        is_function = made is not None and made.is_foreach
+        if output.partition_by and (is_function or output.format in UNPARTITIONED[model.kind]):
+            what = "a function of python/" if is_function else f"the format {output.format}"
+            yield Finding(
+                "unknown-key",
+                f"sink `{output.sink}` partitions what `{model.name}` writes by {', '.join(output.partition_by)}",
+                f"Spark refuses partition_by with {what}, which has no folders",
+                "delete partition_by",
+                _partition_place(compiled, model, output),
+            )
+
+
+@rule("unused-config", severity=Severity.WARNING)
+def ignored_partitions(compiled: CompiledProject) -> Iterator[Finding]:
+    """`partition_by` has an effect on files and tables only."""
+    for model, output in terminal_models(compiled):
+        name = output.format
+        if output.partition_by and name in PARTITIONS_IGNORED - UNPARTITIONED[model.kind]:
+            yield Finding(
+                "unused-config",
+                f"sink `{output.sink}` has partition_by, which has no effect with the format {output.format}",
+                "it names the columns whose values become folders, and Spark writes no folders there",
+                "delete partition_by",
+                _partition_place(compiled, model, output),
+                Severity.WARNING,
+            )
+
+
+def python_sink(compiled: CompiledProject, output: Output) -> PythonName | None:
+    """Returns what the sink of format `python` names, None where nothing is known of it."""
+    if output.python is None:
+        return None
+    found = find_name(compiled.project.python, output.python, output.location)
+    return None if isinstance(found, Finding) else found
+
+
+def is_table_of_files(compiled: CompiledProject, output: Output) -> bool:
+    """Returns whether the output is certainly a table of files, in Spark's own catalog."""
+    target = compiled.project.target
+    return output.table is not None and not target.packages and is_of_spark(target, output.table) and _has_files(target)
+
+
+def _has_files(target: Target) -> bool:
+    return str(target.spark.get("spark.sql.sources.default", "parquet")).lower() in FILE_FORMATS
+
+
+def update_mode_of_data_source(model: CompiledModel, output: Output) -> Finding:
+    """Returns the finding for a DataSource that is to take rows in update mode."""
+    return Finding(
+        "output-mode",
+        f"`{model.name}` streams in update mode, which `{output.python}` cannot take",
+        "Spark gives a DataSource of python/ its rows in append or complete mode only",
+        "use output_mode='append' or 'complete', or write with a function of (rows, batch_id)",
+        model.place_of("output_mode"),
+    )
+
+
+def options_of_function(model: CompiledModel, output: Output, place: Location) -> Finding:
+    """Returns the finding for options that are given to a function."""
+    return Finding(
+        "unknown-key",
+        f"sink `{output.sink}` has options, which never reach `{output.python}`",
+        f"Spark calls it with the rows of `{model.name}` and nothing else",
+        "say the values in the Python code, or derive a class from DataSource, which gets its options",
+        place,
+    )
+
+
+def _batch_sink(compiled: CompiledProject, output: Output, trigger: str) -> str | None:
+    """What messages call a sink that needs batches, None where it needs none or nothing is known."""
+    if is_table_of_files(compiled, output):
+        return f"table `{output.table}`"
+    made = python_sink(compiled, output)
+    needs_batches = made is not None and (made.is_foreach if trigger == "continuous" else made.is_data_source)
+    needs_batches |= made is not None and made.kind == "function"
+    return f"`{output.python}`" if needs_batches else None
+
+
+def _place_of(compiled: CompiledProject, output: Output, key: str) -> Location:
+    sink = next(sink for sink in compiled.project.sinks if sink.name == output.sink)
+    return sink.places.get(key, sink.location)
+
+
+def _partition_place(compiled: CompiledProject, model: CompiledModel, output: Output) -> Location:
+    return model.place_of("partition_by") if model.config.partition_by else _place_of(compiled, output, "partition_by")
+
+
+def _options_place(compiled: CompiledProject, model: CompiledModel, output: Output) -> Location:
+    return model.place_of("options") if model.config.options else _place_of(compiled, output, "options")

@@ -1,0 +1,77 @@
+"""Which types of columns a sink writes, by its format, as Spark 4.3 said when each was written into each.
+
+`tests/spark/test_sink_types.py` asks the installed Spark again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sqlstream.project.types.types import Array, DataType, Decimal, Map, Primitive, Struct
+
+_PLACES = frozenset({"geometry", "geography"})
+
+_UNWRITTEN: Mapping[str, frozenset[str]] = {
+    "parquet": frozenset({"interval"}),
+    "orc": frozenset({"void", "variant", "interval"}) | _PLACES,
+    "json": frozenset({"interval"}) | _PLACES,
+    "xml": frozenset({"interval"}) | _PLACES,
+    "csv": frozenset({"void", "variant", "interval", "array", "map", "struct"}) | _PLACES,
+}
+"""The types that a format does not write, within others neither (`supportDataType` of each FileFormat)."""
+
+_NO_FOLDER_NAMES = frozenset({"void", "variant", "interval", "array", "map", "struct"}) | _PLACES
+
+_PARTS = {Array: "array", Map: "map", Struct: "struct", Decimal: "decimal"}
+
+
+def unwritten_reason(format_name: str, type_: DataType) -> str | None:
+    """Returns why a format's files cannot hold a column of a type; None where they can, or it is not known."""
+    if any(name == "time" for name in map(_name, _within(type_))):
+        return f"it is {type_}, and Spark 4.3 starts no query whose rows hold a TIME"
+    if format_name == "text" and _name(type_) not in ("string", ""):
+        return f"it is {type_}, and a line of text is a string"
+    unfit = _UNWRITTEN.get(format_name, frozenset())
+    if any(_name(part) in unfit for part in _within(type_)):
+        return f"it is {type_}, which Spark does not write as {format_name}"
+    if format_name == "parquet":
+        return _unfit_struct(type_)
+    return None
+
+
+def unfit_partition(type_: DataType) -> bool:
+    """Returns whether values of a type cannot stand in the names of folders (INVALID_PARTITION_COLUMN_DATA_TYPE)."""
+    collated = isinstance(type_, Primitive) and type_.collation not in (None, "UTF8_BINARY")
+    return collated or _name(type_) in _NO_FOLDER_NAMES
+
+
+def _unfit_struct(type_: DataType) -> str | None:
+    """Why Parquet's own schema has no room for a struct: it is empty, or has two fields of one name and other types."""
+    for part in _within(type_):
+        if not isinstance(part, Struct):
+            continue
+        if not part.fields:
+            return f"it is {type_}, and Parquet has no struct without fields"
+        types: dict[str, DataType] = {}
+        for field in part.fields:
+            if types.setdefault(field.name, field.type) != field.type:
+                return f"it has two fields `{field.name}` of different types, which Parquet takes for one"
+    return None
+
+
+def _within(type_: DataType) -> Iterator[DataType]:
+    """Gives a type and all within it."""
+    yield type_
+    parts: list[DataType] = []
+    if isinstance(type_, Array):
+        parts = [type_.element]
+    elif isinstance(type_, Map):
+        parts = [type_.key, type_.value]
+    elif isinstance(type_, Struct):
+        parts = [field.type for field in type_.fields]
+    for part in parts:
+        yield from _within(part)
+
+
+def _name(type_: DataType) -> str:
+    return type_.name if isinstance(type_, Primitive) else _PARTS.get(type(type_), "")

@@ -1,0 +1,1 @@
+"""Rules on streaming queries, one file per kind of operator."""

@@ -1,0 +1,121 @@
+"""What Spark refuses under a continuous trigger: `UnsupportedOperationChecker.checkForContinuous` of Spark 4.3."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from sqlstream.compiler.flow.nodes import (
+    Aggregate,
+    Deduplicate,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Sample,
+    Scan,
+    SetOperation,
+    Sort,
+    Watermark,
+    WindowFunctions,
+)
+from sqlstream.compiler.rules.query import Query, QueryProblem, QueryText
+from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
+from sqlstream.compiler.rules.sources import PATH_FORMATS
+from sqlstream.compiler.sql.hints import read_hints
+from sqlstream.compiler.sql.tokens import Tokens
+
+CODE = "continuous-trigger"
+FIX = "use a trigger of batches, such as trigger='1 second'"
+
+REFUSED: dict[type[Node], str] = {
+    Aggregate: "an aggregation",
+    Deduplicate: "a deduplication",
+    Generate: "a generator or LATERAL VIEW",
+    Join: "a join",
+    Limit: "LIMIT or OFFSET",
+    Sample: "a sample",
+    SetOperation: "a set operation",
+    Sort: "a sort",
+    Watermark: "a watermark",
+    WindowFunctions: "a function with OVER",
+}
+"""The operators that it refuses, which are all but projections and filters."""
+
+MICRO_BATCH_SOURCES = PATH_FORMATS | {"rate-micro-batch"}
+"""Sources of Spark's own that can be read in batches only."""
+
+PARTITIONING = frozenset({"COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE"})
+NOW = frozenset({"CURRENT_TIMESTAMP", "CURRENT_DATE", "CURDATE", "NOW", "LOCALTIMESTAMP"})
+"""Functions of the present time."""
+
+
+@rule("continuous-trigger")
+def operators(query: Query) -> Iterator[QueryProblem]:
+    """Under a continuous trigger rows are only projected and filtered."""
+    if query.trigger != "continuous":
+        return
+    for node in query.all(*REFUSED):
+        if node.streaming:
+            yield _problem(query, node, f"{REFUSED[type(node)]}", "it works on batches of rows")
+
+
+@rule("continuous-trigger")
+def sources_and_sinks(query: Query) -> Iterator[QueryProblem]:
+    """Files are read and written in batches."""
+    if query.trigger != "continuous":
+        return
+    for node in query.all(Scan):
+        name = query.formats.get(node.node_id or "", "")
+        if node.stream and name in MICRO_BATCH_SOURCES:
+            yield _problem(query, query.node, f"a source of format {name}", "it is read in batches only")
+    if query.sink in FILE_FORMATS:
+        yield _problem(query, query.node, f"a sink of format {query.sink}", "it is written in batches only")
+
+
+@rule("continuous-trigger")
+def present_time(query: Query) -> Iterator[QueryProblem]:
+    """There is no batch whose time it could be; what is said within subqueries is not looked at by Spark."""
+    if query.trigger != "continuous" or any(node.subqueries for node in query.nodes):
+        return
+    for text in query.texts:
+        for index, token in enumerate(text.tokens):
+            if token.key in NOW and _is_called(text.tokens, index):
+                why = "there is no batch whose time it could be"
+                yield _text_problem(query, text, token.start, f"`{token.text}`", why)
+
+
+@rule("continuous-trigger")
+def partitioning_hints(query: Query) -> Iterator[QueryProblem]:
+    """Rows stay in the partition that they were read in."""
+    for text, offset, name in hints_named(query, PARTITIONING) if query.trigger == "continuous" else ():
+        yield _text_problem(query, text, offset, f"the hint {name}", "rows stay where they were read")
+
+
+def hints_named(query: Query, names: Collection[str]) -> Iterator[tuple[QueryText, int, str]]:
+    """Gives each hint with one of `names`, which are in capitals, in the texts of a query: its offset and its name."""
+    for text in query.texts:
+        for item in (item for hint in read_hints(text.tokens) for item in hint.items):
+            name = item.name.name.upper()
+            if name in names:
+                yield text, item.start, name
+
+
+def _is_called(tokens: Tokens, index: int) -> bool:
+    """Whether the word at `index` is a function with parentheses, and no name of a column."""
+    following = tokens[index + 1].key if index + 1 < len(tokens) else ""
+    return following == "(" and (index == 0 or tokens[index - 1].key != ".")
+
+
+def _problem(query: Query, node: Node, what: str, why: str) -> QueryProblem:
+    return QueryProblem(
+        node.where, CODE, f"`{query.model}` has {what} under a continuous trigger", f"Spark refuses it: {why}", FIX
+    )
+
+
+def _text_problem(query: Query, text: QueryText, offset: int, what: str, why: str) -> QueryProblem:
+    message = f"`{query.model}` has {what} under a continuous trigger"
+    return QueryProblem(text.at(offset), CODE, message, f"Spark refuses it: {why}", FIX)
+
+
+RULES = (operators, sources_and_sinks, present_time, partitioning_hints)

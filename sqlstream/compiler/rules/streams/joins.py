@@ -1,0 +1,154 @@
+"""Rules on joins: which sides may stream, and what an outer join of two streams needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.flow.nodes import Join
+from sqlstream.compiler.flow.types.values import TIMESTAMP
+from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.rules.streams.missing_watermarks import has_watermark, sides_fix
+from sqlstream.compiler.sql.names import quote_identifier
+
+KEPT = {"left": (0,), "right": (1,), "full": (0, 1), "left semi": (0,)}
+"""The sides (0, 1) of one of which an outer join of two streams must know when a row can match no more."""
+
+SIDES = ("left", "right")
+
+STATIC_SIDES = {"left": (True,), "left semi": (True,), "left anti": (True,), "right": (False,), "full": (True, False)}
+"""The joins whose left side (True) or right side (False) must not be static where the other one streams."""
+
+
+@rule("static-outer-join")
+def static_sides(query: Query) -> Iterator[QueryProblem]:
+    """A static table cannot be the kept side of an outer join with a stream."""
+    for node in query.all(Join):
+        left, right = (child.streaming for child in node.children)
+        if left == right or (not left) not in STATIC_SIDES.get(node.kind, ()):
+            continue
+        side = "left" if not left else "right"
+        yield QueryProblem(
+            node.where,
+            "static-outer-join",
+            f"{a_join(node)} keeps the rows of a static table on its {side} side, and its other side is a stream",
+            "whether a static row has no match is known only when the stream ends, which it never does",
+            "use an inner join, or let the stream be the side that is kept",
+        )
+
+
+@rule("stream-anti-join")
+def anti_joins(query: Query) -> Iterator[QueryProblem]:
+    """Two streams have no anti join."""
+    for node in query.all(Join):
+        if node.kind == "left anti" and all(child.streaming for child in node.children):
+            yield QueryProblem(
+                node.where,
+                "stream-anti-join",
+                "a left anti join with a stream on its right side is not possible",
+                "whether a row has no match is known only when the right stream ends",
+                "use a left join with watermarks and a time bound, and keep the rows whose right side is null",
+            )
+
+
+@rule("stream-join-mode")
+def join_modes(query: Query) -> Iterator[QueryProblem]:
+    """Two streams are joined in append mode; inner and semi joins in update mode as well."""
+    for node in query.all(Join):
+        if not all(child.streaming for child in node.children):
+            continue
+        plain = node.kind in ("inner", "cross", "left semi")
+        if query.mode == "complete" or (query.mode == "update" and not plain):
+            yield QueryProblem(
+                node.where,
+                "stream-join-mode",
+                f"{a_join(node)} of two streams is not possible in {query.mode} mode",
+                "what a join has written does not change any more, so it is only ever added to",
+                "use output_mode='append'",
+            )
+
+
+@rule("outer-join-without-bound")
+def outer_joins(query: Query) -> Iterator[QueryProblem]:
+    """An outer join of two streams must know when a row can match no more."""
+    for node in query.all(Join):
+        if node.kind not in KEPT or not all(child.streaming for child in node.children):
+            continue
+        if node.time_in_keys is not False or node.bounded is None:
+            continue
+        if node.bounded.isdisjoint(SIDES[side] for side in KEPT[node.kind]):
+            yield _without_bound(node)
+
+
+def _without_bound(node: Join) -> QueryProblem:
+    kept = KEPT[node.kind]
+    rows = " or ".join(f"`{node.names[side]}`" for side in kept)
+    others = " or ".join(f"`{node.names[1 - side]}`" for side in kept)
+    what = "waits for a match" if node.kind == "left semi" else "without a match waits"
+    without = [1 - side for side in kept if not has_watermark(node.children[1 - side])]
+    watermark, upstream, places = sides_fix(node, without) if without else ("", "", ())
+    bounds = [f"{event_time(node, 1 - side)} <= {event_time(node, side)} + interval 1 hour" for side in kept]
+    return QueryProblem(
+        node.where,
+        "outer-join-without-bound",
+        f"{a_join(node)} of two streams has no bound in time",
+        f"a row of {rows} {what} until the watermark of {others} has passed it, so Spark needs that watermark and a "
+        "condition on both times",
+        f"{watermark}{', and ' if watermark else ''}add a condition such as {' and '.join(bounds)}{upstream}",
+        origins=places,
+    )
+
+
+def a_join(node: Join) -> str:
+    """Returns what kind of join it is, with its article: `an inner join`."""
+    article = "an" if node.kind[0] in "aio" else "a"
+    return f"{article} {node.kind} join"
+
+
+def event_time(node: Join, side: int) -> str:
+    """Returns the time of one side (0, 1) by which a join can be bounded: that with a watermark, else a timestamp."""
+    columns = node.children[side].columns or ()
+    found = [column.in_sql for column in columns if column.event_time]
+    found += [column.in_sql for column in columns if column.type == TIMESTAMP]
+    return f"{quote_identifier(node.names[side])}.{found[0] if found else 'event_time'}"
+
+
+@rule("join-without-key")
+def equalities(query: Query) -> Iterator[QueryProblem]:
+    """Two streams are joined by a key: Spark finds each row's matches in its state by that."""
+    unclear = query.below(lambda hints: hints.may_equate)
+    for node in query.all(Join):
+        if node.kind == "cross" and all(child.streaming for child in node.children):
+            yield QueryProblem(
+                node.where,
+                "join-without-key",
+                "a CROSS JOIN of two streams is not possible",
+                "Spark joins streams by a key, and fails in the first batch of a cross join, whatever stands in WHERE",
+                "write JOIN, with a condition such as on a.id = b.id",
+            )
+        elif node.has_equality is False and id(node) not in unclear and all(child.streaming for child in node.children):
+            yield QueryProblem(
+                node.where,
+                "join-without-key",
+                "a join of two streams has no equality of columns of both",
+                "Spark looks for matches in the state of a join by key, and fails in the first batch without one",
+                "add a condition such as a.id = b.id",
+            )
+
+
+@rule("join-condition")
+def clocks(query: Query) -> Iterator[QueryProblem]:
+    """The current time in a join's condition is refused in the first batch."""
+    for node in query.all(Join):
+        if node.clock:
+            yield QueryProblem(
+                node.where,
+                "join-condition",
+                f"`{node.clock}` cannot stand in the condition of a join in a streaming query",
+                "a streaming query gives each batch a time of its own, and Spark takes only conditions that always say "
+                "the same",
+                "move that part of the condition into WHERE",
+            )
+
+
+RULES = (static_sides, anti_joins, join_modes, equalities, outer_joins, clocks)

@@ -1,0 +1,91 @@
+"""Where a watermark that is missing would be written: as a hint in the SELECT itself, or in the upstream model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlstream.compiler.flow.columns import Column, Where
+from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Filter, Join, Node, Project, Scan, View
+from sqlstream.compiler.flow.types.values import TIMESTAMP
+from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.problem import ORIGIN
+from sqlstream.project.wording import quoted_list
+
+DELAY = "'10 minutes'"
+"""What a fix proposes, for a window too: long enough for most, and short enough to try out."""
+
+
+def has_watermark(node: Node) -> bool:
+    """Returns whether a column of `node` carries a watermark."""
+    return any(column.event_time for column in node.columns or ())
+
+
+def first_time(node: Node) -> Column | None:
+    """Returns the first column of `node` that can have a watermark."""
+    return next((column for column in node.columns or () if column.type == TIMESTAMP), None)
+
+
+def time_of(node: Node) -> str:
+    """Returns the column of `node` that can have a watermark, as written in SQL; `event_time` where none is known."""
+    time = first_time(node)
+    return time.in_sql if time is not None else "event_time"
+
+
+def time_key(node: Aggregate) -> str | None:
+    """Returns the time that a key of `node` is, or is a window over, as written in SQL."""
+    for key in node.keys:
+        if key.column.window:
+            return key.text.partition("(")[2].partition(",")[0]
+        if key.is_column and key.column.type == TIMESTAMP:
+            return key.column.in_sql
+    return None
+
+
+def hint(*columns: str) -> str:
+    """Returns the hint that gives each of the columns, as written in SQL, a watermark."""
+    return f"/*+ {', '.join(f'WATERMARK({column}, {DELAY})' for column in columns)} */"
+
+
+def below_filters(node: Node) -> Node:
+    """Returns what the filters from `node` on read."""
+    while isinstance(node, Filter):
+        (node,) = node.children
+    return node
+
+
+def upstream_place(relation: Node, name: str) -> tuple[str, tuple[Where, ...]]:
+    """Returns the part of a fix that puts the watermark on column `name` of `relation` into the upstream model that it
+    is, and the place of that model's select list; nothing where the hint cannot stand there.
+    """
+    view = below_filters(relation)
+    if not isinstance(view, View):
+        return "", ()
+    (tree,) = view.children
+    column = next((item for item in view.columns or () if item.name.lower() == name.lower()), None)
+    rows = below_filters(tree.children[0]) if isinstance(tree, Project) and len(tree.children) == 1 else None
+    # what a select list computes is a column of its own, what it hands on is the same one
+    if rows is None or column is None or not any(item is column for item in rows.columns or ()):
+        return "", ()
+    return f"; or add {hint(column.in_sql)} after SELECT in {ORIGIN}, for every query that reads it", (tree.where,)
+
+
+def sides_fix(node: Join, sides: Sequence[int]) -> tuple[str, str, tuple[Where, ...]]:
+    """Returns how the `sides` (0, 1) of a join get a watermark, what to add behind the whole fix where that can be done
+    upstream as well, and the places that this names.
+    """
+    relations = [(node.names[side], below_filters(node.children[side])) for side in sides]
+    columns = [_hinted(name, relation) for name, relation in relations]
+    if not all(columns):
+        return f"give {quoted_list([name for name, _ in relations])} a watermark", "", ()
+    fix = f"add {hint(*columns)} after SELECT"
+    if len(relations) > 1:
+        return fix, "", ()
+    (relation,) = (relation for _, relation in relations)
+    time = first_time(relation)
+    return fix, *(upstream_place(relation, time.name) if time else ("", ()))
+
+
+def _hinted(name: str, relation: Node) -> str:
+    """The column of one side of a join for a hint; empty where the side is no relation of its own, or has no time."""
+    time = first_time(relation) if isinstance(relation, Scan | View | CteReference | Project) else None
+    return f"{quote_identifier(name)}.{time.in_sql}" if time is not None else ""

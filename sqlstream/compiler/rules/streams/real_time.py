@@ -1,0 +1,112 @@
+"""What Spark refuses under a real-time trigger: `RealTimeModeAllowlist` and the error classes of Spark 4.3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Deduplicate, Join, Node, Scan, SetOperation, View
+from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
+from sqlstream.compiler.rules.streams.continuous import MICRO_BATCH_SOURCES, hints_named
+
+CODE = "real-time-trigger"
+REFUSED_SOURCES = MICRO_BATCH_SOURCES | {"rate", "socket"}
+REFUSED_SINKS = FILE_FORMATS | {"memory", "noop"}
+"""Sources and sinks of Spark's own that are not among those which it allows: of the others, Kafka is the one to use."""
+
+REFUSED_HINTS = frozenset({"COALESCE", "REPARTITION_BY_RANGE"})
+
+
+@rule("real-time-trigger")
+def modes(query: Query) -> Iterator[QueryProblem]:
+    """Rows are written as they come, so only update mode has a meaning."""
+    if query.trigger == "real_time" and query.mode != "update":
+        why = "Spark takes update mode only there, since a row is written as soon as it is there"
+        yield _problem(query, query.node, f"streams in {query.mode} mode", why, "use output_mode='update'")
+
+
+@rule("real-time-trigger")
+def sources_and_sinks(query: Query) -> Iterator[QueryProblem]:
+    """Few sources and sinks can be read and written row by row."""
+    if query.trigger != "real_time":
+        return
+    for node in query.all(Scan):
+        name = query.formats.get(node.node_id or "", "")
+        if node.stream and name in REFUSED_SOURCES:
+            why, fix = "it gives its rows in batches", "read from Kafka, or use another trigger"
+            yield _problem(query, query.node, f"reads a {name} source", why, fix)
+    if query.sink in REFUSED_SINKS:
+        why, fix = "it is not among the sinks that Spark allows there", "write to Kafka or the console"
+        yield _problem(query, query.node, f"writes to a {query.sink} sink", why, fix)
+
+
+@rule("real-time-trigger")
+def operators(query: Query) -> Iterator[QueryProblem]:
+    """Joins of streams, unions of a CTE with itself or over an aggregation, and EXCEPT are not allowed."""
+    if query.trigger != "real_time":
+        return
+    for node in query.all(Join):
+        if all(child.streaming for child in node.children):
+            yield _problem(query, node, "joins two streams", "the join waits for rows of both", "use another trigger")
+    for union in query.all(SetOperation):
+        if union.kind == "except" and union.streaming:
+            why, fix = "what it keeps of each row is written at the end of a batch", "use a left anti join"
+            yield _problem(query, union, "subtracts with EXCEPT", why, fix)
+        if union.kind != "union":
+            continue
+        if any(isinstance(item, Aggregate) and item.streaming for item in union.walk()):
+            why, fix = "nothing stateful may stand below a union there", "aggregate above the union"
+            yield _problem(query, union, "unites the result of an aggregation", why, fix)
+        left, right = ({id(tree) for tree in _ctes(child)} for child in union.children)
+        if left & right:
+            why, fix = "Spark cannot tell the readers of one source apart there", "write the CTE's query in both places"
+            yield _problem(query, union, "unites a CTE with itself", why, fix)
+
+
+@rule("real-time-trigger")
+def deduplications(query: Query) -> Iterator[QueryProblem]:
+    """Rows are not deduplicated within a watermark."""
+    for node in query.all(Deduplicate) if query.trigger == "real_time" else ():
+        if node.streaming and node.within:
+            why, fix = "Spark allows a deduplication without a watermark alone there", "use another trigger"
+            yield _problem(query, node, "is deduplicated within a watermark", why, fix)
+
+
+def _ctes(node: Node) -> Iterator[Node]:
+    """The trees of the CTEs that stream and are read in `node`; of a model, each reference has readers of its own."""
+    return (item.children[0] for item in node.walk(View) if isinstance(item, CteReference) and item.streaming)
+
+
+@rule("real-time-trigger")
+def static_joins(query: Query) -> Iterator[QueryProblem]:
+    """A static table is joined by a key: Spark sends it to all tasks, which look each row up there."""
+    if query.trigger != "real_time":
+        return
+    unclear = query.below(lambda hints: hints.may_equate)
+    for node in query.all(Join):
+        sides = [child.streaming for child in node.children]
+        has_key = node.kind != "cross" and node.has_equality is not False
+        if any(sides) and not all(sides) and not has_key and id(node) not in unclear:
+            why, fix = "Spark looks rows up by a key there", "add a condition such as a.id = b.id"
+            yield _problem(query, node, "joins a static table without an equality", why, fix)
+
+
+@rule("real-time-trigger")
+def refused_hints(query: Query) -> Iterator[QueryProblem]:
+    """Rows flow through tasks that all run at once: some hints on partitions are not allowed over streams."""
+    if query.trigger != "real_time" or not all(scan.stream for scan in query.all(Scan)):
+        return
+    if any(node.subqueries for node in query.nodes):
+        return
+    for text, offset, name in hints_named(query, REFUSED_HINTS):
+        message = f"`{query.model}` has the hint {name} under a real-time trigger"
+        why, fix = "it is not among the operators that Spark allows there", "delete it, or use REPARTITION"
+        yield QueryProblem(text.at(offset), CODE, message, why, fix)
+
+
+def _problem(query: Query, node: Node, what: str, why: str, fix: str) -> QueryProblem:
+    return QueryProblem(node.where, CODE, f"`{query.model}` {what} under a real-time trigger", why, fix)
+
+
+RULES = (modes, sources_and_sinks, operators, deduplications, static_joins, refused_hints)

@@ -1,0 +1,109 @@
+"""Rules on state: what a query never forgets, so that Spark runs it until memory or the disk is full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.flow.columns import Where
+from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Join
+from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.rules.streams.joins import SIDES, a_join, event_time
+from sqlstream.compiler.rules.streams.missing_watermarks import DELAY, has_watermark, hint, sides_fix, time_key, time_of
+from sqlstream.errors import Severity
+from sqlstream.project.types.types import Primitive
+from sqlstream.project.wording import quoted_list
+
+ALLOW = "-- sqlstream: allow unbounded-state because ..."
+
+
+@rule("unbounded-state", severity=Severity.WARNING)
+def endless_groups(query: Query) -> Iterator[QueryProblem]:
+    """In update mode a group is dropped when the watermark has passed it; without one each is kept for ever."""
+    if query.mode != "update":
+        return
+    for node in query.all(Aggregate):
+        if not node.streaming or not node.keys or node.children[0].columns is None:
+            continue
+        if any(key.column.may_carry or (key.is_column and key.column.event_time) for key in node.keys):
+            continue
+        if all(key.column.type == Primitive("boolean") or not key.column.origins for key in node.keys):
+            continue  # a few groups, or a constant
+        keys = quoted_list([key.text for key in node.keys])
+        what = "SELECT DISTINCT" if node.kind == "distinct" else "an aggregation"
+        yield QueryProblem(
+            node.where,
+            "unbounded-state",
+            f"the state of {what} never shrinks",
+            f"it keeps a row for each value of {keys} that was ever seen, since none of them carries a watermark",
+            f"{_windowed(node)}; or allow this where the values are few: {ALLOW}",
+            Severity.WARNING,
+        )
+
+
+def _windowed(node: Aggregate) -> str:
+    """How the groups of `node` get an end."""
+    rows = node.children[0]
+    grouped = time_key(node)
+    if grouped is not None:
+        return f"add {hint(grouped)} after SELECT"
+    carried = next((column.in_sql for column in rows.columns or () if column.event_time), None)
+    if carried is not None:
+        return f"group by window({carried}, {DELAY}) too"
+    time = time_of(rows)
+    return f"add {hint(time)} after SELECT and group by window({time}, {DELAY}) too"
+
+
+@rule("unbounded-state", severity=Severity.WARNING)
+def endless_joins(query: Query) -> Iterator[QueryProblem]:
+    """A join of streams keeps each row of a side until the other side's watermark shows that it can match no more."""
+    unclear = query.below(lambda hints: hints.may_bound)
+    for node in query.all(Join):
+        if not all(child.streaming for child in node.children) or node.time_in_keys is not False:
+            continue
+        if node.bounded is None or (id(node) in unclear and node.kind in ("inner", "cross")):
+            continue
+        endless = [side for side, name in enumerate(SIDES) if name not in node.bounded]
+        if endless:
+            yield _endless(node, endless)
+
+
+def _endless(node: Join, sides: list[int]) -> QueryProblem:
+    names = quoted_list([node.names[side] for side in sides])
+    without = [side for side in (0, 1) if 1 - side in sides and not has_watermark(node.children[side])]
+    bounds = [f"{event_time(node, side)} >= {event_time(node, 1 - side)} - interval 1 hour" for side in sides]
+    fix = f"add to the join's condition: {' and '.join(bounds)}"
+    places: tuple[Where, ...] = ()
+    if without:
+        watermark, upstream, places = sides_fix(node, without)
+        fix = f"{watermark}, and {fix}{upstream}"
+    fix = f"{fix}; or allow this where the rows are few: {ALLOW}"
+    return QueryProblem(
+        node.where,
+        "unbounded-state",
+        f"the state of {a_join(node)} of two streams never shrinks",
+        f"it keeps every row of {names} for ever: nothing says how much older than its match a row may be",
+        fix,
+        Severity.WARNING,
+        origins=places,
+    )
+
+
+@rule("unbounded-state", severity=Severity.WARNING)
+def endless_duplicates(query: Query) -> Iterator[QueryProblem]:
+    """Without a watermark on its rows, a deduplication keeps the key of every row that it has ever seen."""
+    for node in query.all(Deduplicate):
+        if node.streaming and node.within is False:
+            keys = quoted_list(list(node.keys))
+            yield QueryProblem(
+                node.where,
+                "unbounded-state",
+                "the state of a deduplication never shrinks",
+                f"it keeps each value of {keys} that was ever seen, since no column of its rows carries a watermark",
+                f"add {hint(time_of(node.children[0]))} after SELECT, and keep that column; or allow this where the "
+                f"values are few: {ALLOW}",
+                Severity.WARNING,
+            )
+
+
+RULES = (endless_groups, endless_joins, endless_duplicates)

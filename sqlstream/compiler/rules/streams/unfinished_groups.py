@@ -1,0 +1,112 @@
+"""Why groups never come out in append mode, and what to write instead, in the model's own names."""
+
+from __future__ import annotations
+
+import re
+
+from sqlstream.compiler.flow.columns import Lost, Where
+from sqlstream.compiler.flow.nodes import Aggregate, Project, Scan
+from sqlstream.compiler.rules.query import Query
+from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
+from sqlstream.compiler.rules.streams.missing_watermarks import below_filters, hint, time_key, time_of, upstream_place
+from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.problem import ORIGIN
+from sqlstream.project.wording import quoted, quoted_list
+
+_TRUNCATED = re.compile(r"date_trunc\(\s*'(second|minute|hour|day|week)'", re.IGNORECASE)
+_DATE = re.compile(r"\bAS\s+DATE\b|\b(?:to_)?date\(", re.IGNORECASE)
+"""Expressions that give the date of a time."""
+
+
+def why_unfinished(node: Aggregate, query: Query) -> tuple[str, str]:
+    """Returns why no watermark lets the groups of `node` come out, and the way out."""
+    lost = _lost(node)
+    if lost is not None:
+        model = query.names.get(lost.where.model, "")
+        why = (
+            f"`{lost.column}` carries a watermark, and `{lost.expression}` in `{model}` does not: only the column "
+            "itself and time windows over it do"
+        )
+        if lost.where.model == node.where.model:
+            window = f"window({quote_identifier(lost.column)}, '{_period(lost.expression)}')"
+            if any(key.text == lost.expression for key in node.keys):
+                return why, f"group by {window} instead, and select window.start"
+            return why, f"keep `{lost.column}` as it is beside it, and group by {window}"
+        fix = f"let `{model}` keep `{lost.column}` as it is under a name of its own, and group by a window over that"
+        return why, fix
+    field = next((key.text for key in node.keys if key.column.event_time and not key.is_column), None)
+    if field is not None:
+        why = f"`{field}` carries a watermark, but it is a field of a struct, and Spark looks for it on columns only"
+        return why, f"select {field} under a name of its own in a subquery or an upstream model, and group by that"
+    times = [column.in_sql for column in node.children[0].columns or () if column.event_time]
+    rule = "a group comes out when the watermark has passed its event time, so one of the keys must be the event time"
+    if times:
+        return f"{rule}; it groups by {_keys(node)}", f"add window({times[0]}, '10 minutes') to GROUP BY"
+    grouped = time_key(node)
+    if grouped is not None:
+        fix = f"add {hint(grouped)} after SELECT{_or_update(query)}"
+        return f"{rule}, and {quoted(grouped)} has no watermark", fix
+    # what DISTINCT keeps apart is its select list, and the times that it leaves out are below that
+    is_list = node.kind == "distinct"
+    rows = next(iter(node.children[0].children), node.children[0]) if is_list else node.children[0]
+    time = time_of(rows)
+    fix = (
+        f"add {hint(time)} after SELECT and window({time}, '10 minutes') to "
+        f"{'the select list' if is_list else 'GROUP BY'}{_or_update(query)}"
+    )
+    return f"{rule}, with a watermark; it groups by {_keys(node)}", fix
+
+
+def upstream_hint(node: Aggregate) -> tuple[str, tuple[Where, ...]]:
+    """Returns what to add to the fix where the time that `node` groups by comes from an upstream view, which may have
+    the hint as well, and the place of that view's select list.
+    """
+    grouped = time_key(node)
+    if grouped is None or _lost(node) is not None:
+        return "", ()
+    return upstream_place(node.children[0], grouped.rpartition(".")[2].strip().strip("`"))
+
+
+def window_upstream(node: Aggregate) -> tuple[str, str, tuple[Where, ...]] | None:
+    """Returns why the groups of `node` never come out, the way out and the place that it names, where a key is a time
+    window that was made upstream; None where none is, or where it cannot be known which time it is over.
+    """
+    key = next((key for key in node.keys if key.column.window and "(" not in key.text), None)
+    if key is None or key.column.lost is not None or len(key.column.origins) != 1:
+        return None
+    ((source, time),) = key.column.origins
+    lists = [item for item in node.walk() if isinstance(item, Project) and _reads(item, source)]
+    if len(lists) != 1:
+        return None
+    name = quote_identifier(time)
+    why = (
+        f"a group comes out when the watermark has passed its window {quoted(key.text)}, and the time of that window, "
+        f"{quoted(time)}, has no watermark"
+    )
+    return why, f"add {hint(name)} after SELECT in {ORIGIN}", (lists[0].where,)
+
+
+def _reads(node: Project, source: str) -> bool:
+    below = [below_filters(child) for child in node.children]
+    return any(isinstance(item, Scan) and item.node_id == source for item in below)
+
+
+def _period(expression: str) -> str:
+    """The period that an expression cuts a time to, as far as a window can have it."""
+    unit = _TRUNCATED.search(expression)
+    if unit is not None:
+        return f"1 {unit.group(1).lower()}"
+    return "1 day" if _DATE.search(expression) else "10 minutes"
+
+
+def _or_update(query: Query) -> str:
+    """The other way out, where the sink takes it."""
+    return "" if query.sink in FILE_FORMATS else ", or use output_mode='update'"
+
+
+def _lost(node: Aggregate) -> Lost | None:
+    return next((key.column.lost for key in node.keys if key.column.lost is not None), None)
+
+
+def _keys(node: Aggregate) -> str:
+    return quoted_list([key.text for key in node.keys]) or "nothing"

@@ -1,0 +1,89 @@
+"""Rules on watermarks: one on each stream, on a timestamp."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.flow.nodes import Aggregate, Node, Scan, Watermark
+from sqlstream.compiler.flow.types.values import TIMESTAMP
+from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful
+from sqlstream.compiler.rules.rule import rule
+from sqlstream.project.types.types import Unknown
+
+
+@rule("second-watermark")
+def second_watermarks(query: Query) -> Iterator[QueryProblem]:
+    """A watermark over rows that already have one fails in the first batch; with an aggregation between them nothing
+    ever comes out.
+    """
+    for node in query.all(Watermark):
+        refused = _first_watermark(node.children[0].walk(Aggregate))
+        below = refused or _first_watermark(node.children[0].walk())
+        if below is None:
+            continue
+        first = "its source" if below.event_time.where is None else f"`{query.names.get(below.where.model, '')}`"
+        effect = "refuses a second one in the first batch" if refused else "takes a second one, and gives no row ever"
+        yield QueryProblem(
+            node.where,
+            "second-watermark",
+            f"`{node.column}` gets a watermark where `{below.column}` already has one",
+            f"{first} declares a watermark of {below.event_time.delay}; Spark {effect}",
+            "keep one of the two",
+        )
+
+
+def _first_watermark(nodes: Iterator[Node]) -> Watermark | None:
+    return next((node for node in nodes if isinstance(node, Watermark)), None)
+
+
+@rule("watermark-type")
+def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
+    """A watermark needs a timestamp. Those of sources are checked where they are declared."""
+    for node in query.all(Watermark):
+        for column in node.columns or () if node.event_time.where is not None else ():
+            if column.event_time is node.event_time and not may_be_event_time(column):
+                others = [item.name for item in node.columns or () if item.type == TIMESTAMP and not item.event_time]
+                instead = f"declare it on `{others[0]}`, which is a timestamp; or " if others else ""
+                yield QueryProblem(
+                    node.where,
+                    "watermark-type",
+                    f"`{column.name}` cannot have a watermark: it is {column.type}",
+                    "event time is a timestamp to Spark, and no other type",
+                    f"{instead}make it one in an upstream model, for example "
+                    f"to_timestamp({column.in_sql}) as {column.in_sql}",
+                )
+
+
+def may_be_event_time(column: Column) -> bool:
+    """Returns whether a column can have a watermark, as far as its type is known."""
+    return column.type is None or isinstance(column.type, Unknown) or column.type == TIMESTAMP
+
+
+@rule("latest-first")
+def backlogs_from_the_end(query: Query) -> Iterator[QueryProblem]:
+    """A backlog that is read from its end moves the watermark past all that comes after."""
+    for where in dict.fromkeys(
+        scan.where for scan in _scans_with_late_rows(query) if scan.newest_first and scan.stream
+    ):
+        yield QueryProblem(
+            where,
+            "latest-first",
+            f"`{query.model}` has a watermark over a source that is read newest first",
+            "the newest files move the watermark on, and the rows of all older ones are dropped as too late",
+            "take latestFirst out, or declare a second source over the same path without it for this query",
+            key="options.latestFirst",
+        )
+
+
+def _scans_with_late_rows(query: Query) -> Iterator[Scan]:
+    """What is read below a watermark below an operator with state: only such an operator drops late rows."""
+    for node in query.nodes:
+        if not is_stateful(node):
+            continue
+        for mark in node.walk():
+            if isinstance(mark, Watermark):
+                yield from (below for below in mark.walk() if isinstance(below, Scan))
+
+
+RULES = (second_watermarks, wrong_event_times, backlogs_from_the_end)

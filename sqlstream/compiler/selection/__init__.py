@@ -1,0 +1,1 @@
+"""dbt's node selection as pure functions over the graph."""

@@ -1,0 +1,1 @@
+"""SQL as text: its tokens, clauses and relations, and sqlglot's tree of it."""

@@ -1,0 +1,214 @@
+"""Where the clauses that may follow a relation in FROM begin and end, by Spark's grammar.
+
+All functions take the tokens and an index into them, and answer with an index: the same one where there is no such
+clause. In Spark's default mode nearly every keyword may also be an alias, so each word counts as the start of its
+clause only where what follows it fits (`SqlBaseParser.g4` of Spark 4.3).
+"""
+
+from __future__ import annotations
+
+from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
+
+_JOIN_WORDS = frozenset({"ANTI", "CROSS", "FULL", "INNER", "JOIN", "LEFT", "NATURAL", "ON", "RIGHT", "SEMI", "USING"})
+NEVER_ALIASES = _JOIN_WORDS | {"EXCEPT", "INTERSECT", "LATERAL", "MINUS", "UNION"}
+"""Spark's strict non-reserved words: they are never an alias in FROM."""
+
+AFTER_ALIAS = NEVER_ALIASES | frozenset(
+    """
+    approx as asof bin changes cluster distribute exact for from group having identified insert limit map offset order
+    pivot qualify reduce select set sort system_time system_version tablesample then timestamp unpivot values version
+    watermark when where window with
+    """.upper().split()
+)
+"""The words that may follow a relation that has an alias, and those that only look like one there: nothing else can."""
+
+_FOLLOWED_BY: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "IDENTIFIED", "BIN"), frozenset({"BY"})),
+    **dict.fromkeys(("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"), frozenset({"AS"})),
+    "FOR": frozenset({"VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"}),
+    "CHANGES": frozenset({"FROM"}),
+    "WITH": frozenset({"("}),
+    "PIVOT": frozenset({"("}),
+    "UNPIVOT": frozenset({"(", "INCLUDE", "EXCLUDE"}),
+    "TABLESAMPLE": frozenset({"(", "SYSTEM", "BERNOULLI"}),
+    "ASOF": frozenset({"JOIN"}),
+    "APPROX": frozenset({"NEAREST"}),
+    "EXACT": frozenset({"NEAREST"}),
+}
+_BEFORE_EXPRESSION = frozenset({"WHERE", "HAVING", "QUALIFY", "LIMIT", "OFFSET"})
+_ENDS = frozenset({"", ")", ",", ";", "|>"})
+_ENDS_SCRIPT = frozenset({")", ";", "|>", "SELECT", "FROM", "JOIN"})
+_TIME_TRAVEL = frozenset({"VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"})
+_OPERATORS = frozenset({"+", "-", "*", "/", "%", "||", "::", "."})
+_SUB_DAY_UNITS = ("NANOSECOND", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR")
+_SINGULAR_UNITS = (*_SUB_DAY_UNITS, "DAY", "WEEK", "MONTH", "YEAR")
+_INTERVAL_UNITS = frozenset((*_SINGULAR_UNITS, *(f"{unit}S" for unit in _SINGULAR_UNITS)))
+_NOTHING = Token(Kind.SYMBOL, "", 0, 0)
+
+
+def at(tokens: Tokens, index: int) -> Token:
+    """Returns the token at `index`, or one whose key is empty beyond the last."""
+    return tokens[index] if 0 <= index < len(tokens) else _NOTHING
+
+
+def skip_parentheses(tokens: Tokens, index: int) -> int:
+    """Returns the index after the `)` that closes the `(` at `index`, at most the number of tokens."""
+    depth = 0
+    while index < len(tokens):
+        depth += {"(": 1, ")": -1}.get(tokens[index].key, 0)
+        index += 1
+        if depth <= 0:
+            break
+    return index
+
+
+def after_parentheses(tokens: Tokens) -> dict[int, int]:
+    """Returns, for the index of each `(`, the index after its `)`; the number of tokens where there is none.
+
+    This is what `skip_parentheses` answers, for all of a text at once.
+    """
+    after: dict[int, int] = {}
+    open_ones: list[int] = []
+    for index, token in enumerate(tokens):
+        if token.key == "(":
+            open_ones.append(index)
+        elif token.key == ")" and open_ones:
+            after[open_ones.pop()] = index + 1
+    return {**dict.fromkeys(open_ones, len(tokens)), **after}
+
+
+def starts_clause(tokens: Tokens, index: int) -> bool:
+    """Whether the word at `index`, after a relation, starts a clause or join and so is not the relation's alias."""
+    key, following = at(tokens, index).key, at(tokens, index + 1)
+    if key in NEVER_ALIASES or key == "SELECT":
+        return True
+    if key in _FOLLOWED_BY:
+        return following.key in _FOLLOWED_BY[key]
+    if key == "WINDOW":
+        return following.is_name and at(tokens, index + 2).key == "AS"
+    if key == "WATERMARK":
+        return skip_watermark(tokens, index) > index
+    if key in ("MAP", "REDUCE"):
+        return _has_script(tokens, index + 1)
+    if key in _BEFORE_EXPRESSION:
+        return not _stands_after_alias(tokens, index + 1) and not (key != "WHERE" and following.key == "WHERE")
+    return False
+
+
+def _has_script(tokens: Tokens, index: int) -> bool:
+    """Whether `USING 'script'` follows the expressions of a MAP or REDUCE that begin at `index`."""
+    while index < len(tokens) and tokens[index].key not in _ENDS_SCRIPT:
+        if tokens[index].key == "USING" and at(tokens, index + 1).kind is Kind.STRING:
+            return True
+        index = skip_parentheses(tokens, index) if tokens[index].key == "(" else index + 1
+    return False
+
+
+def _stands_after_alias(tokens: Tokens, index: int) -> bool:
+    """Whether the token at `index` can only follow an alias, so that the keyword before it was one: `from x where`."""
+    token = at(tokens, index)
+    if token.kind not in (Kind.WORD, Kind.SYMBOL):
+        return False
+    if token.key in ("LEFT", "RIGHT") and at(tokens, index + 1).key == "(":
+        return False
+    return token.key in _ENDS or token.key in NEVER_ALIASES
+
+
+def skip_alias(tokens: Tokens, index: int) -> tuple[int, str | None]:
+    """Returns the index after `[AS] alias [(columns)]`, and the alias without backquotes."""
+    after_as = index + 1 if at(tokens, index).key == "AS" else index
+    token = at(tokens, after_as)
+    if not token.is_name or (after_as == index and starts_clause(tokens, index)):
+        return index, None
+    after = after_as + 1
+    return (skip_parentheses(tokens, after) if at(tokens, after).key == "(" else after), token.name
+
+
+def skip_primary_clauses(tokens: Tokens, index: int) -> int:
+    """Returns the index after the clauses that stand between a relation and its watermark clause.
+
+    These are `@version`, time travel, change data, options, IDENTIFIED BY and TABLESAMPLE.
+    """
+    if at(tokens, index).key in ("@", "@V"):
+        index += 2
+    while starts_clause(tokens, index):
+        after = _skip_primary_clause(tokens, index)
+        if after == index:
+            break
+        index = after
+    return min(index, len(tokens))  # SQL that breaks off in the middle of a clause has fewer tokens than it needs
+
+
+def _skip_primary_clause(tokens: Tokens, index: int) -> int:
+    key = tokens[index].key
+    if key == "WITH":
+        return skip_parentheses(tokens, index + 1)
+    if key == "IDENTIFIED":
+        return index + 3
+    if key == "TABLESAMPLE":
+        return _skip_sample(tokens, index)
+    if key == "CHANGES":
+        return _skip_changes(tokens, index + 2)
+    if key == "FOR" or key in _TIME_TRAVEL:
+        return _skip_value(tokens, index + (4 if key == "FOR" else 3))
+    return index
+
+
+def _skip_sample(tokens: Tokens, index: int) -> int:
+    opening = index + 1 if at(tokens, index + 1).key == "(" else index + 2
+    after = skip_parentheses(tokens, opening)
+    if at(tokens, after).key == "REPEATABLE" and at(tokens, after + 1).key == "(":
+        return skip_parentheses(tokens, after + 1)
+    return after
+
+
+def _skip_changes(tokens: Tokens, index: int) -> int:
+    """Skips `VERSION a [INCLUSIVE] [TO VERSION b [INCLUSIVE]]` after `CHANGES FROM`, and the same with TIMESTAMP."""
+    index = _skip_bound(tokens, index)
+    return _skip_bound(tokens, index + 1) if at(tokens, index).key == "TO" else index
+
+
+def _skip_bound(tokens: Tokens, index: int) -> int:
+    index = _skip_value(tokens, index + 1)
+    return index + 1 if at(tokens, index).key in ("INCLUSIVE", "EXCLUSIVE") else index
+
+
+def _skip_value(tokens: Tokens, index: int) -> int:
+    """Skips a value such as `3`, `'2026-01-01'`, `current_date() - interval 1 day` or `date '2026-01-01'`."""
+    while index < len(tokens):
+        if at(tokens, index).key == "INTERVAL":
+            return _skip_interval(tokens, index + 1)
+        if at(tokens, index).key != "(":
+            index += 1
+        if at(tokens, index).key == "(":
+            index = skip_parentheses(tokens, index)
+        if at(tokens, index).kind is Kind.STRING:
+            index += 1
+        if at(tokens, index).key not in _OPERATORS:
+            break
+        index += 1
+    return index
+
+
+def skip_watermark(tokens: Tokens, index: int) -> int:
+    """Returns the index after `WATERMARK expression [AS name] DELAY OF INTERVAL ...`."""
+    if at(tokens, index).key != "WATERMARK":
+        return index
+    delay = index + 1
+    while delay < len(tokens) and not (at(tokens, delay).key == "DELAY" and at(tokens, delay + 1).key == "OF"):
+        if tokens[delay].key in (")", ",", ";", "SELECT", "JOIN"):
+            return index
+        delay = skip_parentheses(tokens, delay) if tokens[delay].key == "(" else delay + 1
+    after = _skip_interval(tokens, delay + 3) if at(tokens, delay + 2).key == "INTERVAL" else index
+    return min(after, len(tokens))
+
+
+def _skip_interval(tokens: Tokens, index: int) -> int:
+    """Skips the values and units of an interval literal, of which `index` is the first."""
+    while True:
+        unit = index + (2 if at(tokens, index).key in ("+", "-") else 1)
+        if at(tokens, unit - 1).kind not in (Kind.NUMBER, Kind.STRING) or at(tokens, unit).key not in _INTERVAL_UNITS:
+            return index
+        index = unit + 1
+        if at(tokens, index).key == "TO" and at(tokens, index + 1).key in _INTERVAL_UNITS:
+            index += 2

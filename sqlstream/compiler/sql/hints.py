@@ -1,0 +1,153 @@
+"""Hints read from SQL, and those that Spark would ignore in silence."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher, get_close_matches
+
+from sqlstream.compiler.sql.clauses import at, skip_parentheses
+from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.sql_shape import is_select
+from sqlstream.compiler.sql.tokens import Kind, Token, Tokens, find_comments
+from sqlstream.errors import Severity
+
+WATERMARK = "WATERMARK"
+
+SPARK_HINTS = frozenset(
+    {
+        "BROADCAST",
+        "BROADCASTJOIN",
+        "MAPJOIN",
+        "MERGE",
+        "MERGEJOIN",
+        "SHUFFLE_MERGE",
+        "SHUFFLE_HASH",
+        "SHUFFLE_REPLICATE_NL",
+        "COALESCE",
+        "REPARTITION",
+        "REPARTITION_BY_RANGE",
+        "REBALANCE",
+    }
+)
+"""The hints of Spark 4.3: the aliases of `JoinStrategyHint.strategies` and the names in `ResolveCoalesceHints`."""
+
+_NEAR_WATERMARK = 0.7
+"""From this likeness on (1.0: the same word) a name is taken for a misspelt WATERMARK, whose loss changes results."""
+
+_COMMENTED_HINT = re.compile(r"(?P<opening>/\*\s+\+|--\s*\+)\s*(?P<name>\w+)\s*\(")
+
+
+@dataclass(frozen=True)
+class HintItem:
+    """One hint such as `BROADCAST(a)`: `arguments` are the tokens between its commas, None without parentheses."""
+
+    name: Token
+    arguments: tuple[Tokens, ...] | None
+    end: int
+
+    @property
+    def start(self) -> int:
+        """The offset of the hint's name."""
+        return self.name.start
+
+    @property
+    def is_watermark(self) -> bool:
+        """Whether sqlstream compiles this hint."""
+        return self.name.name.upper() == WATERMARK
+
+
+@dataclass(frozen=True)
+class Hint:
+    """One hint comment: `items` are its hints in order, `select` the index of the SELECT that it directly follows."""
+
+    token: Token
+    items: tuple[HintItem, ...]
+    select: int | None
+
+
+def read_hints(tokens: Tokens) -> tuple[Hint, ...]:
+    """Returns all hint comments in order; several may follow one SELECT."""
+    hints: list[Hint] = []
+    last, select = -1, None
+    for index in [index for index, token in enumerate(tokens) if token.kind is Kind.HINT]:
+        if index - 1 != last:
+            select = index - 1 if is_select(tokens, index - 1) else None
+        hints.append(Hint(tokens[index], tuple(_items(tokens[index].inside)), select))
+        last = index
+    return tuple(hints)
+
+
+def unknown_hint(item: HintItem) -> SqlProblem | None:
+    """Returns what is wrong with a hint that neither Spark nor sqlstream knows: an error where WATERMARK was meant."""
+    name = item.name.name.upper()
+    if item.is_watermark or name in SPARK_HINTS:
+        return None
+    meant_watermark = _is_near_watermark(name)
+    near = get_close_matches(name, sorted(SPARK_HINTS), n=1, cutoff=_NEAR_WATERMARK)
+    fix = f"did you mean `{near[0]}`?" if near else "remove it, or write one of Spark's hints, such as BROADCAST(name)"
+    return SqlProblem(
+        item.start,
+        "unknown-hint",
+        f"`{item.name.name}` is not a hint that Spark or sqlstream knows",
+        "Spark ignores a hint that it does not know, without a word",
+        "did you mean `WATERMARK`?" if meant_watermark else fix,
+        Severity.ERROR if meant_watermark else Severity.WARNING,
+    )
+
+
+def ignored_hints(sql: str, tokens: Tokens) -> Iterator[SqlProblem]:
+    """Gives a warning for each ordinary comment that was meant as a hint: `/* + WATERMARK(...) */` or `--+ ...`.
+
+    `tokens` are those of `sql`. A comment with one of Spark's own hints counts only where a hint may stand, directly
+    after SELECT: elsewhere it may well be a piece of SQL that was commented out, such as `+ coalesce(x, 0)`.
+    """
+    for start, text in find_comments(sql) if _COMMENTED_HINT.search(sql) else ():
+        meant = _COMMENTED_HINT.match(text)
+        if meant is None:
+            continue
+        index = bisect_left(tokens, start, key=lambda token: token.start) - 1
+        if _is_near_watermark(meant["name"].upper()) or (
+            meant["name"].upper() in SPARK_HINTS and is_select(tokens, index)
+        ):
+            yield SqlProblem(
+                start,
+                "unknown-hint",
+                f"`{meant['opening']} {meant['name']}` is an ordinary comment, and not a hint",
+                "a hint begins with the three characters /*+, and Spark ignores comments",
+                f"write /*+ {meant['name']}(...) */, or delete the + if it is meant as a comment",
+                Severity.WARNING,
+            )
+
+
+def _is_near_watermark(name: str) -> bool:
+    return SequenceMatcher(None, name, WATERMARK).ratio() >= _NEAR_WATERMARK
+
+
+def _items(inside: Tokens) -> Iterator[HintItem]:
+    """Gives the hints within one comment; Spark lets the commas between them be left out."""
+    index = 0
+    while index < len(inside):
+        name = inside[index]
+        index += 1
+        if not name.is_name:
+            continue
+        if at(inside, index).key != "(":
+            yield HintItem(name, None, name.end)
+            continue
+        after = skip_parentheses(inside, index)
+        yield HintItem(name, tuple(_arguments(inside[index + 1 : after - 1])), inside[after - 1].end)
+        index = after
+
+
+def _arguments(tokens: Tokens) -> Iterator[Tokens]:
+    start = index = 0
+    while index < len(tokens):
+        if tokens[index].key == ",":
+            yield tokens[start:index]
+            start = index + 1
+        index = skip_parentheses(tokens, index) if tokens[index].key == "(" else index + 1
+    if tokens:
+        yield tokens[start:]

@@ -1,0 +1,93 @@
+"""Nesting on which Spark's parser surely overruns its stack, whose size is that of a thread's by default.
+
+Where it begins depends on what the JVM has compiled so far: at 400 to 530 brackets, 300 to 600 function calls, 600 to
+1,500 CASE, and 1,050 to 1,600 operators in a chain (measured on Spark 4.3 with Java 17). The limits are a few times
+that, so that nothing is refused that some JVM still takes. AND and OR may follow each other without end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.sql.clauses import at
+from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
+
+DEEPEST_CALLS = 1_500
+DEEPEST_BRACKETS = 2_500
+DEEPEST_CASES = 4_000
+LONGEST_CHAIN = 6_000
+
+_OPERATORS = frozenset({"+", "-", "*", "/", "%", "||"})
+_ENDS_CHAIN = frozenset(
+    {
+        *(",", ";", "AND", "OR", "WHEN", "THEN", "ELSE", "AS", "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER"),
+        *("UNION", "EXCEPT", "INTERSECT", "JOIN", "ON", "=", "<", ">", "<=", ">=", "<>", "!=", "<=>", "|>"),
+    }
+)
+_BEFORE_BRACKETS = _ENDS_CHAIN | {
+    *(
+        "IN",
+        "NOT",
+        "EXISTS",
+        "ANY",
+        "ALL",
+        "SOME",
+        "BETWEEN",
+        "LIKE",
+        "DISTINCT",
+        "LATERAL",
+        "VALUES",
+        "OVER",
+        "FILTER",
+    ),
+    *("BY", "USING", "CASE", "LIMIT", "OFFSET"),
+}
+"""Words behind which a bracket is no call."""
+
+_CLOSING = {"(": ")", "[": "]", "CASE": "END"}
+
+
+def nesting_problem(tokens: Tokens) -> Iterator[SqlProblem]:
+    """Gives the problem of the first token that lies too deep, or ends too long a chain; none in most texts."""
+    if len(tokens) <= DEEPEST_CALLS:
+        return
+    closings: list[str] = []
+    depths, chains = [0.0], [0]
+    for index, token in enumerate(tokens):
+        if token.key in _CLOSING:
+            closings.append(_CLOSING[token.key])
+            depths.append(depths[-1] + 1 / _deepest(token, at(tokens, index - 1)))
+            chains.append(0)
+        elif closings and token.key == closings[-1]:
+            closings.pop()
+            depths.pop()
+            chains.pop()
+        elif token.key in _OPERATORS:
+            chains[-1] += 1
+        elif token.key in _ENDS_CHAIN:
+            chains[-1] = 0
+        if depths[-1] > 1:
+            yield _problem(token, f"{len(closings):,} brackets, calls or CASE lie within one another here")
+            return
+        if chains[-1] > LONGEST_CHAIN:
+            yield _problem(token, f"more than {LONGEST_CHAIN:,} operators follow one another here")
+            return
+
+
+def _deepest(token: Token, before: Token) -> int:
+    """How many of what `token` opens may lie within one another."""
+    if token.key == "CASE":
+        return DEEPEST_CASES
+    is_call = token.key == "(" and before.kind is Kind.WORD and before.key not in _BEFORE_BRACKETS
+    return DEEPEST_CALLS if is_call else DEEPEST_BRACKETS
+
+
+def _problem(token: Token, message: str) -> SqlProblem:
+    return SqlProblem(
+        token.start,
+        "sql-syntax",
+        message,
+        "Spark's parser calls itself for each, and its stack overflows (FAILED_TO_PARSE_TOO_COMPLEX)",
+        "compute parts of it in a subquery, CTE or model below; for many values use a join, or IN with a list",
+    )

@@ -1,0 +1,299 @@
+"""The relations that a query reads, found in its tokens: in every FROM, at every depth.
+
+Only the structure that Spark's grammar gives to SELECT, WITH, FROM, JOIN and parentheses is followed, so text that
+sqlglot cannot parse is read all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlstream.compiler.sql.clauses import (
+    at,
+    skip_alias,
+    skip_primary_clauses,
+    skip_watermark,
+    starts_clause,
+)
+from sqlstream.compiler.sql.sql_shape import (
+    AFTER_QUERY,
+    SET_OPERATORS,
+    ends_from,
+    is_from_clause,
+    is_keyword,
+    is_select,
+    is_set_operator,
+)
+from sqlstream.compiler.sql.tokens import Tokens
+
+_BEGINS_PART = SET_OPERATORS | {"|>", "(", "SELECT", "FROM", "JOIN", "TABLE"}
+"""What a query is walked for; every other token is passed by."""
+
+_DEEPEST = 100
+"""Parentheses within parentheses that are followed; Python's own stack bears about twice as many."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One relation of a FROM clause or a join. All offsets are those of the SQL text.
+
+    `name` is the last part of a table's name without backquotes, at `name_start` up to `name_end`; None for subqueries,
+    functions and VALUES, where both offsets are those of the relation. A watermark clause goes to `primary_end`, an
+    alias to `alias_at`. `select` is the index, in the tokens, of the SELECT that the FROM belongs to, None where there
+    is none (`TABLE x`, a join in pipe syntax). `is_cte`: the name is that of a CTE in scope, so not that of a view.
+    `is_qualified`: the name has more than one part. `is_nested`: it stands in a parenthesised join that has an alias or
+    a watermark clause of its own. `takes_clauses` is False where the grammar allows neither that clause nor an alias.
+    """
+
+    name: str | None
+    name_start: int
+    name_end: int
+    primary_end: int
+    has_watermark: bool
+    alias: str | None
+    alias_at: int
+    select: int | None
+    is_cte: bool = False
+    is_qualified: bool = False
+    is_nested: bool = False
+    takes_clauses: bool = True
+
+    @property
+    def visible_name(self) -> str | None:
+        """What columns are qualified with: the alias, or else the name."""
+        return self.alias or self.name
+
+
+class _Scope(NamedTuple):
+    """What surrounds a piece of the query: the CTE names in sight in lower case, the SELECT, the depth."""
+
+    ctes: frozenset[str] = frozenset()
+    select: int | None = None
+    is_nested: bool = False
+    depth: int = 0
+
+
+def find_relations(tokens: Tokens, after: Mapping[int, int]) -> tuple[Relation, ...]:
+    """Returns all relations in the order in which they stand; `after` is the index after the `)` of each `(`."""
+    finder = _Finder(tokens, after)
+    finder.query(0, len(tokens), _Scope())
+    return tuple(sorted(finder.found, key=lambda relation: (relation.name_start, -relation.primary_end)))
+
+
+class _Finder:
+    """Walks the tokens once by recursive descent; `found` grows as it goes."""
+
+    def __init__(self, tokens: Tokens, after: Mapping[int, int]) -> None:
+        self.tokens = tokens
+        self.after = after
+        self.found: list[Relation] = []
+
+    def query(self, start: int, end: int, scope: _Scope) -> None:
+        """Walks a query, which may be several SELECTs under set operators, or a pipeline."""
+        index, scope = self.common_table_expressions(start, end, _Scope(scope.ctes, depth=scope.depth))
+        term = index
+        while index < end:
+            key = self.tokens[index].key
+            if key not in _BEGINS_PART:
+                index += 1
+            elif key == "|>" or is_set_operator(self.tokens, index):
+                index = term = self.skip_quantifier(index + 1)
+                scope = scope._replace(select=None)
+            elif is_select(self.tokens, index):
+                scope = _Scope(scope.ctes, index, scope.is_nested, scope.depth)
+                index += 1
+            else:
+                index = self.query_part(index, term, end, scope)
+
+    def query_part(self, index: int, term: int, end: int, scope: _Scope) -> int:
+        """Walks a FROM clause, a piped join, a `TABLE x` or one token of the query term that starts at `term`."""
+        key = self.tokens[index].key
+        if is_from_clause(self.tokens, index):
+            return self.from_clause(index + 1, end, self.from_scope(index, end, scope))
+        if key == "JOIN" and is_keyword(self.tokens, index) and at(self.tokens, term - 1).key == "|>":
+            return self.relation(index + 1, scope)
+        if key == "TABLE" and index == term and self.is_name(index + 1):
+            return self.table(index + 1, scope)
+        return self.step(index, scope)
+
+    def skip_quantifier(self, index: int) -> int:
+        """Returns the index after the ALL or DISTINCT of a set operator."""
+        return index + 1 if at(self.tokens, index).key in ("ALL", "DISTINCT") else index
+
+    def common_table_expressions(self, start: int, end: int, scope: _Scope) -> tuple[int, _Scope]:
+        """Walks the definitions after WITH; a name is in sight after its own definition, or within a recursive one."""
+        if at(self.tokens, start).key != "WITH":
+            return start, scope
+        index = start + 1
+        is_recursive = at(self.tokens, index).key == "RECURSIVE" and self.is_name(index + 1)
+        index += is_recursive
+        while index < end and self.is_name(index):
+            name = self.tokens[index].name.lower()
+            known = scope._replace(ctes=scope.ctes | {name})
+            index = self.definition(index + 1, end)
+            index = self.parentheses(index, known if is_recursive else scope, is_query=True)
+            scope = known
+            if at(self.tokens, index).key != ",":
+                break
+            index += 1
+        return index, scope
+
+    def definition(self, index: int, end: int) -> int:
+        """Returns the index of the `(` of a CTE's query, after its columns, recursion level and AS."""
+        if at(self.tokens, index).key == "(" and not self.starts_query(index + 1):
+            index = self.after[index]
+        while index < end and self.tokens[index].key != "(":
+            index += 1
+        return index
+
+    def step(self, index: int, scope: _Scope) -> int:
+        """Walks one token, or all that stands in the parentheses that it opens."""
+        return self.parentheses(index, scope) if self.tokens[index].key == "(" else index + 1
+
+    def parentheses(self, opening: int, scope: _Scope, *, is_query: bool = False) -> int:
+        """Walks from the `(` at `opening`, and returns the index after its `)`."""
+        after = self.after.get(opening, opening + 1)
+        inner = _Scope(scope.ctes, scope.select, scope.is_nested, scope.depth + 1)
+        if inner.depth > _DEEPEST:
+            return after
+        if is_query or self.starts_query(opening + 1):
+            self.query(opening + 1, after - 1, inner)
+        else:
+            self.expression(opening + 1, after - 1, inner)
+        return after
+
+    def expression(self, start: int, end: int, scope: _Scope) -> None:
+        """Walks an expression or arguments, in which FROM is no clause but parentheses may hold queries."""
+        index = start
+        while index < end:
+            if self.tokens[index].key == "TABLE" and at(self.tokens, index + 1).key == "(" and self.is_name(index + 2):
+                index = self.table(index + 2, scope) if not self.starts_query(index + 2) else index + 1
+                continue
+            index = self.step(index, scope)
+
+    def from_scope(self, index: int, end: int, scope: _Scope) -> _Scope:
+        """Returns the scope with the SELECT of the FROM at `index`, which in a FROM-first query stands behind it."""
+        while scope.select is None and index < end:
+            key = self.tokens[index].key
+            if key == "|>" or is_set_operator(self.tokens, index):
+                break
+            if is_select(self.tokens, index):
+                return _Scope(scope.ctes, index, scope.is_nested, scope.depth)
+            index = self.after.get(index, index + 1)
+        return scope
+
+    def from_clause(self, index: int, end: int, scope: _Scope) -> int:
+        """Walks relations with their joins and conditions, and returns the index of what ends the clause."""
+        index = self.relation(index, scope)
+        while index < end and not ends_from(self.tokens, index):
+            starts = self.tokens[index].key in ("JOIN", ",") and is_keyword(self.tokens, index)
+            index = self.relation(index + 1, scope) if starts else self.step(index, scope)
+        return index
+
+    def relation(self, index: int, scope: _Scope) -> int:
+        """Walks one relation with its clauses and alias, and returns the index after it."""
+        if at(self.tokens, index).key == "LATERAL":
+            index += 1
+        token, following = at(self.tokens, index), at(self.tokens, index + 1)
+        if token.key == "STREAM" and following.is_name and following.key != "AS":
+            index = index if starts_clause(self.tokens, index + 1) else index + 1
+        elif token.key == "STREAM" and following.key == "(" and self.is_name(index + 2):
+            return self.stream(index, scope)
+        if at(self.tokens, index).key == "(":
+            return self.parenthesised(index, scope)
+        if at(self.tokens, index).key == "VALUES" and not starts_clause(self.tokens, index + 1):
+            return self.values(index + 1, scope)
+        return self.named(index, scope) if self.is_name(index) else index
+
+    def named(self, index: int, scope: _Scope) -> int:
+        last = self.last_part(index)
+        if at(self.tokens, last + 1).key != "(":
+            return self.add(index, last, last + 1, scope)
+        after = self.parentheses(last + 1, scope)
+        if at(self.tokens, after).key == "WITH" and at(self.tokens, after + 1).key == "ORDINALITY":
+            after += 2
+        return self.add(index, None, after, scope)
+
+    def stream(self, index: int, scope: _Scope) -> int:
+        """Walks `STREAM(name)` or `STREAM(function(...))`."""
+        last = self.last_part(index + 2)
+        after = self.after[index + 1]
+        return self.add(index + 2, last if at(self.tokens, last + 1).key == ")" else None, after, scope)
+
+    def parenthesised(self, index: int, scope: _Scope) -> int:
+        """Walks a subquery, or a join in parentheses, which counts itself only with an alias or watermark."""
+        after = self.after[index]
+        if self.starts_query(index + 1):
+            self.parentheses(index, scope, is_query=True)
+            return self.add(index, None, after, scope)
+        end = self.add(index, None, after, scope)
+        is_named = self.found[-1].alias is not None or self.found[-1].has_watermark
+        if not is_named:
+            self.found.pop()
+        if scope.depth < _DEEPEST:
+            inner = scope._replace(depth=scope.depth + 1, is_nested=scope.is_nested or is_named)
+            self.from_clause(index + 1, after - 1, inner)
+        return end
+
+    def values(self, index: int, scope: _Scope) -> int:
+        """Walks an inline table; a comma after a row in parentheses goes on with the next row."""
+        start = index - 1
+        while True:
+            index = self.step(index, scope) if index < len(self.tokens) else index
+            if at(self.tokens, index).key != ",":
+                return self.add(start, None, index, scope, takes_clauses=False)
+            index += 1
+
+    def table(self, index: int, scope: _Scope) -> int:
+        """Walks the name of `TABLE name`, a query of its own, to which no clause can be added."""
+        last = self.last_part(index)
+        self.add(index, last, last + 1, scope._replace(select=None), takes_clauses=False)
+        return last + 1
+
+    def add(self, first: int, last: int | None, after: int, scope: _Scope, *, takes_clauses: bool = True) -> int:
+        """Notes the relation from token `first` to before `after`, its name's last part at `last`; returns its end."""
+        tokens = self.tokens
+        primary = skip_primary_clauses(tokens, after)
+        watermark = skip_watermark(tokens, primary)
+        end, alias = skip_alias(tokens, watermark)
+        name = tokens[last] if last is not None else None
+        self.found.append(
+            Relation(
+                name=name.name if name else None,
+                name_start=(name or tokens[first]).start,
+                name_end=name.end if name else tokens[after - 1].end,
+                primary_end=tokens[primary - 1].end,
+                has_watermark=watermark > primary,
+                alias=alias,
+                alias_at=tokens[watermark - 1].end,
+                select=scope.select,
+                is_cte=last == first and name is not None and name.name.lower() in scope.ctes,
+                is_qualified=last is not None and last != first,
+                is_nested=scope.is_nested,
+                takes_clauses=takes_clauses,
+            )
+        )
+        return end
+
+    def last_part(self, index: int) -> int:
+        """Returns the index of the last part of the dotted name that starts at `index`."""
+        while at(self.tokens, index + 1).key == "." and self.is_name(index + 2):
+            index += 2
+        return index
+
+    def is_name(self, index: int) -> bool:
+        """Whether an identifier may stand at `index`."""
+        return at(self.tokens, index).is_name
+
+    def starts_query(self, index: int) -> bool:
+        """Whether a query starts at `index`, the first token in parentheses."""
+        while at(self.tokens, index).key == "(":
+            if at(self.tokens, self.after[index]).key not in AFTER_QUERY:
+                return False
+            index += 1
+        key, following = at(self.tokens, index).key, at(self.tokens, index + 1)
+        if key == "FROM":
+            return (following.is_name or following.key == "(") and at(self.tokens, index - 2).key != "TRIM"
+        return key == "SELECT" or (key in ("WITH", "TABLE") and following.is_name)

@@ -1,0 +1,62 @@
+"""Where Spark reads an expression in another way than sqlglot does: `DATE '...' :: type`, and `+x`.
+
+sqlglot reads a literal's type as a cast of all casts that follow it, and forgets a plus sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from sqlstream.compiler.sql.clauses import at
+from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
+
+PLUS = "~"
+"""What stands for a plus sign before an operand while sqlglot reads a text that has no `~` itself."""
+
+_BEFORE_OPERAND = frozenset(
+    {
+        *("SELECT", "DISTINCT", "WHERE", "AND", "OR", "NOT", "ON", "BY", "CASE", "WHEN", "THEN", "ELSE", "HAVING"),
+        *("BETWEEN", "(", ",", "[", "=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||"),
+    }
+)
+
+
+def plus_signs(tokens: Tokens) -> Iterator[Token]:
+    """Gives each plus sign that surely stands before an operand and not between two; those of numbers aside."""
+    for index, token in enumerate(tokens):
+        if token.key == "+" and index and tokens[index - 1].key in _BEFORE_OPERAND:
+            after = at(tokens, index + 1)
+            if after.kind is not Kind.NUMBER and after.key not in ("INTERVAL", "+", "-"):
+                yield token
+
+
+def read_as_spark(tree: exp.Expr, text: str, *, has_plus: bool) -> None:
+    """Changes `tree`, read from `text`, to what Spark reads; `has_plus`: each `~` stands for a plus sign."""
+    if "::" in text:
+        for node in list(tree.find_all(exp.Cast, exp.Neg)):
+            _cast_literal(node, text)
+    if has_plus:
+        for sign in list(tree.find_all(exp.BitwiseNot)):
+            sign.replace(exp.Anonymous(this="positive", expressions=[sign.this]))
+
+
+def _cast_literal(node: exp.Expr, text: str) -> None:
+    """What stands before a literal, its type or the sign of a number, belongs to it, within the casts behind it."""
+    if isinstance(node, exp.TryCast) or not isinstance(node.this, exp.TryCast):
+        return
+    casts = innermost = node.this
+    while isinstance(innermost.this, exp.TryCast):
+        innermost = innermost.this
+    literal = innermost.this
+    if not isinstance(literal, exp.Literal) or "start" not in literal.meta:
+        return
+    before = text[: literal.meta["start"]].rstrip()[-1:]
+    if isinstance(node, exp.Neg):
+        whole: exp.Expr | None = exp.Neg(this=literal) if before == "-" and not literal.is_string else None
+    else:
+        whole = exp.Cast(this=literal, to=node.args["to"]) if before.isalnum() else None
+    if whole is not None:
+        node.replace(casts)
+        innermost.set("this", whole)

@@ -1,0 +1,103 @@
+"""What kind of statement a model's SQL is, told by its words: a query, a command, or nothing at all."""
+
+from __future__ import annotations
+
+from sqlstream.compiler.sql.clauses import NEVER_ALIASES, at, skip_parentheses
+from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.sql_shape import is_select
+from sqlstream.compiler.sql.sql_text import SqlText
+from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
+
+COMMANDS = frozenset(
+    """
+    add alter analyze begin cache call clear comment commit create declare delete desc describe dfs drop execute explain
+    export grant import insert list load lock merge msck refresh repair replace reset revoke rollback set show start
+    truncate uncache unlock unset update use
+    """.upper().split()
+)
+"""The words that begin a statement which is no query (`statement` and `dmlStatementNoWith` in `SqlBaseParser.g4` of
+Spark 4.3). No query begins with one of them: those begin with SELECT, WITH, FROM, VALUES, TABLE, MAP, REDUCE or `(`."""
+
+_WRITES = frozenset({"DELETE", "INSERT", "MERGE", "UPDATE"})
+"""The commands that may follow the CTEs of a WITH."""
+
+_BEFORE_RELATION = NEVER_ALIASES | {"AS", "FROM", "AND", "OR", "NOT"}
+
+
+def statement_problem(text: SqlText, name: str) -> SqlProblem | None:
+    """Returns what is wrong with the SQL of the model `name` where it is no query as far as its words tell.
+
+    `text` is the rendered SQL. Text that may be a query, or may be none that Spark can read, is no problem.
+    """
+    if all(token.kind is Kind.HINT or token.key == ";" for token in text.tokens):
+        return SqlProblem(
+            0,
+            "no-query",
+            f"`{name}` holds no query",
+            "there is nothing in it but comments, blanks or Jinja that gives no text",
+            "write a SELECT, delete the file, or leave it out of the project with {{ config(enabled=false) }}",
+        )
+    command = command_word(text)
+    return command_problem(name, command.key, command.start) if command else None
+
+
+def command_problem(name: str, command: str, offset: int = 0) -> SqlProblem:
+    """Returns the problem of the model `name`, whose SQL holds a command (its word, or Spark's name for it)."""
+    return SqlProblem(
+        offset,
+        "no-query",
+        f"`{name}` is not a query: it holds a command ({command})",
+        "a model is one SELECT; Spark would carry a command out at once, and could change or delete data",
+        "write the SELECT alone; the sink says where its rows go",
+    )
+
+
+def command_word(text: SqlText) -> Token | None:
+    """Returns the word that makes a statement a command, such as the INSERT of `WITH x AS (...) INSERT INTO y ...`;
+    None for queries, and for text of which the words do not tell.
+    """
+    tokens = text.tokens
+    index = next((i for i, token in enumerate(tokens) if token.kind is not Kind.HINT and token.key != ";"), len(tokens))
+    first = at(tokens, index)
+    if first.key in COMMANDS:
+        return first
+    if _WRITES.isdisjoint(text.keys):
+        return None
+    if first.key == "WITH":
+        index = _after_ctes(tokens, index + 1)
+        if at(tokens, index).key in _WRITES:
+            return tokens[index]
+    return _insert_after_from(tokens, index + 1) if at(tokens, index).key == "FROM" else None
+
+
+def _after_ctes(tokens: Tokens, index: int) -> int:
+    """Returns the index after the definitions that follow a WITH, of which `index` is the first word."""
+    index += (
+        at(tokens, index).key == "RECURSIVE" and at(tokens, index + 1).is_name and at(tokens, index + 1).key != "AS"
+    )
+    while index < len(tokens):
+        index += 1
+        columns_end = skip_parentheses(tokens, index) if at(tokens, index).key == "(" else index
+        if at(tokens, columns_end).key in ("AS", "MAX", "("):
+            index = columns_end
+        while index < len(tokens) and tokens[index].key != "(":
+            index += 1
+        index = skip_parentheses(tokens, index)
+        if at(tokens, index).key != ",":
+            break
+        index += 1
+    return index
+
+
+def _insert_after_from(tokens: Tokens, index: int) -> Token | None:
+    """Returns the INSERT of Hive's `FROM x INSERT INTO y SELECT ...`, which stands before the first SELECT.
+
+    A table or column may be named `insert`: the keyword follows a whole relation, and INTO or OVERWRITE follows it.
+    """
+    while index < len(tokens) and not is_select(tokens, index) and tokens[index].key != "|>":
+        before, following = at(tokens, index - 1), at(tokens, index + 1)
+        ends_relation = before.key == ")" or (before.is_name and before.key not in _BEFORE_RELATION)
+        if tokens[index].key == "INSERT" and following.key in ("INTO", "OVERWRITE") and ends_relation:
+            return tokens[index]
+        index = skip_parentheses(tokens, index) if tokens[index].key == "(" else index + 1
+    return None

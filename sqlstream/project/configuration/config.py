@@ -1,0 +1,172 @@
+"""The configuration of models and seeds: its keys, and how the patches from several places become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from pydantic import Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.configuration.fields import (
+    Delimiter,
+    Document,
+    Name,
+    Names,
+    Options,
+    RetriesField,
+    Text,
+    TriggerField,
+)
+from sqlstream.project.configuration.retries import Retries
+from sqlstream.project.configuration.trigger import Trigger
+from sqlstream.project.configuration.validate import Path, is_template, to_finding
+from sqlstream.project.values import ConfigPatch, Located
+
+__all__ = [
+    "MergedConfig",
+    "ModelConfig",
+    "SeedConfig",
+    "Trigger",
+    "check_patch",
+    "combine_patches",
+    "merge_configs",
+]
+
+ADDED_UP = ("tags",)
+"""Keys whose values from all patches count together, as in dbt (https://docs.getdbt.com/reference/define-configs)."""
+
+MERGED = ("meta", "options")
+"""Keys whose mappings are merged entry by entry, as dbt does with `meta`."""
+
+
+class ModelConfig(Document):
+    """What `config()`, properties files and project.yml's folders may set for a model."""
+
+    called: ClassVar[str] = "a model's configuration"
+
+    sink: Name | None = Field(None, description="The sink that the model's rows go to; a model without one is a view.")
+    output_mode: Literal["append", "update", "complete"] = Field(
+        "append", description="Which rows of the result each batch writes: append, update or complete."
+    )
+    trigger: TriggerField = Field(
+        Trigger(),
+        description="When a batch starts: an interval, available_now, once, {continuous: interval} or "
+        "{real_time: interval}.",
+    )
+    retries: RetriesField = Field(
+        Retries(),
+        description="How often a query that fails is started again: a number, or {attempts, first_delay, "
+        "longest_delay, window}; the delay doubles each time, and a query that has run for the window counts anew.",
+    )
+    pool: Name | None = Field(
+        None, description="The pool in which queries share the cores, instead of one for each query."
+    )
+    checkpoint: Text | None = Field(
+        None, description="Where the query's checkpoint lies, instead of under the target's storage."
+    )
+    partition_by: Names = Field(
+        (), description="Columns that the output's folders are split by, instead of the sink's."
+    )
+    deduplicate: Names = Field(
+        (), description="Columns: of the rows that have the same values in all of them, the model gives one."
+    )
+    tags: Names = Field((), description="Words to select the model by; the tags of all places count together.")
+    enabled: bool = Field(True, description="Whether the model is part of the project.")
+    options: Options = Field(
+        default_factory=dict, description="Options of Spark's writer, merged over the sink's options."
+    )
+    meta: dict[str, Any] = Field(default_factory=dict, description="Anything of your own; it stands in the manifest.")
+    previous_name: Name | None = Field(
+        None, description="The model's name before it was renamed, so that its checkpoint is kept."
+    )
+
+    def plain(self) -> dict[str, Any]:
+        """Returns the configuration as selectors and the manifest show it: plain data, the trigger as it is written."""
+        shown = {"trigger": str(self.trigger), "retries": dict(vars(self.retries))}
+        return {**self.model_dump(mode="json", exclude=set(shown)), **shown}
+
+
+class SeedConfig(Document):
+    """What properties files and project.yml's folders may set for a seed."""
+
+    called: ClassVar[str] = "a seed's configuration"
+
+    enabled: bool = Field(True, description="Whether the seed is part of the project.")
+    delimiter: Delimiter = Field(",", description="The one character between two values of the file.")
+    tags: Names = Field((), description="Words to select the seed by; the tags of all places count together.")
+    meta: dict[str, Any] = Field(default_factory=dict, description="Anything of your own; it stands in the manifest.")
+
+
+class MergedConfig(NamedTuple):
+    """The configuration of one model; `config` is None when `findings` says why.
+
+    `places` is the location of each key that any patch sets: the one whose value counts, or counts last.
+    """
+
+    config: ModelConfig | None
+    places: Mapping[str, Location]
+    findings: tuple[Finding, ...]
+
+
+def merge_configs(patches: Sequence[ConfigPatch]) -> MergedConfig:
+    """Returns the patches, in ascending precedence, as one validated configuration.
+
+    `tags` are added up, `meta` and `options` merged key by key; of every other key the last value counts.
+    """
+    combined = combine_patches(patches)
+    places = {key: located.location for key, located in combined.items()}
+    try:
+        config = ModelConfig.model_validate({key: item.value for key, item in combined.items()})
+    except ValidationError as error:
+        return MergedConfig(None, places, _findings(error.errors(include_url=False), combined, ModelConfig))
+    return MergedConfig(config, places, ())
+
+
+def check_patch(patch: ConfigPatch, model: type[Document] = ModelConfig) -> tuple[Finding, ...]:
+    """Returns what is wrong with the keys and values that one place of YAML sets, each at its own location.
+
+    A value that is a template still could not be rendered, which is a finding already.
+    """
+    try:
+        model.model_validate({key: located.value for key, located in patch.items()})
+    except ValidationError as error:
+        problems = [problem for problem in error.errors(include_url=False) if not is_template(problem["input"])]
+        return _findings(problems, patch, model)
+    return ()
+
+
+def _findings(problems: Iterable[ErrorDetails], patch: ConfigPatch, model: type[Document]) -> tuple[Finding, ...]:
+    return tuple(to_finding(model, problem, lambda path, _: _place_in(patch, path), patch) for problem in problems)
+
+
+def combine_patches(patches: Iterable[ConfigPatch]) -> ConfigPatch:
+    """Returns patches in ascending precedence as one patch, without judging any value."""
+    combined: dict[str, Located] = {}
+    for patch in patches:
+        for key, located in patch.items():
+            if located.value is None:
+                continue
+            below = combined.get(key)
+            value = _laid_over(key, below.value, located.value) if below else located.value
+            combined[key] = Located(value, located.location)
+    return combined
+
+
+def _laid_over(key: str, below: object, over: object) -> object:
+    if key in ADDED_UP:
+        return [*_listed(below), *(item for item in _listed(over) if item not in _listed(below))]
+    if key in MERGED and isinstance(below, dict) and isinstance(over, dict):
+        return {**below, **over}
+    return over
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _place_in(patch: ConfigPatch, path: Path) -> Location:
+    located = patch.get(str(path[0])) if path else None
+    return located.location if located else Location("")

@@ -1,0 +1,192 @@
+"""The types of configuration fields: what YAML may give for each, and how an editor's JSON Schema describes it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
+
+from sqlstream.project.configuration.retries import Retries, parse_retries
+from sqlstream.project.configuration.trigger import Trigger, invalid, parse_interval, parse_trigger
+from sqlstream.project.secrets import OptionValue, SecretText
+from sqlstream.project.wording import given
+
+_NAME = re.compile(r"\w[\w-]*")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Document(BaseModel):
+    """The base of everything that YAML gives: frozen, and refusing keys that it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    called: ClassVar[str]
+    """What messages call it, with its article: `a sink`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_empty_keys(cls, value: object) -> object:
+        # A key with nothing after it (`columns:`) says nothing, as in dbt; one that is not known is still a mistake.
+        if isinstance(value, dict):
+            return {key: item for key, item in value.items() if item is not None or key not in cls.model_fields}
+        return {} if value is None else value
+
+
+def is_name(text: str) -> bool:
+    """Returns whether text can name a view: letters, digits, `_` and `-`."""
+    return _NAME.fullmatch(text) is not None
+
+
+def _parse_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise invalid(f"must be text, and is {given(value)}", "write text; numbers and words like `no` go in quotes")
+
+
+def _parse_name(value: object) -> str:
+    text = _parse_text(value)
+    if is_name(text):
+        return text
+    raise invalid(f"cannot be {given(text)}", "use letters, digits and `_` only, because views in Spark are named so")
+
+
+def _parse_identifier(value: object) -> str:
+    text = _parse_text(value)
+    if _IDENTIFIER.fullmatch(text):
+        return text
+    raise invalid(f"cannot be {given(text)}", "use letters, digits and `_` only, with a letter first")
+
+
+def format_name(text: str) -> str:
+    """Returns the name of a format as Spark's own are spelled: Spark finds them in any letter case. The name of a Java
+    class stays as it is.
+    """
+    return text if "." in text else _MIXED_CASE.get(text.lower(), text.lower())
+
+
+_MIXED_CASE = {"binaryfile": "binaryFile"}
+
+
+def _as_list(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, str):
+        return (value,)
+    raise invalid(f"must be text or a list of texts, and is {given(value)}", "write for example `[a, b]`")
+
+
+def parse_option(value: object) -> OptionValue:
+    """Returns an option's value as the text that Spark takes. Raises: PydanticCustomError for lists and mappings."""
+    if isinstance(value, str | SecretText):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value)
+    raise invalid(f"must be text, a number, true or false, and is {given(value)}", "write one value; Spark takes text")
+
+
+def _parse_delimiter(value: object) -> str:
+    text = _parse_text(value)
+    if len(text) == 1 and text not in '"\\\r\n\0':
+        return text
+    raise invalid(f"cannot be {given(text)}", 'write one character that is no quote or backslash, such as ";" or "\\t"')
+
+
+def _parse_definition(value: object) -> object:
+    if isinstance(value, str | dict) and value:
+        return value
+    raise invalid(
+        f"must be text or a mapping, and is {given(value)}", "write a criterion, or `union:` with a list of them"
+    )
+
+
+def _parse_delay(value: object) -> str:
+    return parse_interval(value, zero=True)
+
+
+_TEXT_SCHEMA = {"type": "string"}
+_OPTION_SCHEMA = {"type": ["string", "number", "boolean"]}
+_INTERVAL_SCHEMA = {"type": "string", "examples": ["10 seconds", "5 minutes"]}
+_DEFINITION_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "string", "examples": ["tag:hourly", "orders+"]},
+        {
+            "type": "object",
+            "properties": {
+                "method": {"type": "string"},
+                "value": {"type": ["string", "number", "boolean"]},
+                "parents": {"type": "boolean"},
+                "children": {"type": "boolean"},
+                "childrens_parents": {"type": "boolean"},
+                "parents_depth": {"type": "integer", "minimum": 1},
+                "children_depth": {"type": "integer", "minimum": 1},
+                "union": {"type": "array"},
+                "intersection": {"type": "array"},
+                "exclude": {"type": "array"},
+            },
+            "additionalProperties": True,
+        },
+    ]
+}
+_TRIGGER_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "string", "examples": ["10 seconds", "available_now", "once"]},
+        {
+            "type": "object",
+            "properties": {"continuous": _INTERVAL_SCHEMA, "real_time": _INTERVAL_SCHEMA},
+            "additionalProperties": False,
+            "minProperties": 1,
+            "maxProperties": 1,
+        },
+    ]
+}
+
+_RETRIES_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "integer", "minimum": 0, "examples": [3]},
+        {
+            "type": "object",
+            "properties": {
+                "attempts": {"type": "integer", "minimum": 0},
+                "first_delay": _INTERVAL_SCHEMA,
+                "longest_delay": _INTERVAL_SCHEMA,
+                "window": _INTERVAL_SCHEMA,
+            },
+            "additionalProperties": False,
+        },
+    ]
+}
+
+Text = Annotated[str, BeforeValidator(_parse_text), WithJsonSchema(_TEXT_SCHEMA)]
+Format = Annotated[str, BeforeValidator(_parse_text), AfterValidator(format_name), WithJsonSchema(_TEXT_SCHEMA)]
+Lowered = Annotated[
+    Literal["info", "ignore", "off"],
+    BeforeValidator(lambda value: "off" if value is False else value),  # YAML 1.1 reads off as false
+]
+Name = Annotated[str, BeforeValidator(_parse_name), WithJsonSchema({"type": "string", "pattern": r"^\w[\w-]*$"})]
+Identifier = Annotated[
+    str, BeforeValidator(_parse_identifier), WithJsonSchema({"type": "string", "pattern": f"^{_IDENTIFIER.pattern}$"})
+]
+Names = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(_as_list),
+    WithJsonSchema({"anyOf": [_TEXT_SCHEMA, {"type": "array", "items": _TEXT_SCHEMA}]}),
+]
+Options = dict[str, Annotated[OptionValue, PlainValidator(parse_option), WithJsonSchema(_OPTION_SCHEMA)]]
+TriggerField = Annotated[Trigger, PlainValidator(parse_trigger), WithJsonSchema(_TRIGGER_SCHEMA)]
+RetriesField = Annotated[Retries, PlainValidator(parse_retries), WithJsonSchema(_RETRIES_SCHEMA)]
+Delay = Annotated[str, PlainValidator(_parse_delay), WithJsonSchema(_INTERVAL_SCHEMA)]
+Definition = Annotated[str | dict[str, Any], PlainValidator(_parse_definition), WithJsonSchema(_DEFINITION_SCHEMA)]
+Delimiter = Annotated[
+    str, PlainValidator(_parse_delimiter), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 1})
+]

@@ -1,0 +1,179 @@
+"""A target's overrides of sources and sinks: laid over the declared YAML before it is validated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.configuration.documents import SinkDocument, TableDocument
+from sqlstream.project.configuration.validate import validate_node
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlSequence, merge_nodes, plain
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the target replaces: `sources` by `source` (all of its tables) or `source.table`, `sinks` by name."""
+
+    sources: YamlMapping
+    sinks: YamlMapping
+
+
+NO_OVERRIDES = Overrides(YamlMapping((), Location("")), YamlMapping((), Location("")))
+"""Those of a target that replaces nothing."""
+
+
+OF_A_SOURCE_FORMAT = frozenset({"path", "table", "class", "options", "on_corrupt", "quarantine_sink"})
+OF_A_SINK_FORMAT = frozenset({"path", "table", "function", "options", "partition_by"})
+"""Keys that belong to the format: an override with another format takes none of them from the declaration."""
+
+SCHEMA_KEYS = frozenset({"schema", "schema_file", "columns"})
+"""Keys that declare a schema: an override that declares one replaces the declared one, in whichever key that is."""
+
+RenderText = Callable[[YamlNode], YamlNode]
+"""Renders a value as far as it can be rendered."""
+
+
+def apply_overrides(document: YamlMapping, overrides: Overrides, render: RenderText) -> YamlMapping:
+    """Returns the document with the overrides of its source tables and sinks merged in, mappings key by key.
+
+    An override with another format replaces what belongs to the declared format, too.
+    """
+    layers = _Layers(render)
+    changed = _map_items(document, "sources", lambda source: layers.override_source(source, overrides.sources))
+    return _map_items(changed, "sinks", lambda sink: layers.override_sink(sink, overrides.sinks.get(_name(sink))))
+
+
+def wrong_keys(overrides: Overrides) -> list[Finding]:
+    """Returns what is wrong with the keys and values of overrides of a target that is not in use.
+
+    Those of the target in use are validated with what they are laid over.
+    """
+    findings: list[Finding] = []
+    for section, model, kept in ((overrides.sources, TableDocument, ()), (overrides.sinks, SinkDocument, _KEPT)):
+        for entry in section.entries:
+            if isinstance(entry.value, YamlMapping):
+                problems: list[Finding] = []
+                validate_node(model, entry.value, problems, kept)
+                findings += [problem for problem in problems if problem.code != "missing-key"]
+    return findings
+
+
+_KEPT = (("options",), ("path",), ("table",))
+"""Where the Jinja of a sink stays text until a model is known."""
+
+
+def wrong_overrides(overrides: Overrides, tables: Iterable[tuple[str, str]], sinks: Iterable[str]) -> list[Finding]:
+    """Returns a finding for each override of a source, table (as pairs of names) or sink that is not declared.
+
+    An override that would rename what it overrides is a finding too.
+    """
+    pairs = list(tables)
+    sources = list(dict.fromkeys([source for source, _ in pairs] + [f"{source}.{table}" for source, table in pairs]))
+    findings = [_unknown(entry, "source", sources) for entry in overrides.sources.entries if entry.key not in sources]
+    known = list(sinks)
+    for entry in (*overrides.sources.entries, *overrides.sinks.entries):
+        name = entry.value.entry("name") if isinstance(entry.value, YamlMapping) else None
+        findings += [_renaming(name)] if name else []
+    return findings + [_unknown(entry, "sink", known) for entry in overrides.sinks.entries if entry.key not in known]
+
+
+class _Layers:
+    """Lays overrides over declarations; formats are compared as they are when rendered."""
+
+    def __init__(self, render: RenderText) -> None:
+        self._render = render
+
+    def override_source(self, source: YamlNode, overrides: YamlMapping) -> YamlNode:
+        """Returns a source with the overrides of each of its tables."""
+        name = _name(source)
+        tables = source.get("tables") if isinstance(source, YamlMapping) else None
+        names = [_name(table) for table in tables.items] if isinstance(tables, YamlSequence) else []
+        if not isinstance(source, YamlMapping) or not any(
+            overrides.get(key) for key in (name, *(f"{name}.{table}" for table in names))
+        ):
+            return source
+        inherited = [entry for entry in source.entries if entry.key in _INHERITED]
+
+        def override(table: YamlNode) -> YamlNode:
+            declared = _inheriting(table, inherited)
+            below = self._laid_over(declared, overrides.get(name), OF_A_SOURCE_FORMAT)
+            return self._laid_over(below, overrides.get(f"{name}.{_name(table)}"), OF_A_SOURCE_FORMAT)
+
+        rest = tuple(entry for entry in source.entries if entry.key not in _INHERITED)
+        return _map_items(YamlMapping(rest, source.location), "tables", override)
+
+    def override_sink(self, sink: YamlNode, over: YamlNode | None) -> YamlNode:
+        """Returns a sink with its override."""
+        return self._laid_over(sink, over, OF_A_SINK_FORMAT)
+
+    def _laid_over(self, node: YamlNode, over: YamlNode | None, of_format: frozenset[str]) -> YamlNode:
+        if not isinstance(over, YamlMapping) or not isinstance(node, YamlMapping):
+            return node
+        # A `name` is a finding of `wrong_overrides`; taking it over as well would only lead to others.
+        entries = tuple(entry for entry in over.entries if entry.key != "name")
+        replaced = set(of_format) if self._has_other_format(node, over) else set()
+        if any(_declares_schema(entry) for entry in entries):
+            replaced |= SCHEMA_KEYS
+        kept = tuple(entry for entry in node.entries if entry.key not in replaced)
+        return merge_nodes(YamlMapping(kept, node.location), YamlMapping(entries, over.location))
+
+    def _has_other_format(self, node: YamlMapping, over: YamlMapping) -> bool:
+        formats = [plain(self._render(found)) for found in (node.get("format"), over.get("format")) if found]
+        return len(formats) == 2 and str(formats[0]).lower() != str(formats[1]).lower()
+
+
+_INHERITED = ("format", "options")
+"""Keys of a source that its tables take, under their own."""
+
+
+def _inheriting(table: YamlNode, inherited: Iterable[YamlEntry]) -> YamlNode:
+    """The table with what it takes from its source written into it."""
+    if not isinstance(table, YamlMapping):
+        return table
+    return merge_nodes(YamlMapping(tuple(inherited), table.location), table)
+
+
+def _declares_schema(entry: YamlEntry) -> bool:
+    """Whether a key of an override is a schema; `columns` without types are descriptions only."""
+    if entry.key != "columns" or not isinstance(entry.value, YamlSequence):
+        return entry.key in SCHEMA_KEYS
+    return any(isinstance(item, YamlMapping) and item.get("data_type") is not None for item in entry.value.items)
+
+
+def _map_items(node: YamlMapping, key: str, change: Callable[[YamlNode], YamlNode]) -> YamlMapping:
+    """Returns the mapping with each item of the list at `key` changed."""
+    entry = node.entry(key)
+    if entry is None or not isinstance(entry.value, YamlSequence):
+        return node
+    items = YamlSequence(tuple(change(item) for item in entry.value.items), entry.value.location)
+    entries = (each._replace(value=items) if each is entry else each for each in node.entries)
+    return YamlMapping(tuple(entries), node.location)
+
+
+def _name(node: YamlNode) -> str:
+    name = node.get("name") if isinstance(node, YamlMapping) else None
+    return str(plain(name)) if name else ""
+
+
+def _renaming(name: YamlEntry) -> Finding:
+    return Finding(
+        "unknown-key",
+        "`name` cannot be overridden",
+        "a target replaces how something declared is read or written, and models know it by its name",
+        "delete the key, or declare another source or sink",
+        name.key_location,
+    )
+
+
+def _unknown(entry: YamlEntry, kind: str, known: list[str]) -> Finding:
+    return Finding(
+        f"unknown-{kind}",
+        f"the target overrides a {kind} {quoted(entry.key)}, which is not declared",
+        f"a target replaces keys of {kind}s that are declared in YAML, by name",
+        did_you_mean(entry.key, known),
+        entry.key_location,
+    )

@@ -1,0 +1,123 @@
+"""Properties of models and seeds: what YAML files say of them, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlstream.errors import Finding, Severity
+from sqlstream.location import Location
+from sqlstream.project.configuration.config import ModelConfig, SeedConfig, combine_patches
+from sqlstream.project.configuration.documents import ModelProperties, SeedProperties
+from sqlstream.project.configuration.resources import Names, Resources
+from sqlstream.project.configuration.validate import Path, allowed_keys
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.types.schema import build_columns
+from sqlstream.project.values import Column, ConfigPatch, Located
+from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import YamlMapping, follow, locate, plain
+
+
+@dataclass(frozen=True)
+class Properties:
+    """What YAML says of one model or seed; `written` is its configuration before any Jinja is rendered."""
+
+    name: str
+    description: str
+    columns: tuple[Column, ...]
+    config: ConfigPatch
+    written: ConfigPatch
+    location: Location
+
+
+def collect_properties(resources: Resources, kind: str, findings: list[Finding]) -> Mapping[str, Properties]:
+    """Returns the properties of all models or seeds (`kind`, a key of the files) by name.
+
+    A second entry for one name is a finding, as dbt refuses it.
+    """
+    names = Names(f"entries of properties for {kind}")
+    collected: dict[str, Properties] = {}
+    for file, (document, node) in resources.documents.items():
+        entries: Sequence[ModelProperties | SeedProperties] = document.models if kind == "models" else document.seeds
+        for index, entry in enumerate(entries):
+            properties = _read(entry, node, resources.written[file], (kind, index), findings)
+            if names.add(entry.name, properties.location, findings):
+                collected[entry.name] = properties
+    return collected
+
+
+def unused_properties(properties: Iterable[Properties], names: Collection[str], kind: str) -> list[Finding]:
+    """Returns a warning for each entry whose model or seed does not exist."""
+    known = frozenset(names)
+    return [_unused(entry, names, kind) for entry in properties if entry.name not in known]
+
+
+_TOP_LEVEL = ("tags", "meta")
+"""Keys of an entry that count as its configuration, as in dbt."""
+
+
+def _read(
+    entry: ModelProperties | SeedProperties,
+    node: YamlMapping,
+    written: YamlMapping,
+    path: Path,
+    findings: list[Finding],
+) -> Properties:
+    columns = build_columns(entry.columns, node, path, findings)
+    is_seed = isinstance(entry, SeedProperties)
+    keys = allowed_keys(SeedConfig if is_seed else ModelConfig)
+    config = _configuration(node, path, keys)
+    return Properties(
+        name=entry.name,
+        description=entry.description,
+        columns=tuple(
+            replace(column, places=_Places(node, (*path, "columns", index))) for index, column in enumerate(columns)
+        ),
+        config=config,
+        written=config if written is node else _configuration(written, path, keys),
+        location=locate(node, (*path, "name")),
+    )
+
+
+@dataclass(frozen=True)
+class _Places(Mapping[str, Location]):
+    """The places of a column's name and type, which are looked up when they are asked for: hardly any ever is."""
+
+    node: YamlMapping
+    path: Path
+
+    def __getitem__(self, key: str) -> Location:
+        if key not in self:
+            raise KeyError(key)
+        return locate(self.node, (*self.path, key))
+
+    def __contains__(self, key: object) -> bool:
+        return key in ("name", "data_type")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("name", "data_type"))
+
+    def __len__(self) -> int:
+        return 2
+
+
+def _configuration(node: YamlMapping, path: Path, keys: Collection[str]) -> ConfigPatch:
+    return combine_patches([_patch(node, path, _TOP_LEVEL), _patch(node, (*path, "config"), keys)])
+
+
+def _patch(node: YamlMapping, path: Path, keys: Collection[str]) -> ConfigPatch:
+    """Returns those of `keys` that the mapping at `path` sets."""
+    mapping = follow(node, path)
+    entries = [entry for entry in mapping.entries if entry.key in keys] if isinstance(mapping, YamlMapping) else []
+    return {entry.key: Located(plain(entry.value), locate(node, (*path, entry.key))) for entry in entries}
+
+
+def _unused(entry: Properties, names: Collection[str], kind: str) -> Finding:
+    return Finding(
+        "unused-config",
+        f"there is no {kind.removesuffix('s')} {quoted(entry.name)} for these properties",
+        f"a {kind.removesuffix('s')} is named as its file below {kind}/, without the ending",
+        did_you_mean(entry.name, names),
+        entry.location,
+        Severity.WARNING,
+    )

@@ -1,0 +1,156 @@
+"""The YAML files beside project.yml: found, rendered, overridden by the target and validated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.project.configuration.documents import ResourceDocument
+from sqlstream.project.configuration.overrides import NO_OVERRIDES, Overrides, apply_overrides
+from sqlstream.project.configuration.settings import Settings
+from sqlstream.project.configuration.templates import KEPT_PATHS, RESOURCE_RULES, render_mapping, render_node
+from sqlstream.project.configuration.validate import Path, is_template, validate_node
+from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.values import CommentedFile, WrittenTests, may_allow
+from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import Parse, YamlMapping, follow, locate
+
+YAML_SUFFIXES = (".yml", ".yaml")
+
+RESOURCE_FILES = tuple(name + suffix for name in ("sources", "sinks") for suffix in YAML_SUFFIXES)
+"""The files at the project's root that declare sources and sinks."""
+
+RESOURCE_FOLDERS = ("sources", "sinks", "models", "seeds")
+"""The folders whose YAML files, at any depth, declare sources and sinks and give properties."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The validated files with their nodes, by the path of the file; `complete` says that none was left out.
+
+    `written` are the same nodes before Jinja was rendered and the target's overrides were laid over them; `tests` are
+    their unit tests, which a run does not look at; `commented` are the texts with a comment to sqlstream.
+    """
+
+    documents: Mapping[str, tuple[ResourceDocument, YamlMapping]]
+    written: Mapping[str, YamlMapping]
+    complete: bool
+    tests: tuple[WrittenTests, ...] = ()
+    commented: tuple[CommentedFile, ...] = ()
+
+
+def load_resources(files: ProjectFiles, settings: Settings | None, parse: Parse, findings: list[Finding]) -> Resources:
+    """Returns all files that are in order, after adding to `findings` what is wrong with the others.
+
+    Without settings the Jinja in them stays unrendered, and values that hold Jinja are not judged.
+    """
+    documents: dict[str, tuple[ResourceDocument, YamlMapping]] = {}
+    written: dict[str, YamlMapping] = {}
+    tests: list[WrittenTests] = []
+    commented: list[CommentedFile] = []
+    paths = _resource_paths(files, findings)
+    for path in paths:
+        loaded = _load(files, path, settings, parse, findings, tests, commented)
+        if loaded is not None:
+            document, node, written[path] = loaded
+            documents[path] = (document, node)
+    return Resources(documents, written, len(documents) == len(paths), tuple(tests), tuple(commented))
+
+
+def overrides_of(settings: Settings, target: str | None = None) -> Overrides:
+    """Returns what a target, by default the one in use, lays over sources and sinks.
+
+    The Jinja of a target that is not in use is unrendered.
+    """
+    name = target or settings.target.name
+    section = settings.section if name == settings.target.name else settings.written_section
+    sources, sinks = section("targets", name, "sources"), section("targets", name, "sinks")
+    return Overrides(sources, sinks) if sources.entries or sinks.entries else NO_OVERRIDES
+
+
+class Names:
+    """The names of one kind seen so far, so that the second of two equal ones is a finding.
+
+    Names that differ only in case are equal, because Spark ignores case in the names of views and columns.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._seen: dict[str, tuple[str, Location]] = {}
+
+    def add(self, name: str, location: Location, findings: list[Finding]) -> bool:
+        """Returns whether the name is new; adds a finding that names both places if not."""
+        first = self._seen.setdefault(name.casefold(), (name, location))
+        if first[1] is location:
+            return True
+        also = "" if first[0] == name else f" as {quoted(first[0])}, and Spark ignores case in names"
+        findings.append(
+            Finding(
+                "duplicate-name",
+                f"there are two {self._kind} named {quoted(name)}",
+                f"{first[1].path}:{first[1].line} has the other{also}",
+                "rename or delete one of the two",
+                location,
+            )
+        )
+        return False
+
+
+def places_of(node: YamlMapping, path: Path) -> dict[str, Location]:
+    """Returns the place of each key of the mapping at `path`, and of its options as `options.x`."""
+    mapping = follow(node, path)
+    keys = [entry.key for entry in mapping.entries] if isinstance(mapping, YamlMapping) else []
+    options = follow(node, (*path, "options"))
+    names = [entry.key for entry in options.entries] if isinstance(options, YamlMapping) else []
+    places = {key: locate(node, (*path, key)) for key in keys}
+    return places | {f"options.{name}": locate(node, (*path, "options", name)) for name in names}
+
+
+def _resource_paths(files: ProjectFiles, findings: list[Finding]) -> list[str]:
+    paths = [path for path in RESOURCE_FILES if files.exists(path)]
+    for folder in RESOURCE_FOLDERS:
+        listing = files.list_files(folder, *YAML_SUFFIXES)
+        findings.extend(finding for finding in listing.findings if finding not in findings)
+        paths.extend(listing.paths)
+    return paths
+
+
+def _load(
+    files: ProjectFiles,
+    path: str,
+    settings: Settings | None,
+    parse: Parse,
+    findings: list[Finding],
+    tests: list[WrittenTests],
+    commented: list[CommentedFile],
+) -> tuple[ResourceDocument, YamlMapping, YamlMapping] | None:
+    """The document, its node, and the node as it is written; its unit tests are set aside."""
+    try:
+        text = files.read_text(path)
+        parsed = _without_tests(parse(text, path), tests)
+    except FindingsError as error:
+        findings.extend(error.findings)
+        return None
+    if may_allow(text):
+        commented.append(CommentedFile(path, text))
+    overrides = overrides_of(settings) if settings is not None else NO_OVERRIDES
+    # A file without Jinja is the common case, and rendering it would walk all of its nodes for nothing.
+    render = settings.render if settings and is_template(text) else None
+    node = parsed
+    if overrides != NO_OVERRIDES:
+        node = apply_overrides(parsed, overrides, lambda value: render_node(value, render, {}, []))
+    rendered = render_mapping(node, render, RESOURCE_RULES, findings)
+    as_it_is = node is parsed and render is None
+    written = rendered if as_it_is else render_mapping(parsed, None, RESOURCE_RULES, findings)
+    document = validate_node(ResourceDocument, rendered, findings, KEPT_PATHS)
+    return (document, rendered, written) if document is not None else None
+
+
+def _without_tests(node: YamlMapping, tests: list[WrittenTests]) -> YamlMapping:
+    entry = node.entry("unit_tests")
+    if entry is None:
+        return node
+    tests.append(WrittenTests(entry.value, entry.key_location))
+    return YamlMapping(tuple(other for other in node.entries if other is not entry), node.location)

@@ -1,0 +1,207 @@
+"""The file project.yml: validated, with its target chosen and its variables known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.project.configuration.documents import ProjectDocument
+from sqlstream.project.configuration.lowering import wrong_rules
+from sqlstream.project.configuration.target import Wanted, build_target, choose_target, target_names
+from sqlstream.project.configuration.templates import PROJECT_RULES, TARGET_RULES, Rules, render_mapping, render_node
+from sqlstream.project.configuration.validate import is_template, validate_node
+from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles, project_not_found
+from sqlstream.project.values import MakeRenderYaml, RenderYaml, Target
+from sqlstream.project.version import check_version
+from sqlstream.project.yaml import YamlMapping, YamlNode, YamlSequence, follow, locate, parse_yaml, plain
+from sqlstream.version import __version__
+
+_RENDERED_LATER = ("models", "seeds", "targets")
+"""Parts that may use the target's name and variables; of the targets only the one in use is rendered at all."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What project.yml says: `node` is the file with the target in use rendered, `written` the file before that, and
+    `vars` are the effective variables.
+    """
+
+    document: ProjectDocument
+    node: YamlMapping
+    written: YamlMapping
+    target: Target
+    target_names: tuple[str, ...]
+    vars: Mapping[str, object]
+    render: RenderYaml
+
+    def section(self, *path: str) -> YamlMapping:
+        """Returns the mapping at a path of keys, empty where there is none."""
+        return _section(self.node, path)
+
+    @property
+    def written_vars(self) -> Mapping[str, object]:
+        """The variables of the file itself, without those of a target, with Jinja unrendered."""
+        return _vars_of(self.written)
+
+    def written_section(self, *path: str) -> YamlMapping:
+        """Returns what `section` does, with Jinja unrendered."""
+        return _section(self.written, path)
+
+
+def load_settings(
+    files: ProjectFiles,
+    make_render: MakeRenderYaml,
+    target: Wanted,
+    cli_vars: Mapping[str, object],
+    findings: list[Finding],
+) -> Settings | None:
+    """Returns the settings, or None after adding to `findings` why there are none."""
+    written = node = _read(files, findings)
+    if written is None or node is None:
+        return None
+    known = len(findings)
+    # All targets are checked here, before rendering; the rest of the function needs a file that has its form.
+    validate_node(ProjectDocument, render_mapping(node, None, PROJECT_RULES, findings), findings)
+    if len(findings) > known:
+        return None
+    first = make_render({**_plain_vars(node), **cli_vars}, None)
+    node = _render_parts(node, first, PROJECT_RULES, findings, leave=_RENDERED_LATER)
+    name = choose_target(node, target, findings)
+    if name is None:
+        return None
+    variables = {**_vars_of(node), **_target_vars(node, name, first, findings), **cli_vars}
+    return _finish(node, written, name, variables, make_render(variables, name), findings)
+
+
+def written_section(files: ProjectFiles, key: str) -> tuple[YamlMapping, str]:
+    """Returns the mapping at a key of project.yml as it is written, and the project's name; both empty where there is
+    none. For a project.yml that gives no settings.
+    """
+    written = _read(files, []) or YamlMapping((), Location(PROJECT_FILE))
+    name = written.get("name")
+    return _section(written, (key,)), str(plain(name)) if name is not None else ""
+
+
+def _finish(
+    node: YamlMapping,
+    written: YamlMapping,
+    name: str,
+    variables: Mapping[str, object],
+    render: RenderYaml,
+    findings: list[Finding],
+) -> Settings | None:
+    """Renders what may use the target's name and variables, and validates the whole file again."""
+    known = len(findings)
+    finished = _render_target(node, name, render, findings)
+    document = validate_node(ProjectDocument, _without_other_targets(finished, name), findings)
+    if document is None or len(findings) > known:
+        return None
+    chosen = build_target(name, document, finished, findings)
+    problem = document.require_sqlstream and check_version(
+        document.require_sqlstream, __version__, locate(finished, ("require_sqlstream",))
+    )
+    if problem:
+        findings.append(problem)
+    findings.extend(wrong_rules(finished))
+    return Settings(document, finished, written, chosen, target_names(finished), variables, render)
+
+
+def _render_target(node: YamlMapping, name: str, render: RenderYaml, findings: list[Finding]) -> YamlMapping:
+    """Returns project.yml with what may use the target's name and variables rendered."""
+    for section in ("models", "seeds"):
+        node = _replace(node, (section,), lambda part: render_node(part, render, {}, findings))
+    return _replace(
+        node,
+        ("targets", name),
+        lambda part: _render_parts(part, render, TARGET_RULES, findings, leave=("vars",)),
+    )
+
+
+def _section(root: YamlMapping, path: Sequence[str]) -> YamlMapping:
+    node = follow(root, path)
+    return node if isinstance(node, YamlMapping) else YamlMapping((), locate(root, path))
+
+
+def _read(files: ProjectFiles, findings: list[Finding]) -> YamlMapping | None:
+    if not files.exists(PROJECT_FILE):
+        findings.append(project_not_found(files.root))
+        return None
+    try:
+        return parse_yaml(files.read_text(PROJECT_FILE), PROJECT_FILE)
+    except FindingsError as error:
+        findings.extend(error.findings)
+        return None
+
+
+def _render_parts(
+    node: YamlNode, render: RenderYaml, rules: Rules, findings: list[Finding], *, leave: tuple[str, ...]
+) -> YamlMapping:
+    """Returns the mapping rendered but for the keys in `leave`."""
+    if not isinstance(node, YamlMapping):
+        return YamlMapping((), node.location)
+    rendered = render_node(
+        YamlMapping(tuple(entry for entry in node.entries if entry.key not in leave), node.location),
+        render,
+        rules,
+        findings,
+    )
+    left = {entry.key: entry for entry in rendered.entries} if isinstance(rendered, YamlMapping) else {}
+    return YamlMapping(tuple(left.get(entry.key, entry) for entry in node.entries), node.location)
+
+
+def _replace(node: YamlMapping, path: tuple[str, ...], change: Callable[[YamlNode], YamlNode]) -> YamlMapping:
+    """Returns the mapping with the value at `path`, if there is one, changed."""
+    entries = []
+    for entry in node.entries:
+        value = entry.value
+        if entry.key == path[0] and len(path) == 1:
+            value = change(value)
+        elif entry.key == path[0] and isinstance(value, YamlMapping):
+            value = _replace(value, path[1:], change)
+        entries.append(entry._replace(value=value))
+    return YamlMapping(tuple(entries), node.location)
+
+
+def _without_other_targets(node: YamlMapping, name: str) -> YamlMapping:
+    """Returns project.yml without the targets that are not in use: they were validated before, unrendered."""
+
+    def only(targets: YamlNode) -> YamlNode:
+        if not isinstance(targets, YamlMapping):
+            return targets
+        return YamlMapping(tuple(entry for entry in targets.entries if entry.key == name), targets.location)
+
+    return _replace(node, ("targets",), only)
+
+
+def _vars_of(node: YamlNode | None) -> dict[str, object]:
+    variables = node.get("vars") if isinstance(node, YamlMapping) else None
+    values = plain(variables) if variables else None
+    return {str(key): value for key, value in values.items()} if isinstance(values, dict) else {}
+
+
+def _target_vars(node: YamlMapping, name: str, render: RenderYaml, findings: list[Finding]) -> dict[str, object]:
+    targets = node.get("targets")
+    target = targets.get(name) if isinstance(targets, YamlMapping) else None
+    variables = target.get("vars") if isinstance(target, YamlMapping) else None
+    if variables is None:
+        return {}
+    values = plain(render_node(variables, render, {}, findings))
+    return {str(key): value for key, value in values.items()} if isinstance(values, dict) else {}
+
+
+def _plain_vars(node: YamlMapping) -> dict[str, object]:
+    """Returns the variables that hold no Jinja: those that the Jinja of project.yml itself may read."""
+    variables = node.get("vars")
+    if not isinstance(variables, YamlMapping):
+        return {}
+    return {entry.key: plain(entry.value) for entry in variables.entries if not _has_template(entry.value)}
+
+
+def _has_template(node: YamlNode) -> bool:
+    if isinstance(node, YamlMapping):
+        return any(_has_template(entry.value) for entry in node.entries)
+    if isinstance(node, YamlSequence):
+        return any(_has_template(item) for item in node.items)
+    return is_template(node.value)

@@ -1,0 +1,124 @@
+"""Which target is used, and the target as a value."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.configuration.documents import ProjectDocument, TargetDocument
+from sqlstream.project.nearest import did_you_mean, quoted_list
+from sqlstream.project.values import Target
+from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import YamlMapping, locate, plain
+
+DEFAULT_TARGET = "local"
+"""The target of a project that declares none, and the one that is taken where several are and none is the default."""
+
+DEFAULT_MASTER = "local[*]"
+"""Spark on this machine, on all of its cores."""
+
+_COORDINATE = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The target that was asked for, if any, and in what: `--target`, an environment variable, a request."""
+
+    name: str | None
+    named_by: str
+
+
+def choose_target(project: YamlMapping, requested: Wanted, findings: list[Finding]) -> str | None:
+    """Returns the name of the target to use: the requested one, else `default_target`, else the only one or `local`.
+
+    None after adding to `findings` where there is no such target. `project` is project.yml with its default rendered.
+    """
+    names = target_names(project)
+    default = project.get("default_target")
+    default_name = None if default is None else plain(default)
+    if requested.name:
+        wanted, why = requested.name, f"{requested.named_by} names it"
+    elif default_name is not None:
+        wanted, why = str(default_name), "`default_target` names it"
+    else:
+        wanted = names[0] if len(names) == 1 else DEFAULT_TARGET
+        why = "it is used where neither --target nor `default_target` names one"
+    if wanted in names:
+        return wanted
+    place = "targets" if requested.name else "default_target"
+    findings.append(_unknown_target(wanted, why, names, locate(project, (place,))))
+    return None
+
+
+def target_names(project: YamlMapping) -> tuple[str, ...]:
+    """Returns the names of the project's targets in the order of the file."""
+    targets = project.get("targets")
+    if isinstance(targets, YamlMapping) and targets.entries:
+        return tuple(entry.key for entry in targets.entries)
+    return (DEFAULT_TARGET,)
+
+
+def build_target(name: str, document: ProjectDocument, project: YamlMapping, findings: list[Finding]) -> Target:
+    """Returns the target as a value, after adding to `findings` what does not fit together in it."""
+    target = document.targets.get(name) or TargetDocument()
+    location = locate(project, ("targets", name))
+    if target.master and target.remote:
+        findings.append(_two_places(name, locate(project, ("targets", name, "remote"))))
+    if target.remote and not target.remote.startswith("sc://"):
+        findings.append(_not_connect(target.remote, locate(project, ("targets", name, "remote"))))
+    for index, package in enumerate(target.packages):
+        if not _COORDINATE.fullmatch(package):
+            findings.append(_not_a_coordinate(package, locate(project, ("targets", name, "packages", index))))
+    return Target(
+        name=name,
+        master=target.master or DEFAULT_MASTER,
+        storage=target.storage or f".sqlstream/{name}",
+        spark=target.spark,
+        packages=target.packages,
+        location=location,
+        remote=target.remote,
+        threads=target.threads,
+        max_streams=target.max_streams,
+    )
+
+
+def _unknown_target(name: str, why: str, names: tuple[str, ...], location: Location) -> Finding:
+    return Finding(
+        "unknown-target",
+        f"there is no target {quoted(name)}",
+        f"{why}; the targets of project.yml are {quoted_list(names)}",
+        did_you_mean(name, names),
+        location,
+    )
+
+
+def _two_places(name: str, location: Location) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"the target {quoted(name)} has both `master` and `remote`",
+        "Spark either runs with this process on a master, or is a Spark Connect server elsewhere",
+        "delete one of the two keys",
+        location,
+    )
+
+
+def _not_connect(remote: str, location: Location) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"`remote` cannot be {quoted(remote)}",
+        "it is the address of a Spark Connect server; a standalone or other cluster is a `master`",
+        "write for example `sc://host:15002`, or use the key `master`",
+        location,
+    )
+
+
+def _not_a_coordinate(package: str, location: Location) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"`packages` cannot hold {quoted(package)}",
+        "a package is named by its Maven coordinates, group:artifact:version",
+        "write for example `org.apache.spark:spark-avro_2.13:4.1.1`",
+        location,
+    )

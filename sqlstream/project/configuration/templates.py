@@ -1,0 +1,126 @@
+"""Rendering the Jinja in YAML nodes: which strings are rendered how, and what takes their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.configuration.validate import is_template
+from sqlstream.project.secrets import SecretText
+from sqlstream.project.values import RenderYaml
+from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, from_plain
+
+
+class Treatment(Enum):
+    """What is done with the scalars at and below a place."""
+
+    RENDER = "rendered; secrets are a finding"
+    OPTION = "rendered, secrets become references; numbers and booleans become the text that stands in the file"
+    KEEP = "as OPTION, but Jinja stays: it needs the model"
+    TEXT = "rendered; numbers and booleans become the text that stands in the file"
+
+
+Rules = Mapping[tuple[str, ...], Treatment]
+"""Treatments by path, `*` for any key or index; a place that no rule covers is `RENDER`."""
+
+RESOURCE_RULES: Rules = {
+    ("sources", "*", "options"): Treatment.OPTION,
+    ("sources", "*", "tables", "*", "options"): Treatment.OPTION,
+    ("sinks", "*", "path"): Treatment.KEEP,
+    ("sinks", "*", "table"): Treatment.KEEP,
+    ("sinks", "*", "options"): Treatment.KEEP,
+    ("models", "*", "config", "options"): Treatment.TEXT,
+}
+
+KEPT_PATHS = tuple(path for path, treatment in RESOURCE_RULES.items() if treatment is Treatment.KEEP)
+"""Where Jinja in a resource file stays as it is until a model is known."""
+
+TARGET_RULES: Rules = {
+    ("spark",): Treatment.OPTION,
+    ("sources", "*", "options"): Treatment.OPTION,
+    ("sinks", "*", "path"): Treatment.KEEP,
+    ("sinks", "*", "table"): Treatment.KEEP,
+    ("sinks", "*", "options"): Treatment.KEEP,
+}
+
+UNIT_TEST_RULES: Rules = {("upgrade_from", "sql"): Treatment.KEEP}
+
+PROJECT_RULES: Rules = {("version",): Treatment.TEXT}
+
+
+def render_node(node: YamlNode, render: RenderYaml | None, rules: Rules, findings: list[Finding]) -> YamlNode:
+    """Returns the node with its strings rendered as `rules` say; a string that fails stays and adds to `findings`.
+
+    Without `render` all Jinja stays.
+    """
+    if render is None and not rules:
+        return node
+    treatment = rules.get((), Treatment.RENDER)
+    if isinstance(node, YamlScalar):
+        return _render_scalar(node, render, treatment, findings)
+    if isinstance(node, YamlSequence):
+        below = _narrowed(rules, "*")
+        items = tuple(render_node(item, render, below, findings) for item in node.items)
+        return YamlSequence(items, node.location)
+    entries = (
+        YamlEntry(
+            entry.key, entry.key_location, render_node(entry.value, render, _narrowed(rules, entry.key), findings)
+        )
+        for entry in node.entries
+    )
+    return YamlMapping(tuple(entries), node.location)
+
+
+def render_mapping(node: YamlMapping, render: RenderYaml | None, rules: Rules, findings: list[Finding]) -> YamlMapping:
+    """Returns what `render_node` does, for a mapping."""
+    rendered = render_node(node, render, rules, findings)
+    return rendered if isinstance(rendered, YamlMapping) else node
+
+
+def as_written(node: YamlNode) -> YamlNode:
+    """Returns numbers and booleans as the text of the file, so that `010` stays `010`: Spark's options are text."""
+    if isinstance(node, YamlMapping):
+        return YamlMapping(
+            tuple(entry._replace(value=as_written(entry.value)) for entry in node.entries), node.location
+        )
+    if isinstance(node, YamlSequence) or node.value is None or isinstance(node.value, str | SecretText):
+        return node
+    text = str(node.value).lower() if isinstance(node.value, bool) else node.text
+    return YamlScalar(text, node.text, node.location)
+
+
+def _narrowed(rules: Rules, key: str) -> Rules:
+    if not rules or () in rules:
+        return rules
+    return {path[1:]: treatment for path, treatment in rules.items() if path[0] in ("*", key)}
+
+
+def _render_scalar(
+    node: YamlScalar, render: RenderYaml | None, treatment: Treatment, findings: list[Finding]
+) -> YamlNode:
+    if not is_template(node.value):
+        return node if treatment is Treatment.RENDER else as_written(node)
+    if render is None or treatment is Treatment.KEEP:
+        return node
+    try:
+        value = render(str(node.value), node.location, secrets=treatment is Treatment.OPTION)
+        rendered = from_plain(value, node.location)
+    except FindingsError as error:
+        findings.extend(error.findings)
+        return node
+    except RecursionError:
+        findings.append(_endless(node))
+        return node
+    return as_written(rendered) if treatment is not Treatment.RENDER else rendered
+
+
+def _endless(node: YamlScalar) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"the value of {quoted(node.text)} is nested without end",
+        "the expression gives a list or mapping that contains itself, or hundreds of levels",
+        "give a flat value",
+        node.location,
+    )

@@ -1,0 +1,278 @@
+"""Pydantic's errors as findings: each at the YAML key or value that it is about, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.configuration.fields import Document
+from sqlstream.project.dbt_words import MISPLACED, hint_of_key
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.types.parser import TypeSyntaxError, parse_type
+from sqlstream.project.wording import alternatives, given, quoted, quoted_list
+from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, follow, locate, plain
+
+D = TypeVar("D", bound=Document)
+
+Path = tuple[str | int, ...]
+"""A path of keys and indexes from the root of what is validated."""
+
+JINJA_MARKS = ("{{", "{%", "{#")
+"""Text that holds one of these is a template."""
+
+
+def is_template(value: object) -> bool:
+    """Returns whether a value is text with Jinja in it."""
+    return isinstance(value, str) and any(mark in value for mark in JINJA_MARKS)
+
+
+def validate_node(
+    model: type[D], node: YamlMapping, findings: list[Finding], kept: Collection[tuple[str, ...]] = ()
+) -> D | None:
+    """Returns the validated document, or None where something is wrong, after adding why to `findings`.
+
+    A value that still holds Jinja is not checked: either its rendering has failed, which is a finding already, or it
+    belongs to a target that is not in use. Jinja at or below the paths `kept` (`*` for any key or index) stays text for
+    good, so it is checked as text.
+    """
+    try:
+        return model.model_validate(plain(node))
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        split = {(*path[:-1], str(path[-1]).partition(":")[0]) for path in _unknown_paths(problems)}
+        short = {path: fix for path in _unknown_paths(problems) if (fix := _short_column(model, path, node))}
+        split |= {(*path[:-1], "name") for path in short}
+        for problem in problems:
+            if problem["type"] == "missing" and problem["loc"] in split:
+                continue  # `{name:orders}` has the key, without a space after its colon, and `{orders: ...}` its value
+            value = follow(node, problem["loc"])
+            is_text = any(_covers(path, problem["loc"]) for path in kept)
+            if is_text or not (isinstance(value, YamlScalar) and is_template(value.value)):
+                around = follow(node, problem["loc"][:-1])
+                beside = [entry.key for entry in around.entries] if isinstance(around, YamlMapping) else []
+                found = to_finding(model, problem, lambda path, key: _locate(node, path, key=key), beside)
+                fix = short.get(problem["loc"])
+                findings.append(found if fix is None else replace(found, fix=fix))
+        return None
+
+
+def _unknown_paths(problems: Iterable[ErrorDetails]) -> Iterator[Path]:
+    return (problem["loc"] for problem in problems if problem["type"] == "extra_forbidden")
+
+
+def _covers(path: tuple[str, ...], loc: Path) -> bool:
+    """Whether `loc` is the place `path`, or lies below it."""
+    return len(loc) >= len(path) and all(part in ("*", key) for part, key in zip(path, loc, strict=False))
+
+
+def to_finding(
+    model: type[Document],
+    problem: ErrorDetails,
+    location_of: Callable[[Path, bool], Location],
+    beside: Collection[str] = (),
+) -> Finding:
+    """Returns the finding for one pydantic error; `location_of(path, of_key)` gives the place of a value or its key.
+    `beside` are the keys of the mapping that it is in.
+    """
+    path = problem["loc"]
+    place = document_at(model, path[:-1])
+    if problem["type"] == "extra_forbidden":
+        found = _unknown_key(model, place, path, location_of(path, True))
+        return of_dbt(found, place, str(path[-1]), problem["input"], beside)
+    if problem["type"] == "missing":
+        return _missing_key(place, path, location_of(path[:-1], False))
+    return _invalid_value(place, problem, location_of(path, False))
+
+
+def allowed_keys(model: type[Document]) -> tuple[str, ...]:
+    """Returns the keys that a document takes, as YAML spells them."""
+    return tuple(field.alias or name for name, field in model.model_fields.items())
+
+
+def document_at(model: type[Document], path: Sequence[str | int]) -> type[Document]:
+    """Returns the document class that describes the mapping at `path`, or the nearest one around it."""
+    nearest_document: type[Document] = model
+    annotation: Any = model
+    for part in path:
+        annotation = _without_none(_step(annotation, part))
+        if isinstance(annotation, type) and issubclass(annotation, Document):
+            nearest_document = annotation
+    return nearest_document
+
+
+def _step(annotation: Any, part: str | int) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, Document):
+        field = _field(annotation, part)
+        return field.annotation if field else None
+    arguments = get_args(annotation)
+    if get_origin(annotation) is dict:
+        return arguments[1]
+    return arguments[0] if arguments else None
+
+
+def _without_none(annotation: Any) -> Any:
+    if get_origin(annotation) is Annotated:
+        return _without_none(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return _without_none(next(part for part in get_args(annotation) if part is not type(None)))
+    return annotation
+
+
+def _field(model: type[Document], key: str | int) -> FieldInfo | None:
+    return next((field for name, field in model.model_fields.items() if (field.alias or name) == key), None)
+
+
+def _locate(node: YamlNode, path: Path, *, key: bool) -> Location:
+    parent = follow(node, path[:-1]) if path else None
+    entry = parent.entry(path[-1]) if key and isinstance(parent, YamlMapping) else None
+    return entry.key_location if entry else locate(node, path)
+
+
+def _unknown_key(root: type[Document], place: type[Document], path: Path, location: Location) -> Finding:
+    key, keys = str(path[-1]), allowed_keys(place)
+    if any(key.count(closing) > key.count(opening) for opening, closing in ("()", "<>")):
+        return _cut_value(place, key, location)
+    why = f"the keys of {place.called} are {quoted_list(keys, most=20)}"
+    fix = _other_level(root, place, path, key) or _split_key(key, keys) or did_you_mean(key, keys)
+    return Finding("unknown-key", f"{quoted(key)} is not a key of {place.called}", why, fix, location)
+
+
+def _other_level(root: type[Document], place: type[Document], path: Path, key: str) -> str | None:
+    """The fix for a key of what is around the place, or of what it holds: its indentation is wrong."""
+    around = (document_at(root, path[:depth]) for depth in range(len(path) - 1, -1, -1))
+    for document in around:
+        if document is not place and key in allowed_keys(document):
+            return f"move it out: {quoted(key)} is a key of {document.called}, so indent it less"
+    for field, held in _held_documents(place):
+        if key in allowed_keys(held):
+            return f"move it in: {quoted(key)} is a key of {held.called}, so indent it below {quoted(field)}"
+    return None
+
+
+def _held_documents(place: type[Document]) -> Iterator[tuple[str, type[Document]]]:
+    for name in allowed_keys(place):
+        held = document_at(place, (name, 0))
+        if held is not place:
+            yield name, held
+
+
+def _short_column(root: type[Document], path: Path, node: YamlNode) -> str | None:
+    """The fix for `id: int` in a list of columns, None where the key at `path` is no such form."""
+    around, value = follow(node, path[:-1]), follow(node, path)
+    is_alone = isinstance(around, YamlMapping) and len(around.entries) == 1 and isinstance(value, YamlScalar)
+    if not is_alone or "data_type" not in allowed_keys(document_at(root, path[:-1])):
+        return None
+    text = value.text if isinstance(value, YamlScalar) else ""
+    try:
+        parse_type(text)
+    except TypeSyntaxError:
+        return None
+    return f"write {{name: {path[-1]}, data_type: {text if text.isidentifier() else repr(text)}}}"
+
+
+def _split_key(key: str, keys: Sequence[str]) -> str | None:
+    """The fix for `{name:orders}`, which YAML takes for one word."""
+    first, colon, rest = key.partition(":")
+    return f"write a space after the colon: {quoted(f'{first}: {rest}')}" if colon and first in keys else None
+
+
+def of_dbt(finding: Finding, place: type[Document], key: str, value: object, beside: Collection[str]) -> Finding:
+    """Returns the finding for an unknown key, with what to do instead where it is a key of dbt or of another file."""
+    if key in MISPLACED.get(place.called, {}):
+        return replace(finding, fix=MISPLACED[place.called][key])
+    is_yaml = finding.location is not None and finding.location.path.endswith((".yml", ".yaml"))
+    hint = hint_of_key(place.called, key, value, beside, in_call=not is_yaml)
+    return finding if hint is None else replace(finding, why="dbt has this key, and sqlstream does not", fix=hint)
+
+
+def _cut_value(place: type[Document], key: str, location: Location) -> Finding:
+    """The finding for the second half of `{data_type: decimal(10,2)}`, which YAML cuts at the comma."""
+    return Finding(
+        "unknown-key",
+        f"{quoted(key)} is not a key of {place.called}",
+        "within { } a comma ends the value before it, so that what follows is read as a key of its own",
+        "put the value before it in quotes, all of it: data_type: 'decimal(10,2)'",
+        location,
+    )
+
+
+def _missing_key(place: type[Document], path: Path, location: Location) -> Finding:
+    key = str(path[-1])
+    field = _field(place, key)
+    described = field.description if field and field.description else "it has no default"
+    return Finding(
+        "missing-key",
+        f"{place.called} needs the key {quoted(key)}",
+        f"{quoted(key)}: {_as_clause(described)}",
+        f"add `{key}:` to it",
+        location,
+    )
+
+
+def _invalid_value(place: type[Document], problem: ErrorDetails, location: Location) -> Finding:
+    path = problem["loc"]
+    message, fix = _problem_and_fix(problem)
+    if problem["type"] == "model_type":
+        keys = [f"{key}: ..." for key in _needed_keys(document_at(place, path[-1:]))]
+        fix = f"write for example `{path[-1]}: {{{', '.join(keys)}}}`" if keys else fix
+    key = next((part for part in reversed(path) if isinstance(part, str)), None)
+    subject = quoted(key) if key is not None else "the file"
+    if path and isinstance(path[-1], int):
+        subject = f"entry {path[-1] + 1} of {subject}"
+    # the key itself, or the one in whose mapping it stands
+    known = ((part, field.description) for part in path[:-3:-1] if (field := _field(place, part)) is not None)
+    name, description = next(known, ("", None))
+    why = f"{quoted(str(name))}: {_as_clause(description)}" if description else f"it belongs to {place.called}"
+    return Finding("invalid-value", f"{subject} {message}", why, fix, location)
+
+
+def _needed_keys(model: type[Document]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items() if field.is_required()]
+
+
+def _problem_and_fix(problem: ErrorDetails) -> tuple[str, str]:
+    kind, context, value = problem["type"], problem.get("ctx", {}), problem["input"]
+    if kind == "sqlstream":
+        return str(context["problem"]), str(context["fix"])
+    if kind == "literal_error":
+        allowed = [part.strip().strip("'") for part in str(context["expected"]).replace(" or ", ",").split(",")]
+        return f"cannot be {given(value)}", _nearest_literal(value, allowed)
+    if kind.startswith(("list", "tuple")) and isinstance(value, dict):
+        first = next((key for key, item in value.items() if isinstance(item, dict) or item is None), None)
+        fix = "begin each entry with `- `, for example `- name: ...`"
+        by_name = f"write `- name: {first}` instead of `{first}:`, with its keys below it"
+        return "must be a list, and is a mapping", fix if first is None or first == "name" else by_name
+    for start, wanted, fix in _WANTED:
+        if kind.startswith(start):
+            return f"must be {wanted}, and is {given(value)}", fix
+    return f"cannot be {given(value)}", f"correct the value: {problem['msg'].lower()}"
+
+
+def _nearest_literal(value: object, allowed: Sequence[str]) -> str:
+    close = did_you_mean(str(value), allowed)
+    return close if close.startswith("did") else f"write {alternatives(allowed)}"
+
+
+_WANTED: tuple[tuple[str, str, str], ...] = (
+    ("string", "text", "put the value in quotes"),
+    ("bool", "true or false", "write `true` or `false`"),
+    ("int", "a whole number", "write a whole number"),
+    ("list", "a list", "begin each entry with `- `, or write `[a, b]`"),
+    ("tuple", "a list", "begin each entry with `- `, or write `[a, b]`"),
+    ("dict", "a mapping", "write `key: value` lines below it, or `{key: value}`"),
+    ("model", "a mapping", "write `key: value` lines below it, or `{key: value}`"),
+)
+"""Start of pydantic's error type, what the value must be, and how to write that."""
+
+
+def _as_clause(sentence: str) -> str:
+    """A field's description as part of a line: without its period."""
+    return sentence.removesuffix(".")

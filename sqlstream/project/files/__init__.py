@@ -1,0 +1,1 @@
+"""The files of a project: read, and their text checked."""

@@ -1,0 +1,141 @@
+"""The files under models/ and macros/, and what holds for the names of all files."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.project.configuration.fields import is_name
+from sqlstream.project.configuration.properties import Properties
+from sqlstream.project.configuration.resources import Names
+from sqlstream.project.configuration.written import written_config
+from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.files.folders import FolderConfig, Folders
+from sqlstream.project.values import ConfigPatch, MacroFile, ModelFile
+from sqlstream.project.wording import quoted
+
+MODELS, SEEDS, MACROS = "models", "seeds", "macros"
+"""The project's folders."""
+
+_ENDINGS = {MODELS: (".sql", ".py"), SEEDS: (".csv",), MACROS: (".sql",)}
+
+
+def find_files(files: ProjectFiles, folder: str, suffix: str, findings: list[Finding]) -> tuple[str, ...]:
+    """Returns the paths of the files below a folder; a link that leads out of the project is a finding, once."""
+    listing = files.list_files(folder, suffix)
+    findings.extend(finding for finding in listing.findings if finding not in findings)
+    return listing.paths
+
+
+def file_name(path: str) -> str:
+    """Returns the name of the model or seed in a file: the file's name without its ending."""
+    return posixpath.splitext(posixpath.basename(path))[0]
+
+
+def folders_of(path: str) -> Folders:
+    """Returns the folders of a file below models/ or seeds/, outermost first."""
+    return tuple(path.split("/")[1:-1])
+
+
+def refuse_other_files(files: ProjectFiles, findings: list[Finding]) -> None:
+    """Adds a finding for each file whose ending is one of its folder's in capitals."""
+    for folder, ending in ((folder, ending) for folder, endings in _ENDINGS.items() for ending in endings):
+        paths = files.list_files(folder, "").paths
+        findings.extend(
+            _capital_ending(path, folder, ending)
+            for path in paths
+            if path.lower().endswith(ending) and not path.endswith(ending)
+        )
+
+
+def load_models(
+    files: ProjectFiles,
+    paths: tuple[str, ...],
+    folders: FolderConfig,
+    properties: Mapping[str, Properties],
+    findings: list[Finding],
+) -> tuple[ModelFile, ...]:
+    """Returns the models that can be read, in the order of their names."""
+    models = []
+    for path in paths:
+        text = _read(files, path, findings)
+        if text is not None:
+            models.append(_build_model(path, text, folders, properties.get(file_name(path))))
+    return tuple(sorted(models, key=lambda model: model.name))
+
+
+def load_macros(files: ProjectFiles, findings: list[Finding]) -> tuple[MacroFile, ...]:
+    """Returns the macro files that can be read, in the order of their paths."""
+    macros = []
+    for path in find_files(files, MACROS, ".sql", findings):
+        text = _read(files, path, findings)
+        if text is not None:
+            macros.append(MacroFile(path, text))
+    return tuple(macros)
+
+
+def check_names(
+    models: tuple[str, ...], seeds: tuple[str, ...], others: Mapping[str, Location], findings: list[Finding]
+) -> None:
+    """Adds a finding for each file whose name cannot be a view's, or is another model's or seed's, and for each of the
+    `others`, the models without a file, whose name is.
+    """
+    names = Names("models or seeds")
+    for path in (*models, *seeds):
+        name = file_name(path)
+        names.add(name, Location(path), findings)
+        if not is_name(name):
+            findings.append(_not_a_name(name, path))
+    for name, location in others.items():
+        names.add(name, location, findings)
+
+
+def _build_model(path: str, text: str, folders: FolderConfig, properties: Properties | None) -> ModelFile:
+    below, name = folders_of(path), file_name(path)
+    configs: tuple[ConfigPatch, ...] = folders.patches_for(below, name)
+    if properties is not None and properties.config:
+        configs = (*configs, properties.config)
+    written = (*folders.written_for(below, name), *([properties.written] if properties else ()))
+    return ModelFile(
+        name=name,
+        path=path,
+        text=text,
+        folders=below,
+        description=properties.description if properties else "",
+        columns=properties.columns if properties else (),
+        configs=configs,
+        properties_location=properties.location if properties else None,
+        written=written_config(*written),
+    )
+
+
+def _read(files: ProjectFiles, path: str, findings: list[Finding]) -> str | None:
+    try:
+        return files.read_text(path)
+    except FindingsError as error:
+        findings.extend(error.findings)
+        return None
+
+
+def _capital_ending(path: str, folder: str, ending: str) -> Finding:
+    kind = folder.removesuffix("s")
+    renamed = path[: -len(ending)] + ending
+    return Finding(
+        "unsupported-file",
+        f"{quoted(path)} is not read as a {kind}",
+        f"the ending of a {kind}'s file is `{ending}` in small letters",
+        f"rename the file to {quoted(renamed)}",
+        Location(path),
+    )
+
+
+def _not_a_name(name: str, path: str) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"a file here cannot be named {quoted(name)}",
+        "its name is also the name of a view in Spark",
+        "rename the file with letters, digits and `_` only",
+        Location(path),
+    )

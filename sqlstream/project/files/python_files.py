@@ -1,0 +1,194 @@
+"""The project's own Python, the files below python/: what they define, read without importing any of it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.project.files.checksum import checksum
+from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.wording import quoted, quoted_list
+
+PYTHON = "python"
+"""The project's folder of Python, which is on the driver's path and shipped to executors."""
+
+DECORATORS = frozenset({"udf", "pandas_udf", "arrow_udf", "udtf", "arrow_udtf"})
+"""What makes a function, or a class, one of SQL's (pyspark.sql.functions)."""
+
+REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+"""How a name of a module is written: `module:name`, `package.module:name`."""
+
+
+@dataclass(frozen=True)
+class PythonName:
+    """A name that a module defines. `kind` is function, class, one of `DECORATORS`, or value where it is assigned or
+    imported; `returns` is the type that its decorator says literally, as Spark DDL. `bases` are the last parts of the
+    names of a class's bases.
+    """
+
+    name: str
+    kind: str
+    returns: str | None = None
+    bases: tuple[str, ...] = ()
+
+    @property
+    def is_data_source(self) -> bool:
+        """Whether it is for certain a data source of PySpark's."""
+        return self.kind == "class" and "DataSource" in self.bases
+
+    @property
+    def is_foreach(self) -> bool:
+        """Whether as a sink it is for certain called with rows: a function, or a class that has no base."""
+        return self.kind == "function" or (self.kind == "class" and not self.bases)
+
+
+@dataclass(frozen=True)
+class PythonModule:
+    """A module below python/ under the name by which it is imported; `whole` says that it has no other names, as it
+    could after `from x import *`. `digest` is that of its code, comments and layout aside.
+    """
+
+    module: str
+    path: str
+    names: tuple[PythonName, ...]
+    whole: bool
+    digest: str
+
+
+@dataclass(frozen=True)
+class PythonFunction:
+    """A function of the project's that SQL may call by `name`; `reference` is its `module:name`, `returns` its type as
+    Spark DDL where it is known. `digest` is that of its module.
+    """
+
+    name: str
+    reference: str
+    location: Location
+    returns: str | None = None
+    digest: str = ""
+
+
+def load_python(files: ProjectFiles, findings: list[Finding]) -> tuple[PythonModule, ...]:
+    """Returns the modules below python/, in the order of their paths.
+
+    One that cannot be read or parsed is a finding; it may define any name.
+    """
+    listing = files.list_files(PYTHON, ".py")
+    findings.extend(listing.findings)
+    modules = []
+    for path in listing.paths:
+        try:
+            modules.append(_module(path, ast.parse(files.read_text(path))))
+        except FindingsError as error:
+            findings.extend(error.findings)
+            modules.append(PythonModule(_module_name(path), path, (), whole=False, digest=""))
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            findings.append(_unparsed(path, error))
+            modules.append(PythonModule(_module_name(path), path, (), whole=False, digest=""))
+    return tuple(modules)
+
+
+def find_name(modules: tuple[PythonModule, ...], reference: str, location: Location) -> PythonName | Finding:
+    """Returns what `reference`, a `module:name`, means; a finding where there is no such module or name."""
+    if not REFERENCE.fullmatch(reference):
+        return Finding(
+            "python-name",
+            f"{quoted(reference)} names nothing in python/",
+            "a function or class is named by its module and its own name, with a colon between them",
+            "write for example `alerts:send` for `def send` in python/alerts.py",
+            location,
+        )
+    module_name, _, name = reference.partition(":")
+    module = next((module for module in modules if module.module == module_name), None)
+    if module is None:
+        path = f"{PYTHON}/{module_name.replace('.', '/')}.py"
+        known = [module.module for module in modules]
+        why = f"there is no {path} in the project"
+        fix = did_you_mean(module_name, known) if known else f"write it, with {quoted(name)} in it"
+        return Finding("python-name", f"there is no module {quoted(module_name)}", why, fix, location)
+    found = next((item for item in reversed(module.names) if item.name == name), None)
+    if found is None and module.whole:
+        names = [item.name for item in module.names if item.name != "annotations"]
+        why = f"it defines {quoted_list(names)}" if names else "it defines nothing"
+        fix = did_you_mean(name, names) if names else "define it there"
+        return Finding("python-name", f"{module.path} does not define {quoted(name)}", why, fix, location)
+    return found or PythonName(name, "value")
+
+
+def _module_name(path: str) -> str:
+    parts = path.removeprefix(f"{PYTHON}/").removesuffix(".py").split("/")
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+def _module(path: str, tree: ast.Module) -> PythonModule:
+    statements = list(_statements(tree.body))
+    names = tuple(name for statement in statements for name in _names(statement))
+    stars = any(
+        isinstance(statement, ast.ImportFrom) and any(alias.name == "*" for alias in statement.names)
+        for statement in statements
+    )
+    whole = not stars and all(name.name != "__getattr__" for name in names)
+    return PythonModule(_module_name(path), path, names, whole, checksum(ast.dump(tree)))
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a module, those within `if`, `try` and `with` too."""
+    for statement in body:
+        yield statement
+        for name in ("body", "orelse", "finalbody"):
+            if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield from _statements(getattr(statement, name, []))
+        for handler in getattr(statement, "handlers", []):
+            yield from _statements(handler.body)
+
+
+def _names(statement: ast.stmt) -> Iterator[PythonName]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        plain = "class" if isinstance(statement, ast.ClassDef) else "function"
+        made = next((found for found in map(_decorated, statement.decorator_list) if found is not None), None)
+        unknown = plain if not statement.decorator_list else "value"
+        bases = tuple(map(_last_word, statement.bases)) if isinstance(statement, ast.ClassDef) else ()
+        yield PythonName(statement.name, *(made or (unknown, None)), bases=bases)
+    elif isinstance(statement, ast.Import | ast.ImportFrom):
+        for alias in statement.names:
+            yield PythonName(alias.asname or alias.name.split(".")[0], "value")
+    else:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield PythonName(node.id, "value")
+
+
+def _last_word(node: ast.expr) -> str:
+    """The last part of a dotted name, also of one with an index: `Series` of `pd.Series` and of `Series[int]`."""
+    node = node.value if isinstance(node, ast.Subscript) else node
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _decorated(node: ast.expr) -> tuple[str, str | None] | None:
+    """The decorator of SQL functions that `node` is, with the type that it says literally."""
+    call = node if isinstance(node, ast.Call) else None
+    named = call.func if call else node
+    name = named.attr if isinstance(named, ast.Attribute) else named.id if isinstance(named, ast.Name) else ""
+    if name not in DECORATORS:
+        return None
+    given = [keyword.value for keyword in call.keywords if keyword.arg == "returnType"] if call else []
+    first = (given or (call.args[:1] if call else []))[:1]
+    literal = first[0].value if first and isinstance(first[0], ast.Constant) else None
+    return name, literal if isinstance(literal, str) else None
+
+
+def _unparsed(path: str, error: Exception) -> Finding:
+    line = error.lineno if isinstance(error, SyntaxError) and error.lineno else 1
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    return Finding(
+        "python-import",
+        f"{path} is no Python that can be read",
+        f"Python says: {said or type(error).__name__}",
+        "correct the file",
+        Location(path, line),
+    )

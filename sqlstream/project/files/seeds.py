@@ -1,0 +1,96 @@
+"""The seeds: each CSV file under seeds/, checked, with what YAML says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location, location_at
+from sqlstream.project.configuration.config import SeedConfig, check_patch, combine_patches
+from sqlstream.project.configuration.properties import Properties
+from sqlstream.project.configuration.written import written_config
+from sqlstream.project.files.checksum import checksum
+from sqlstream.project.files.csv_text import CsvText
+from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.files.folders import FolderConfig
+from sqlstream.project.files.models import file_name, folders_of
+from sqlstream.project.files.seed_checks import SeedCheck, check_columns, check_file_name, check_types
+from sqlstream.project.values import Seed
+
+
+def load_seeds(
+    files: ProjectFiles,
+    paths: tuple[str, ...],
+    folders: FolderConfig,
+    properties: Mapping[str, Properties],
+    findings: list[Finding],
+    *,
+    configured: bool,
+) -> tuple[Seed, ...]:
+    """Returns the seeds that are enabled, in the order of their names, after adding what is wrong with their files.
+
+    `configured` says whether all YAML could be read: where not, a seed's own delimiter may be missing.
+    """
+    seeds = (_build_seed(path, folders, properties.get(file_name(path))) for path in paths)
+    checked = [_with_header(files, seed, findings, configured) for seed in seeds if _is_enabled(seed)]
+    return tuple(sorted(checked, key=lambda seed: seed.name))
+
+
+def find_values(root: Path, seed: Seed, cells: Iterable[tuple[int, int]]) -> list[tuple[Location, str]]:
+    """Returns the place and the text of values of a seed, by row (0 is the first below the header) and column.
+
+    A value that is no longer there, because the file has changed since, is left out. Raises: FindingsError where the
+    file can no longer be read.
+    """
+    csv = CsvText(ProjectFiles(root).read_exactly(seed.path), seed.delimiter)
+    found = []
+    for row, column in cells:
+        values = [value for line in islice(csv.rows(), row + 1, row + 2) for value in csv.values(line)]
+        found += [(location_at(seed.path, csv.text, at.offset), at.text) for at in values[column : column + 1]]
+    return found
+
+
+def _build_seed(path: str, folders: FolderConfig, properties: Properties | None) -> Seed:
+    patches = [*folders.patches_for(folders_of(path), file_name(path)), properties.config if properties else {}]
+    typed = tuple(column for column in properties.columns if column.data_type is not None) if properties else ()
+    written = [*folders.written_for(folders_of(path), file_name(path)), properties.written if properties else {}]
+    types = [[column.name, column.data_type] for column in typed]
+    return Seed(
+        name=file_name(path),
+        path=path,
+        description=properties.description if properties else "",
+        columns=typed,
+        config=combine_patches(patches),
+        location=Location(path),
+        properties_location=properties.location if properties else None,
+        written={**written_config(*written), **({"columns": types} if types else {})},
+    )
+
+
+def _is_enabled(seed: Seed) -> bool:
+    enabled = seed.config.get("enabled")
+    return enabled is None or enabled.value is not False
+
+
+def _with_header(files: ProjectFiles, seed: Seed, findings: list[Finding], configured: bool) -> Seed:
+    """The seed with the names of its columns, after adding what is wrong with its file."""
+    check_file_name(seed, findings)
+    check_types(seed, files, findings)
+    try:
+        text = files.read_exactly(seed.path)
+    except FindingsError as error:
+        findings.extend(error.findings)
+        return seed
+    if check_patch(seed.config, SeedConfig):  # which is a finding already; the delimiter may be the reason
+        return seed
+    check = SeedCheck(seed.path, CsvText(text, seed.delimiter), configured)
+    header = check.run()
+    findings.extend(check.findings)
+    if header is None:
+        return seed
+    check_columns(seed, header, findings)
+    # with Unix line ends, since those of a checkout depend on the machine
+    return replace(seed, header=header, checksum=checksum(text.replace("\r\n", "\n")))

@@ -1,0 +1,1 @@
+"""Spark's data types, and how declared schemas are read."""

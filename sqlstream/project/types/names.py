@@ -1,0 +1,38 @@
+"""What somebody meant who wrote the name of a type that Spark does not know."""
+
+from __future__ import annotations
+
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.types.types import ALIASES, PLAIN_NAMES
+
+MEANT = {
+    **dict.fromkeys(("bool", "bit"), "boolean"),
+    **dict.fromkeys(("str", "text", "uuid", "enum", "clob"), "string"),
+    **dict.fromkeys(("bytes", "bytea", "blob", "varbinary"), "binary"),
+    **dict.fromkeys(("datetime", "timestamptz", "timestamp_tz"), "timestamp"),
+    **dict.fromkeys(("int64", "serial", "bigserial"), "bigint"),
+    **dict.fromkeys(("json", "jsonb"), "variant"),
+    **dict.fromkeys(("dict", "hash"), "map"),
+    **dict.fromkeys(("object", "record", "row"), "struct"),
+    **dict.fromkeys(("nvarchar", "varchar2"), "varchar"),
+    "int32": "int",
+    "int16": "smallint",
+    "float64": "double",
+    "float32": "float",
+    "list": "array",
+    "null": "void",
+}
+"""Names of types elsewhere, each with Spark's type for it."""
+
+_FRACTIONS = frozenset({"number", "bignumeric", "money", "smallmoney"})
+"""Names elsewhere of types with decimal places, which Spark's `decimal` alone has none of."""
+
+_KNOWN = (*PLAIN_NAMES, *ALIASES, "decimal", "numeric", "char", "varchar", "time", "array", "map", "struct")
+
+
+def meant_type(name: str) -> str:
+    """Returns the advice for a type of this name."""
+    if name.lower() in _FRACTIONS:
+        return "did you mean `double` or `decimal(10,2)`?"
+    meant = MEANT.get(name.lower())
+    return f"did you mean `{meant}`?" if meant else did_you_mean(name, _KNOWN)

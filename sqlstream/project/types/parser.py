@@ -1,0 +1,303 @@
+"""Spark's DDL of types and schemas to values, as `SqlBaseParser.g4` of Spark 4.3 has it (`dataType`, `colTypeList`).
+
+What Spark surely refuses is an error with its place; of what it may accept and this parser does not know the result is
+`Unknown`, for Spark to judge.
+"""
+
+from __future__ import annotations
+
+from sqlstream.project.types.names import meant_type
+from sqlstream.project.types.tokens import TypeToken, type_tokens
+from sqlstream.project.types.types import (
+    ALIASES,
+    PLAIN_NAMES,
+    Array,
+    DataType,
+    Decimal,
+    Field,
+    Map,
+    Primitive,
+    Struct,
+    Unknown,
+)
+from sqlstream.project.wording import quoted
+
+DEEPEST_NESTING = 100
+"""Types within types that are followed: Python's own stack bears some more."""
+
+MOST_DIGITS = 38
+"""The greatest precision of a decimal (`DecimalType.MAX_PRECISION`)."""
+
+GREATEST_NUMBER = 2**31 - 1
+"""Of lengths and digits (Java's `Integer.MAX_VALUE`)."""
+
+_SIZED = frozenset({"CHAR", "CHARACTER", "VARCHAR"})
+_DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
+_UNITS = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
+_OPEN_CLAUSES = frozenset({"DEFAULT", "GENERATED", "COLLATE", "CHECK", "CONSTRAINT", "PRIMARY", "REFERENCES", "UNIQUE"})
+"""What may follow a column in CREATE TABLE, and may one day follow it here too."""
+
+
+class TypeSyntaxError(ValueError):
+    """The text is no type, or no schema, of Spark's; `offset` is that of the first character that is wrong."""
+
+    def __init__(self, offset: int, message: str, why: str, fix: str) -> None:
+        super().__init__(message)
+        self.offset = offset
+        self.message = message
+        self.why = why
+        self.fix = fix
+
+
+class _UnsureError(Exception):
+    """Only Spark can judge the text."""
+
+
+def parse_type(ddl: str) -> DataType:
+    """Returns one type, such as `map<string, array<int>>`. Raises: TypeSyntaxError."""
+    try:
+        parser = _Parser(ddl)
+        found = parser.data_type()
+        parser.end()
+    except _UnsureError:
+        return Unknown(ddl)
+    return found
+
+
+def parse_schema(ddl: str) -> Struct | Unknown:
+    """Returns the columns of a schema, such as `id bigint, ts timestamp not null`. Raises: TypeSyntaxError."""
+    try:
+        parser = _Parser(ddl)
+        fields = parser.fields(in_struct=False)
+        parser.end()
+    except _UnsureError:
+        return Unknown(ddl)
+    return Struct(fields)
+
+
+class _Parser:
+    """Reads the tokens once by recursive descent; Spark's words are free to be names, so position alone tells."""
+
+    def __init__(self, ddl: str) -> None:
+        if "/*" in ddl:
+            raise _UnsureError
+        self._tokens, self._nothing = type_tokens(ddl)
+        if any(token.may_be_keyword for token in self._tokens):
+            raise _UnsureError
+        self._index = 0
+        self._depth = 0
+
+    @property
+    def _next(self) -> TypeToken:
+        return self._tokens[self._index] if self._index < len(self._tokens) else self._nothing
+
+    def _take(self, *keys: str) -> bool:
+        """Steps over all of `keys` where they come next."""
+        following = self._tokens[self._index : self._index + len(keys)]
+        if tuple(token.key for token in following) != keys:
+            return False
+        self._index += len(keys)
+        return True
+
+    def _step(self) -> TypeToken:
+        token = self._next
+        self._index += 1
+        return token
+
+    def _expect(self, key: str, example: str) -> None:
+        if not self._take(key):
+            raise self._unexpected(f"`{key}`", f"write for example {example}")
+
+    def _unexpected(self, wanted: str, fix: str) -> TypeSyntaxError:
+        found = quoted(self._next.text) if self._next.text else "the end"
+        return TypeSyntaxError(self._next.offset, f"{found} stands where {wanted} is expected", _WHY, fix)
+
+    def end(self) -> None:
+        """Makes sure that nothing is left. Raises: TypeSyntaxError."""
+        if self._next.kind == "end":
+            return
+        if self._next.is_name and self._next.key not in ("NOT", "COMMENT"):
+            raise self._unexpected("a comma or the end", "put a comma between two columns: `id bigint, ts timestamp`")
+        raise self._unexpected("the end", "take it out; each < needs one >, and each ( one )")
+
+    def fields(self, *, in_struct: bool) -> tuple[Field, ...]:
+        """Reads columns, or a struct's fields, up to what no comma precedes."""
+        found = [self._field(in_struct=in_struct)]
+        while self._take(","):
+            found.append(self._field(in_struct=in_struct))
+        return tuple(found)
+
+    def _field(self, *, in_struct: bool) -> Field:
+        name = self._identifier(
+            "a column's name", "give each column a name and a type; other names go in `back-quotes`"
+        )
+        if self._next.key == "-":
+            raise self._unexpected("a type", _OTHER_CHARACTERS)
+        if self._take(":") and not in_struct:
+            self._index -= 1
+            raise self._unexpected(
+                "a type",
+                f"write {name.text} and its type with a blank between: only the fields of a struct may have a colon",
+            )
+        type_ = self.data_type()
+        nullable = not self._take("NOT", "NULL")
+        comment = self._comment() if self._take("COMMENT") else ""
+        if self._next.key in _OPEN_CLAUSES:
+            raise _UnsureError
+        return Field(name.name, type_, nullable, comment)
+
+    def _identifier(self, wanted: str, fix: str) -> TypeToken:
+        if self._next.text.startswith('"'):
+            raise _UnsureError  # a setting of Spark's makes it a name
+        if not self._next.is_name:
+            raise self._unexpected(wanted, fix)
+        if self._next.needs_quotes:
+            raise self._unexpected(wanted, _OTHER_CHARACTERS)
+        return self._step()
+
+    def _comment(self) -> str:
+        if self._next.kind != "string":
+            raise self._unexpected("a text in quotes", "write for example comment 'in euros'")
+        text = ""
+        while self._next.kind == "string":
+            text += self._step().value
+        return text
+
+    def data_type(self) -> DataType:
+        """Reads one type."""
+        self._depth += 1
+        if self._depth > DEEPEST_NESTING:
+            raise _UnsureError
+        if not self._next.is_name:
+            raise self._unexpected("a type", "write for example `id bigint`")
+        token = self._step()
+        found = self._composite(token) or self._with_parameters(token) or self._plain(token)
+        self._depth -= 1
+        return found
+
+    def _composite(self, token: TypeToken) -> DataType | None:
+        if token.key == "ARRAY":
+            self._expect("<", "array<string>")
+            element = self.data_type()
+            self._expect(">", "array<string>")
+            return Array(element)
+        if token.key == "MAP":
+            self._expect("<", "map<string, int>")
+            key = self.data_type()
+            self._expect(",", "map<string, int>")
+            value = self.data_type()
+            self._expect(">", "map<string, int>")
+            return Map(key, value)
+        if token.key == "STRUCT":
+            self._expect("<", "struct<a: int, b: string>")
+            fields = () if self._next.key == ">" else self.fields(in_struct=True)
+            self._expect(">", "struct<a: int, b: string>")
+            return Struct(fields)
+        return None
+
+    def _with_parameters(self, token: TypeToken) -> DataType | None:
+        if token.key in _DECIMALS:
+            return self._decimal(token)
+        if token.key in _SIZED:
+            name = ALIASES.get(token.text.lower(), token.text.lower())
+            if self._next.key != "(":
+                raise _without_length(token, name)
+            return Primitive(name, tuple(map(str, self._numbers(f"{name}(20)", 1))), self._collation())
+        if token.key == "TIME":
+            digits = self._numbers("time(6)", 1) if self._next.key == "(" else [6]
+            self._take("WITHOUT", "TIME", "ZONE")
+            return Primitive("time", (str(digits[0]),))
+        if token.key in ("GEOMETRY", "GEOGRAPHY"):
+            return self._geo(token)
+        return self._interval() if token.key == "INTERVAL" else None
+
+    def _decimal(self, token: TypeToken) -> Decimal:
+        numbers = self._numbers("decimal(10,2)", 2) if self._next.key == "(" else []
+        found = Decimal(*numbers)
+        if found.precision > MOST_DIGITS or found.scale > found.precision:
+            raise TypeSyntaxError(
+                token.offset,
+                f"`{found}` has too many digits",
+                f"a decimal has at most {MOST_DIGITS} digits, of which at most all stand behind the point",
+                f"write for example decimal({min(max(found.precision, found.scale), MOST_DIGITS)},2)",
+            )
+        return found
+
+    def _numbers(self, example: str, most: int) -> list[int]:
+        """Reads up to `most` numbers in parentheses."""
+        self._expect("(", example)
+        found: list[int] = []
+        while not found or (len(found) < most and self._take(",")):
+            found.append(self._number(example))
+        self._expect(")", example)
+        return found
+
+    def _number(self, example: str) -> int:
+        if self._next.kind != "number" or not self._next.text.isdecimal():
+            raise self._unexpected("a number", f"write for example {example}")
+        digits = self._next.text.lstrip("0") or "0"
+        if len(digits) > len(str(GREATEST_NUMBER)) or int(digits) > GREATEST_NUMBER:
+            raise self._unexpected(f"a number up to {GREATEST_NUMBER}", f"write for example {example}")
+        self._index += 1
+        return int(digits)
+
+    def _geo(self, token: TypeToken) -> Primitive:
+        if not self._take("(") or not (self._next.text == "4326" or self._next.key == "ANY"):
+            raise _UnsureError
+        parameter = self._step().text
+        self._expect(")", f"{token.text}(4326)")
+        return Primitive(token.text.lower(), (parameter,))
+
+    def _interval(self) -> Primitive:
+        family = next((units for units in _UNITS if self._next.key in units), None)
+        if family is None:
+            return Primitive("interval")
+        first = self._step().key
+        if not self._take("TO"):
+            return Primitive(f"interval {first.lower()}")
+        if self._next.key not in family[family.index(first) + 1 :]:
+            fix = "write for example interval day to second, or interval year to month"
+            raise self._unexpected("a smaller unit", fix)
+        return Primitive(f"interval {first.lower()} to {self._step().text.lower()}")
+
+    def _collation(self) -> str | None:
+        if not self._take("COLLATE"):
+            return None
+        names: list[str] = []
+        while not names or self._take("."):
+            token = self._identifier("the name of a collation", "write for example collate utf8_lcase")
+            names.append(token.name)
+        if len(names) > 1 and [name.upper() for name in names[:-1]] != ["SYSTEM", "BUILTIN"]:
+            raise _UnsureError
+        return names[-1]
+
+    def _plain(self, token: TypeToken) -> DataType:
+        name = ALIASES.get(token.text.lower(), token.text.lower())
+        if name not in PLAIN_NAMES:
+            raise _unknown_type(token)
+        if name == "timestamp" and self._take("WITHOUT", "TIME", "ZONE"):
+            return Primitive("timestamp_ntz")
+        if name == "timestamp" and not self._take("WITH", "LOCAL", "TIME", "ZONE") and self._next.key == "WITH":
+            raise _UnsureError
+        if self._next.key == "(":
+            if name.startswith("timestamp"):
+                raise _UnsureError
+            raise self._unexpected("no length", f"write `{token.text}` alone" + _SIZES.get(name, ""))
+        return Primitive(name, collation=self._collation() if name == "string" else None)
+
+
+_WHY = "columns are written in Spark's DDL: names with their types, and commas between"
+_OTHER_CHARACTERS = "put a name with other characters than the letters a to z, digits and _ in `back-quotes`"
+_SIZES = {"string": ", or varchar(20)", "float": ", or decimal(10,2)", "double": ", or decimal(10,2)"}
+
+
+def _without_length(token: TypeToken, name: str) -> TypeSyntaxError:
+    why = f"Spark's {name}(n) holds {'exactly' if name == 'char' else 'at most'} n characters"
+    fix = f"write `string`, or for example {name}(100)"
+    return TypeSyntaxError(token.offset, f"{quoted(token.name)} needs a length", why, fix)
+
+
+def _unknown_type(token: TypeToken) -> TypeSyntaxError:
+    what = f"{quoted(token.name)} is not a type that Spark knows"
+    why = "Spark has types of its own, and some common names are not among them"
+    return TypeSyntaxError(token.offset, what, why, meant_type(token.name))

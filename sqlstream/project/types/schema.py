@@ -1,0 +1,134 @@
+"""The declared schema of a source table: DDL, typed columns, or a file of the project."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location, location_at
+from sqlstream.project.configuration.documents import ColumnDocument, TableDocument
+from sqlstream.project.configuration.resources import Names
+from sqlstream.project.configuration.validate import Path
+from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.types.declared import column_problems, schema_file_problem, schema_problem
+from sqlstream.project.values import Column, Schema
+from sqlstream.project.wording import alternatives, quoted
+from sqlstream.project.yaml import YamlMapping, locate
+
+
+def build_schema(
+    table: TableDocument, node: YamlMapping, path: Path, files: ProjectFiles, findings: list[Finding]
+) -> Schema | None:
+    """Returns the table's schema, or None where it declares none or `findings` says what is wrong with it."""
+    typed = any(column.data_type for column in table.columns)
+    declared = {"schema": table.schema_, "schema_file": table.schema_file, "columns": typed}
+    keys = [key for key, value in declared.items() if value]
+    if len(keys) > 1:
+        findings.append(_several(keys, locate(node, (*path, keys[-1]))))
+        return None
+    if table.schema_file is not None:
+        return _read_schema(table.schema_file, files, locate(node, (*path, "schema_file")), findings)
+    if table.schema_ is not None:
+        problem = schema_problem(table.schema_, node, (*path, "schema"), files)
+        return _ddl(table.schema_, locate(node, (*path, "schema")), problem, findings)
+    findings.extend(column_problems(table.columns, node, path, files))
+    return _from_columns(table.columns, node, path, findings) if typed else None
+
+
+def build_columns(
+    columns: Sequence[ColumnDocument], node: YamlMapping, path: Path, findings: list[Finding]
+) -> tuple[Column, ...]:
+    """Returns the columns of the mapping at `path`, after adding a finding for each name that is there twice."""
+    # Finding a place costs more than everything else here, and a name is hardly ever there twice.
+    if len({column.name.casefold() for column in columns}) < len(columns):
+        names = Names("columns")
+        for index, column in enumerate(columns):
+            names.add(column.name, locate(node, (*path, "columns", index, "name")), findings)
+    return tuple(Column(column.name, column.data_type, column.description) for column in columns)
+
+
+def _from_columns(
+    columns: Sequence[ColumnDocument], node: YamlMapping, path: Path, findings: list[Finding]
+) -> Schema | None:
+    untyped = [index for index, column in enumerate(columns) if not column.data_type]
+    findings.extend(_untyped(columns[at].name, locate(node, (*path, "columns", at, "name"))) for at in untyped)
+    if untyped:
+        return None
+    ddl = ", ".join(f"`{column.name.replace('`', '``')}` {column.data_type}" for column in columns)
+    return Schema(locate(node, (*path, "columns")), ddl=ddl)
+
+
+def _read_schema(name: str, files: ProjectFiles, named_at: Location, findings: list[Finding]) -> Schema | None:
+    try:
+        text = files.read_text(name, named_at)
+    except FindingsError as error:
+        findings.extend(error.findings)
+        return None
+    if not name.endswith(".json"):
+        return _ddl(text, Location(name), schema_file_problem(text, name), findings)
+    problem = _struct_problem(text, name)
+    if problem is not None:
+        findings.append(problem)
+        return None
+    return Schema(Location(name), json=text)
+
+
+def _ddl(text: str, location: Location, problem: Finding | None, findings: list[Finding]) -> Schema | None:
+    if text.strip() and problem is None:
+        return Schema(location, ddl=text.strip())
+    findings.append(problem if problem is not None and text.strip() else _empty(location))
+    return None
+
+
+def _empty(location: Location) -> Finding:
+    return Finding(
+        "invalid-value",
+        "the schema is empty",
+        "a schema lists columns with their types in Spark's DDL",
+        "write for example `id bigint, at timestamp`",
+        location,
+    )
+
+
+def _struct_problem(text: str, name: str) -> Finding | None:
+    """Returns the finding for JSON that is no Spark StructType, whose form is `{"type": "struct", "fields": [...]}`."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        return _not_struct(f"the JSON cannot be read: {error.msg.lower()}", location_at(name, text, error.pos))
+    except RecursionError:
+        return _not_struct("the JSON is nested too deeply", Location(name))
+    if isinstance(value, dict) and value.get("type") == "struct" and isinstance(value.get("fields"), list):
+        return None
+    return _not_struct("it has no `type` of `struct` with a list of `fields`", Location(name))
+
+
+def _not_struct(why: str, location: Location) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"{quoted(location.path)} is not the JSON of a Spark schema",
+        why,
+        "write the output of `df.schema.json()` to it, or use a file that does not end in .json for DDL",
+        location,
+    )
+
+
+def _several(keys: Sequence[str], location: Location) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"the schema is declared more than once, by {alternatives(keys).replace(' or ', ' and ')}",
+        "a table has one schema: `schema`, `schema_file`, or `columns` with a data_type each",
+        "keep one of them; `columns` may stay for its descriptions if you delete its data_type keys",
+        location,
+    )
+
+
+def _untyped(name: str, location: Location) -> Finding:
+    return Finding(
+        "missing-key",
+        f"the column {quoted(name)} needs the key `data_type`",
+        "other columns of the table have one, so together they are the schema, and Spark reads only what it names",
+        "add `data_type:` here, or delete it from all columns",
+        location,
+    )

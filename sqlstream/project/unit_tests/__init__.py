@@ -1,0 +1,1 @@
+"""Unit tests as YAML files have them."""

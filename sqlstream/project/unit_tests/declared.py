@@ -1,0 +1,278 @@
+"""Unit tests as the YAML files have them: each one validated alone, so that a broken one leaves the others alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.project.configuration.resources import YAML_SUFFIXES
+from sqlstream.project.configuration.templates import UNIT_TEST_RULES, render_mapping
+from sqlstream.project.configuration.validate import validate_node
+from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.unit_tests.documents import (
+    BatchDocument,
+    ExpectDocument,
+    GivenDocument,
+    UnitTestDocument,
+    UnitTestsDocument,
+)
+from sqlstream.project.unit_tests.fixtures import FixtureReader, Rows
+from sqlstream.project.unit_tests.values import Batch, BrokenTest, Expected, Given, Mark, UnitTest, UnitTests
+from sqlstream.project.values import Located, RenderYaml, WrittenTests
+from sqlstream.project.wording import given, quoted
+from sqlstream.project.yaml import Parse, YamlMapping, YamlNode, YamlScalar, YamlSequence, follow, locate, plain
+
+TESTS_FOLDER = "tests/models"
+"""The folder whose YAML files, at any depth, hold unit tests, beside those of models/."""
+
+_INPUT = re.compile(
+    r"""(?:(ref)\(\s*(['"])([^'"]+)\2\s*\)|(source)\(\s*(['"])([^'"]+)\5\s*,\s*(['"])([^'"]+)\7\s*\))"""
+)
+
+_UNIT_TESTS = re.compile(r"(?m)^unit_tests[ \t]*:")
+
+_BRACED = re.compile(r"\{\{-?\s*(.+?)\s*-?\}\}")
+
+
+def load_unit_tests(
+    files: ProjectFiles, written: Sequence[WrittenTests], render: RenderYaml | None, parse: Parse
+) -> UnitTests:
+    """Returns the cases of the files of models/, which are `written`, and of those below tests/models/."""
+    findings: list[Finding] = []
+    cases: list[UnitTest] = []
+    broken: list[BrokenTest] = []
+    names: dict[tuple[str, str], Location] = {}
+    findings += _misplaced(files)
+    for tests in (*written, *_other_files(files, parse, findings)):
+        for node in _nodes_of(tests, findings):
+            problems: list[Finding] = []
+            case = _read(node, render, files, problems)
+            if case is not None:
+                problems += _second(case, names)
+            if case is None or problems:
+                broken.append(_broken(node, problems))
+            else:
+                cases.append(case)
+    return UnitTests(tuple(cases), tuple(broken), tuple(findings))
+
+
+def _other_files(files: ProjectFiles, parse: Parse, findings: list[Finding]) -> list[WrittenTests]:
+    found: list[WrittenTests] = []
+    listing = files.list_files(TESTS_FOLDER, *YAML_SUFFIXES)
+    findings.extend(listing.findings)
+    for path in listing.paths:
+        try:
+            node = parse(files.read_text(path), path)
+        except FindingsError as error:
+            findings.extend(error.findings)
+            continue
+        entry = node.entry("unit_tests")
+        rest = YamlMapping(tuple(item for item in node.entries if item is not entry), node.location)
+        validate_node(UnitTestsDocument, rest, findings)
+        if entry is not None:
+            found.append(WrittenTests(entry.value, entry.key_location))
+    return found
+
+
+def _misplaced(files: ProjectFiles) -> list[Finding]:
+    """Files right in tests/ or in tests/unit/ that hold unit tests and that nobody would read."""
+    near = (
+        path for folder in ("tests", "tests/unit") for path in files.files_in(folder) if path.endswith(YAML_SUFFIXES)
+    )
+    return [
+        Finding(
+            "unsupported-file",
+            f"the unit tests in {quoted(path)} are not read",
+            f"unit tests stand in YAML files of models/ and {TESTS_FOLDER}/",
+            f"move the file to `{TESTS_FOLDER}/{path.rpartition('/')[2]}`",
+            Location(path, 1, 1),
+        )
+        for path in near
+        if _has_unit_tests(files, path)
+    ]
+
+
+def _has_unit_tests(files: ProjectFiles, path: str) -> bool:
+    try:
+        return _UNIT_TESTS.search(files.read_text(path)) is not None
+    except FindingsError:
+        return False  # what cannot be read is no matter of this project
+
+
+def _nodes_of(tests: WrittenTests, findings: list[Finding]) -> tuple[YamlNode, ...]:
+    if isinstance(tests.node, YamlSequence):
+        return tests.node.items
+    if not (isinstance(tests.node, YamlScalar) and tests.node.value is None):
+        what = f"`unit_tests` must be a list, and is {given(plain(tests.node))}"
+        why, fix = "each entry is a unit test", "begin each entry with `- name: `"
+        findings.append(Finding("invalid-value", what, why, fix, tests.location))
+    return ()
+
+
+def _second(case: UnitTest, names: dict[tuple[str, str], Location]) -> list[Finding]:
+    first = names.setdefault((case.model, case.name), case.location)
+    if first is case.location:
+        return []
+    what = f"there are two unit tests of {quoted(case.model)} named {quoted(case.name)}"
+    why = f"{first.path}:{first.line} has the other"
+    return [Finding("duplicate-name", what, why, "rename or delete one of the two", case.location)]
+
+
+def _broken(node: YamlNode, problems: Sequence[Finding]) -> BrokenTest:
+    name, model = (follow(node, (key,)) for key in ("name", "model"))
+    named = str(name.value) if isinstance(name, YamlScalar) and name.value else "(without a name)"
+    of = str(model.value) if isinstance(model, YamlScalar) and model.value else None
+    return BrokenTest(named, of, locate(node, ("name",)), tuple(problems))
+
+
+def _read(node: YamlNode, render: RenderYaml | None, files: ProjectFiles, findings: list[Finding]) -> UnitTest | None:
+    if not isinstance(node, YamlMapping):
+        what = f"a unit test must be a mapping, and is {given(plain(node))}"
+        findings.append(Finding("invalid-value", what, "its keys say what it tests", "write `name:`", node.location))
+        return None
+    rendered = render_mapping(_without_braces(node), render, UNIT_TEST_RULES, findings)
+    document = validate_node(UnitTestDocument, rendered, findings)
+    if document is None:
+        return None
+    reader = FixtureReader(files, findings)
+    inputs = [_given(item, one, reader) for item, one in zip(_items(rendered, "given"), document.given, strict=True)]
+    expect = rendered.get("expect")
+    expected = _expected(expect, document.expect, reader) if isinstance(expect, YamlMapping) else None
+    findings.extend(_contradictions(document, rendered))
+    given_inputs = [item for item in inputs if item is not None]
+    if expected is None or len(given_inputs) < len(inputs):
+        return None
+    return UnitTest(
+        document.name,
+        document.model,
+        tuple(given_inputs),
+        expected,
+        document,
+        locate(rendered, ("name",)),
+        {entry.key: locate(rendered, (entry.key,)) for entry in rendered.entries},
+        rendered,
+    )
+
+
+def _without_braces(node: YamlMapping) -> YamlMapping:
+    """The unit test, in which an input that is copied from the model, `{{ ref('x') }}`, stands without its braces."""
+
+    def plain_input(item: YamlNode, path: tuple[str, ...] = ("given", "input")) -> YamlNode:
+        if isinstance(item, YamlSequence):
+            return replace(item, items=tuple(plain_input(each, path) for each in item.items))
+        if isinstance(item, YamlMapping) and path:
+            entries = (
+                entry._replace(value=plain_input(entry.value, path[1:])) if entry.key == path[0] else entry
+                for entry in item.entries
+            )
+            return replace(item, entries=tuple(entries))
+        braced = _BRACED.fullmatch(str(item.value).strip()) if isinstance(item, YamlScalar) and not path else None
+        if braced is not None and _INPUT.fullmatch(braced[1]):
+            return YamlScalar(braced[1], braced[1], item.location)
+        return item
+
+    plain_test = plain_input(node)
+    return plain_test if isinstance(plain_test, YamlMapping) else node
+
+
+def _items(node: YamlMapping, key: str) -> tuple[YamlMapping, ...]:
+    found = node.get(key)
+    items = found.items if isinstance(found, YamlSequence) else ()
+    return tuple(item for item in items if isinstance(item, YamlMapping))
+
+
+def _given(node: YamlMapping, document: GivenDocument, reader: FixtureReader) -> Given | None:
+    place = locate(node, ("input",))
+    match = _INPUT.fullmatch(document.input.strip())
+    if match is None:
+        what = f"{quoted(document.input)} does not name an input"
+        why = "an input is a source, seed or model that the model reads, named as in its SQL"
+        fix = "write source('source', 'table') or ref('model')"
+        reader.findings.append(Finding("unit-test-input", what, why, fix, place))
+        return None
+    kind = match[1] or match[4]
+    parts = (match[3],) if match[1] else (match[6], match[8])
+    entry = node.entry("batches")
+    if entry is None:
+        rows = reader.read(node)
+        steps = None if rows is None else (Batch(rows, rows.location),)
+        return Given(document.input, kind, parts, place, steps, in_batches=False)
+    if node.get("rows") is not None or node.get("fixture") is not None:
+        what = "rows are given twice: as batches, and beside them"
+        why, fix = "one of the two would be passed over", "put all rows into batches"
+        reader.findings.append(Finding("unit-test-batches", what, why, fix, entry.key_location))
+        return None
+    marked = [_step(item, reader) for item in (entry.value.items if isinstance(entry.value, YamlSequence) else ())]
+    found = tuple(step for step in marked if step is not None)
+    return Given(document.input, kind, parts, place, found, in_batches=True) if len(found) == len(marked) else None
+
+
+def _step(node: YamlNode, reader: FixtureReader) -> Batch | Mark | None:
+    if isinstance(node, YamlScalar):
+        if node.value in tuple(Mark):
+            return Mark(str(node.value))
+        what = f"a batch must be a mapping with `rows`, and is {given(node.value)}"
+        fix = (
+            did_you_mean(str(node.value), tuple(Mark)) if node.value else "write `- rows: []` for a batch without rows"
+        )
+        why = "between two batches there may be `restart` or `upgrade`"
+        reader.findings.append(Finding("unit-test-batches", what, why, fix, node.location))
+        return None
+    if isinstance(node, YamlSequence):
+        what, why = "a batch must be a mapping with `rows`, and is a list", "its keys are `rows`, `fixture` and `at`"
+        reader.findings.append(
+            Finding("unit-test-batches", what, why, "write `- rows:` before the list", node.location)
+        )
+        return None
+    document = validate_node(BatchDocument, node, reader.findings)
+    if document is None:
+        return None
+    known = len(reader.findings)
+    rows = reader.read(node)
+    if len(reader.findings) > known:
+        return None
+    at = None if document.at is None else Located(document.at, locate(node, ("at",)))
+    return Batch(rows or Rows(node.location), node.location, at, document.with_previous)
+
+
+def _expected(node: YamlMapping, document: ExpectDocument, reader: FixtureReader) -> Expected | None:
+    known = len(reader.findings)
+    places = {entry.key: locate(node, (entry.key,)) for entry in node.entries}
+    rows = reader.read(node)
+    batches = None
+    if document.batches is not None:
+        batches = tuple(reader.read(item) or Rows(item.location) for item in _items(node, "batches"))
+        if rows is not None:
+            what = "rows are expected twice: by batches, and at the end"
+            why = "the rows at the end are those of all batches together"
+            finding = Finding("unit-test-expect", what, why, "delete one of the two", places["batches"])
+            reader.findings.append(finding)
+    empty = {entry.key for entry in node.entries if isinstance(entry.value, YamlScalar) and entry.value.value is None}
+    if not (places.keys() - empty) & _STATED and "rows" not in places:
+        what, why = "nothing is expected", "a case that expects nothing passes whatever the model does"
+        reader.findings.append(
+            Finding("unit-test-expect", what, why, "write `rows:` or `batches:` below `expect`", node.location)
+        )
+    return Expected(node.location, rows, batches, document, places) if len(reader.findings) == known else None
+
+
+_STATED = {"rows", "fixture", "batches", "late_rows_dropped", "watermark", "state_rows", "error"}
+"""The keys of an expectation that state something."""
+
+
+def _contradictions(document: UnitTestDocument, node: YamlMapping) -> list[Finding]:
+    if not document.equivalence and not document.reason:
+        what = "`equivalence: false` needs the key `reason`"
+        why = "that a stream differs from its batch is most often a mistake in the model"
+        fix = "say in `reason:` why the two are rightly different"
+        return [Finding("missing-key", what, why, fix, locate(node, ("equivalence",)))]
+    upgrade = document.upgrade_from
+    if upgrade is not None and (upgrade.sql is None) == (upgrade.git is None):
+        what = "`upgrade_from` needs one of the keys `sql` and `git`"
+        why = "the older model is either written here or in a commit of the repository"
+        return [Finding("missing-key", what, why, "write one of the two", locate(node, ("upgrade_from",)))]
+    return []

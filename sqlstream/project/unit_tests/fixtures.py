@@ -1,0 +1,254 @@
+"""The rows of unit tests: written in YAML, or as CSV, JSON, JSON lines or SQL there or in tests/fixtures/.
+
+Whatever form they have, they become mappings of YAML nodes, so that each value keeps its text and its place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location, locator
+from sqlstream.project.files.csv_text import CsvText, Row
+from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.wording import alternatives, counted, given, quoted
+from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlScalar, YamlSequence, from_plain, locate_in_scalar, plain
+
+FIXTURES = "tests/fixtures"
+"""The folder of fixture files."""
+
+FORMATS = ("csv", "json", "jsonl", "sql")
+"""What a fixture file may be, which is also its ending."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a batch or of an expectation: mappings of columns to values, or a query that gives them."""
+
+    location: Location
+    rows: tuple[YamlMapping, ...] = ()
+    sql: str | None = None
+
+
+@dataclass(frozen=True)
+class RowText:
+    """Rows as text: `place(offset)` says where a character of it stands."""
+
+    text: str
+    location: Location
+    place: Callable[[int], Location]
+
+
+class FixtureReader:
+    """Reads rows; what is wrong with them is added to `findings`, and the rows are None then."""
+
+    def __init__(self, files: ProjectFiles, findings: list[Finding]) -> None:
+        self._files = files
+        self.findings = findings
+
+    def read(self, holder: YamlMapping) -> Rows | None:
+        """Returns the rows that `rows`, `fixture` and `format` of a mapping give, None where it has none of these."""
+        rows, fixture = holder.entry("rows"), holder.entry("fixture")
+        if rows is not None and fixture is not None:
+            what = "rows are given twice: here, and by a fixture"
+            self._add(
+                "unit-test-fixture", what, "one of the two would be passed over", "delete one", fixture.key_location
+            )
+            return None
+        format_node = holder.get("format")
+        named = str(format_node.value) if isinstance(format_node, YamlScalar) and format_node.value else None
+        if fixture is not None and isinstance(fixture.value, YamlScalar):
+            return self._from_file(str(fixture.value.value), named, fixture.value.location)
+        if rows is None:
+            return None
+        if isinstance(rows.value, YamlScalar) and isinstance(rows.value.value, str) and named in FORMATS:
+            scalar = rows.value
+            whole = self._files.read_text(scalar.location.path)
+            text = str(scalar.value)
+            place = RowText(text, scalar.location, lambda at: locate_in_scalar(whole, scalar.location, text, at))
+            return self._from_text(place, named or "")
+        return self._from_yaml(rows, named)
+
+    def _from_yaml(self, rows: YamlEntry, named: str | None) -> Rows | None:
+        node = rows.value
+        if isinstance(node, YamlScalar) and node.value is None:
+            return Rows(rows.key_location)
+        if not isinstance(node, YamlSequence):
+            fix = f"write `format: {named}` rows as text, after `|`" if named in FORMATS else "begin each row with `- `"
+            if isinstance(node, YamlScalar) and named not in FORMATS:
+                fix += f", or name the format of the text: `format: {FORMATS[0]}` (or {', '.join(FORMATS[1:])})"
+            what = f"`rows` must be a list of rows, and is {given(plain(node))}"
+            self._add("unit-test-fixture", what, "each row is a mapping of columns to values", fix, rows.key_location)
+            return None
+        if named in FORMATS and node.items:
+            what = f"`rows` must be text in the format {named}, and is a list"
+            self._add("unit-test-fixture", what, f"`format: {named}` says so", "leave `format` out", rows.key_location)
+            return None
+        return self._mappings(node, rows.key_location)
+
+    def _mappings(self, node: YamlSequence, location: Location) -> Rows | None:
+        known = len(self.findings)
+        for item in node.items:
+            if not isinstance(item, YamlMapping):
+                what = f"a row must be a mapping of columns to values, and is {given(plain(item))}"
+                fix = "write it as {column: value, other_column: value}"
+                self._add("unit-test-fixture", what, "columns are named in each row", fix, item.location)
+        if len(self.findings) > known:
+            return None
+        return Rows(location, tuple(item for item in node.items if isinstance(item, YamlMapping)))
+
+    def _from_file(self, name: str, named: str | None, named_at: Location) -> Rows | None:
+        path = self._find(name, named, named_at)
+        if path is None:
+            return None
+        try:
+            text = self._files.read_text(path, named_at)
+        except FindingsError as error:
+            self.findings.extend(error.findings)
+            return None
+        rows = RowText(text, Location(path), locator(path, text))
+        return self._from_text(rows, path.rsplit(".", 1)[-1])
+
+    def _find(self, name: str, named: str | None, named_at: Location) -> str | None:
+        """The path of the fixture called `name`; None after adding why there is none."""
+        listing = self._files.list_files(FIXTURES, *(f".{ending}" for ending in FORMATS))
+        names = {path.removeprefix(f"{FIXTURES}/"): path for path in listing.paths}
+        endings = (named,) if named in FORMATS else FORMATS
+        wanted = (name, *(f"{name}.{ending}" for ending in endings))
+        found = [path for short, path in names.items() if short in wanted and short.rsplit(".", 1)[-1] in endings]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            what, why = f"{quoted(name)} is {counted(len(found), 'fixture')}", f"there are {' and '.join(found)}"
+            self._add("unit-test-fixture", what, why, "write the fixture with its ending", named_at)
+            return None
+        form = f" in the format {named}" if named in FORMATS else ""
+        stems = sorted({short.rsplit(".", 1)[0] for short in names})
+        why = f"fixtures are files of {FIXTURES}/ that end in {alternatives([f'.{ending}' for ending in endings])}"
+        what = f"there is no fixture {quoted(name)}{form}"
+        self._add(
+            "unit-test-fixture", what, why, did_you_mean(name, stems) if stems else f"make {wanted[-1]}", named_at
+        )
+        return None
+
+    def _from_text(self, rows: RowText, form: str) -> Rows | None:
+        if form == "sql":
+            return Rows(rows.location, sql=rows.text)
+        if form == "csv":
+            return self._from_csv(rows)
+        try:
+            return Rows(rows.location, tuple(_json_lines(rows) if form == "jsonl" else _json_rows(rows)))
+        except json.JSONDecodeError as error:
+            what = f"this is no JSON: {error.msg}"
+            place = rows.place(error.pos)
+        except _NotARowError as error:
+            what, place = f"a row must be a JSON object, and is {error}", error.place
+        why = "a line holds one JSON object" if form == "jsonl" else "rows are a JSON array of objects"
+        self._add("unit-test-fixture", what, why, "correct the JSON", place)
+        return None
+
+    def _from_csv(self, rows: RowText) -> Rows | None:
+        csv = CsvText(rows.text, ",")
+        lines = list(csv.rows())
+        faults = [line for line in lines if line.fault is not None]
+        header = [value.text.strip() for value in csv.values(lines[0])] if lines and not faults else []
+        for line in faults or [line for line in lines if line.width != len(header)]:
+            self._odd(line, len(header), rows)
+        if faults or any(line.width != len(header) for line in lines) or self._repeats(csv, lines, rows):
+            return None
+        return Rows(rows.location, tuple(_csv_row(csv, line, header, rows) for line in lines[1:]))
+
+    def _repeats(self, csv: CsvText, lines: list[Row], rows: RowText) -> bool:
+        """Whether two columns of the header have one name."""
+        seen: set[str] = set()
+        for value in csv.values(lines[0]) if lines else ():
+            name = value.text.strip().casefold()
+            if name in seen:
+                what, why = f"the header names {quoted(value.text.strip())} twice", "one of the two would not be read"
+                self._add("unit-test-fixture", what, why, "delete or rename one", rows.place(value.offset))
+                return True
+            seen.add(name)
+        return False
+
+    def _odd(self, line: Row, count: int, rows: RowText) -> None:
+        if line.fault is not None:
+            what, at = "the quotes of this value are not in order", line.fault.offset
+        else:
+            what = f"this row has {counted(line.width, 'value')}, and the header has {counted(count, 'column')}"
+            at = line.start
+        fix = "correct the row; text that holds a comma or a quote goes in double quotes, quotes within it twice"
+        self._add("unit-test-fixture", what, "a row has one value for each column", fix, rows.place(at))
+
+    def _add(self, code: str, what: str, why: str, fix: str, location: Location) -> None:
+        self.findings.append(Finding(code, what, why, fix, location))
+
+
+class _NotARowError(ValueError):
+    """A JSON value that is no object; `place` is where it stands."""
+
+    def __init__(self, value: object, place: Location) -> None:
+        super().__init__(given(value))
+        self.place = place
+
+
+_DECODER = json.JSONDecoder(parse_float=Decimal)
+"""Decimals keep all of their digits."""
+
+_BETWEEN = re.compile(r"[ \t\r\n,]*")
+"""What stands between the items of a JSON array."""
+
+
+def _json_lines(rows: RowText) -> list[YamlMapping]:
+    found, offset = [], 0
+    for line in rows.text.split("\n"):
+        if line.strip():
+            try:
+                value = _DECODER.decode(line)
+            except json.JSONDecodeError as error:
+                raise json.JSONDecodeError(error.msg, rows.text, offset + error.pos) from error
+            found.append(_json_row(value, rows.place(offset)))
+        offset += len(line) + 1
+    return found
+
+
+def _json_rows(rows: RowText) -> list[YamlMapping]:
+    value = _DECODER.decode(rows.text)
+    if not isinstance(value, list):
+        raise _NotARowError(value, rows.place(0))
+    places = _item_places(rows)
+    return [_json_row(item, place) for item, place in zip(value, places, strict=True)]
+
+
+def _item_places(rows: RowText) -> list[Location]:
+    """Where each item of the array begins that the text is."""
+    text = rows.text
+    places: list[Location] = []
+    at = text.index("[") + 1
+    while True:
+        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
+        if text[at] == "]":
+            return places
+        places.append(rows.place(at))
+        _, at = _DECODER.raw_decode(text, at)
+
+
+def _json_row(value: object, place: Location) -> YamlMapping:
+    node = from_plain(value, place)
+    if not isinstance(node, YamlMapping):
+        raise _NotARowError(value, place)
+    return node
+
+
+def _csv_row(csv: CsvText, line: Row, header: list[str], rows: RowText) -> YamlMapping:
+    """A row of a CSV text; nothing between two commas is null, and two quotes are empty text."""
+    entries = []
+    for name, value in zip(header, csv.values(line), strict=True):
+        place = rows.place(value.offset)
+        text = None if value.text == "" and not value.is_quoted else value.text
+        entries.append(YamlEntry(name, place, YamlScalar(text, value.text, place)))
+    return YamlMapping(tuple(entries), rows.place(line.start))

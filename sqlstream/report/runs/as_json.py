@@ -1,0 +1,88 @@
+"""A run as JSON lines, for machines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlstream.report.rows import json_text
+from sqlstream.state.runs.events import (
+    Notice,
+    ProjectFound,
+    QueriesChosen,
+    QueryRestarting,
+    QueryResult,
+    QueryResumed,
+    QuerySilent,
+    QueryStarted,
+    RunEvent,
+    TableShown,
+    Warned,
+)
+from sqlstream.state.runs.progress import BatchProgress
+
+EVENT_NAMES: dict[type[RunEvent], str] = {
+    ProjectFound: "run_started",
+    Warned: "finding",
+    QueriesChosen: "queries_chosen",
+    QueryStarted: "query_started",
+    BatchProgress: "batch",
+    QuerySilent: "query_silent",
+    QueryRestarting: "query_restarting",
+    QueryResumed: "query_restarted",
+    QueryResult: "query_ended",
+    Notice: "notice",
+    TableShown: "memory_table",
+}
+
+
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+
+
+class JsonReporter:
+    """Writes each event as one line: `{"time": ..., "event": ..., ...}`, time in UTC, unknown figures as null."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+
+    def __call__(self, event: RunEvent) -> None:
+        """Writes the line of `event`; what has been said of a silent query is not said again."""
+        if not isinstance(event, QuerySilent) or event.is_new:
+            self.emit(event_name(event), event_fields(event))
+
+    def done(self, results: Sequence[QueryResult], *, succeeded: bool) -> None:
+        """Writes the last line of a run."""
+        self.emit("done", {"succeeded": succeeded, "queries": len(results)})
+
+    def emit(self, name: str, fields: dict[str, Any]) -> None:
+        """Writes one line."""
+        self._write(to_line(name, fields))
+
+
+def event_name(event: RunEvent) -> str:
+    """Returns what an event is called in JSON lines."""
+    return EVENT_NAMES[type(event)]
+
+
+def to_line(name: str, fields: Mapping[str, Any]) -> str:
+    """Returns an event as one line of JSON in ASCII, with the time in UTC."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    text = json_text({"time": now, "event": name, **fields})
+    return _NOT_ASCII.sub(lambda found: json.dumps(found.group())[1:-1], text)
+
+
+def event_fields(event: RunEvent) -> dict[str, Any]:
+    """Returns what an event tells, as plain JSON values."""
+    if isinstance(event, QueryResult):
+        return {"model": event.model, **event.as_json()}
+    if isinstance(event, Warned):
+        return event.finding.as_json()
+    if isinstance(event, QueryRestarting):
+        return {**asdict(event), "finding": event.finding.as_json()}
+    if isinstance(event, QuerySilent):
+        return {"model": event.model, **event.silence.as_json()}
+    return asdict(event)

@@ -1,0 +1,91 @@
+"""A run as a table that is drawn anew while it goes on, below the lines that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from sqlstream.report.runs.query_table import query_table
+from sqlstream.report.runs.text import TIME_LAYOUT, Silent, TextReporter, done_line, shown_path, silence_texts
+from sqlstream.state.runs.events import QueriesChosen, QueryResult, QuerySilent, QueryStarted, RunEvent, Status
+from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.state.runs.standing import QueryStanding, RunStanding, follow
+
+FRAMES_PER_SECOND = 2.0
+"""Enough for batches, and for a terminal whose size changes."""
+CONSOLE = "console"
+"""The format of sinks that print into the terminal themselves: a table would be torn by them."""
+
+
+class LiveReporter:
+    """Shows each event of a run: starts, notices, failures and ends as lines, batches in the table below them.
+
+    The table is drawn by a thread of rich's from the first start of a query on, and stays as it is when `close` is
+    called. Where a query prints into the terminal itself, batches are lines and there is no table.
+    """
+
+    def __init__(self, file: IO[str], width: int | None = None) -> None:
+        self._console = Console(file=file, force_terminal=True, width=width, highlight=False, legacy_windows=False)
+        self._plain = TextReporter(self._print, layout=TIME_LAYOUT)
+        self._run = RunStanding()
+        self._live: Live | None = None
+        self._has_table = True
+
+    def __call__(self, event: RunEvent) -> None:
+        """Shows `event`."""
+        self._run = follow(self._run, event, datetime.now(UTC))
+        if isinstance(event, QueriesChosen):
+            self._has_table = all(query.format != CONSOLE for query in event.queries)
+        if isinstance(event, QueryStarted) and self._live is None and self._has_table:
+            self._begin()
+        if self._live is None or not isinstance(event, BatchProgress | QuerySilent):
+            self._plain(event)
+
+    def close(self) -> None:
+        """Leaves the table as it is; it is drawn once more."""
+        if self._live is not None:
+            self._live.stop()
+
+    def summary(self, results: Sequence[QueryResult], warnings: int, here: Path) -> str | None:
+        """Returns what to say below the table: where rows were written, and dbt's closing line; None without one."""
+        if self._live is None:
+            return None
+        written = [
+            f"{result.model} -> {shown_path(result.output, here)}"
+            for result in results
+            if result.output is not None and result.status is not Status.SKIPPED
+        ]
+        return "\n".join(["", *written, *([""] if written else []), done_line(results, warnings)])
+
+    def _begin(self) -> None:
+        self._live = Live(
+            console=self._console,
+            refresh_per_second=FRAMES_PER_SECOND,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            get_renderable=self._frame,
+        )
+        self._live.start()
+        self._console.show_cursor(True)  # else a run that is killed would leave the terminal without one
+
+    def _frame(self) -> RenderableType:
+        """The table as wide as the terminal is now, and why some queries give nothing."""
+        now, queries = datetime.now(UTC), self._run.queries.values()
+        table = query_table([query.as_json(now) for query in queries], self._console.width)
+        notes = silence_texts(silent for query in queries if (silent := _silence_of(query)))
+        lines = Text(table, no_wrap=True, overflow="crop")
+        return Group(Text(""), lines, *(Text(note) for note in notes))
+
+    def _print(self, line: str) -> None:
+        self._console.print(Text(line), soft_wrap=True)
+
+
+def _silence_of(query: QueryStanding) -> Silent | None:
+    silence, had_rows = query.why_silent(), bool(query.figures.rows_out)
+    return None if silence is None else Silent(query.query.model, silence.text, query.has_ended, had_rows)

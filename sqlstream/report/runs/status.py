@@ -1,0 +1,109 @@
+"""How the queries of a project stand, as text or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlstream.report.numbers import HOUR, MINUTE, plural, seconds_text
+from sqlstream.report.runs.query_table import query_table
+from sqlstream.report.runs.text import Silent, silence_texts
+from sqlstream.state.runs.standing import Standing
+from sqlstream.state.runs.status import Life, ProjectStatus, SeenQuery, SeenRun
+
+DAY = 24 * HOUR
+
+
+def status_text(status: ProjectStatus, now: datetime, width: int | None) -> str:
+    """Returns a line for each run, the table of the queries, and below it why some give no rows or have failed.
+
+    `now` has a time zone; `width` is that of the terminal, None where the table may have any.
+    """
+    heads = [_run_line(run, now) for run in status.runs]
+    table = query_table([query.entry for query in status.queries], width) if status.queries else "No query was started."
+    silences = silence_texts(silent for query in status.queries if (silent := _silence_of(query)))
+    notes = [note for query in status.queries for note in _notes(query, now)]
+    return "\n\n".join(["\n".join(heads), table, *silences, *notes])
+
+
+def status_json(status: ProjectStatus) -> str:
+    """Returns the same as one JSON object: `queries` are entries of run_results.json."""
+    content = {
+        "succeeded": status.is_well,
+        "runs": [
+            {
+                "invocation_id": seen.run.invocation_id,
+                "life": str(seen.life),
+                "target": seen.run.target,
+                "pid": seen.run.pid,
+                "began_at": seen.run.began_at,
+                "heard_at": seen.run.heard_at,
+                "succeeded": seen.run.succeeded,
+            }
+            for seen in status.runs
+        ],
+        "queries": [{**query.entry, "invocation_id": query.run.run.invocation_id} for query in status.queries],
+    }
+    return json.dumps(content, indent=2)
+
+
+def _run_line(seen: SeenRun, now: datetime) -> str:
+    run = seen.run
+    of = f" of target {run.target}" if run.target else ""
+    heard = _ago(run.heard_at, now)
+    told = {
+        Life.RUNNING: f"has been running for {_span(run.began_at, now)} as process {run.pid}, last heard of {heard}",
+        Life.ENDED: f"{_ended(seen)} {heard}",
+        Life.KILLED: f"was killed: process {run.pid} is gone and did not say how it ended, last heard of {heard}",
+        Life.ELSEWHERE: "has not said how it ended, and ran on another machine, in another container or before a "
+        f"restart of this one; last heard of {heard}",
+    }[seen.life]
+    return f"Run {run.invocation_id[:8]}{of} {told}"
+
+
+def _ended(seen: SeenRun) -> str:
+    if seen.is_refused:
+        return "was refused before any query was started (target/run_results.json says why), and ended"
+    return "ended" if seen.run.succeeded else "failed, and ended"
+
+
+def _silence_of(query: SeenQuery) -> Silent | None:
+    silence = query.entry.get("silence")
+    if not isinstance(silence, Mapping):
+        return None
+    has_ended, had_rows = query.status not in set(Standing), bool(query.entry.get("rows_out"))
+    return Silent(query.model, str(silence.get("text")), has_ended, had_rows)
+
+
+def _notes(query: SeenQuery, now: datetime) -> Iterator[str]:
+    error, failure = (query.entry.get(key) for key in ("error", "last_failure"))
+    if isinstance(error, Mapping):
+        yield f"{query.model} failed {_ago(query.entry['heard_at'], now)}\n{_finding(error)}"
+    elif isinstance(failure, Mapping):
+        restarts = plural(query.entry.get("restarts"), "restart")
+        again = f"has had {restarts}" if query.entry.get("restarts") else "has failed"
+        yield f"{query.model} {again}; its last failure was\n{_finding(failure)}"
+
+
+def _finding(finding: Mapping[str, Any]) -> str:
+    """The three lines of a finding that was written as JSON."""
+    place = finding.get("location")
+    where = f"{place['path']}:{place['line']}:{place['column']}: " if isinstance(place, Mapping) else ""
+    head = f"{where}[{finding.get('code')}] {finding.get('message')}"
+    return f"{head}\n  why: {finding.get('why')}\n  fix: {finding.get('fix')}"
+
+
+def _ago(time: str, now: datetime) -> str:
+    return f"{_span(time, now)} ago"
+
+
+def _span(time: str, now: datetime) -> str:
+    try:
+        seconds = max((now - datetime.fromisoformat(time)).total_seconds(), 0.0)
+    except ValueError:
+        return "some time"
+    if seconds >= 2 * DAY:
+        return f"{seconds // DAY:.0f} days"
+    return seconds_text(seconds) if seconds >= MINUTE else f"{seconds:.0f} s"

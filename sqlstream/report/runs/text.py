@@ -1,0 +1,208 @@
+"""A run as lines of text, in dbt's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sqlstream.report.compiled import found_text
+from sqlstream.report.findings import finding_text
+from sqlstream.report.numbers import count_text, plural, seconds_text
+from sqlstream.report.rows import cell_text
+from sqlstream.report.table import table_text
+from sqlstream.state.runs.events import (
+    Notice,
+    ProjectFound,
+    QueryRestarting,
+    QueryResult,
+    QuerySilent,
+    QueryStarted,
+    RunEvent,
+    Status,
+    TableShown,
+    Warned,
+)
+from sqlstream.state.runs.progress import BatchProgress
+
+LINE_WIDTH = 88
+"""Where `[RUN]` and its like stand, so that they form a column."""
+
+OUTCOMES = {
+    Status.SUCCESS: ("OK", "SUCCESS"),
+    Status.STOPPED: ("STOPPED", "STOPPED"),
+    Status.INTERRUPTED: ("STOPPED", "INTERRUPTED"),
+    Status.ERROR: ("ERROR", "ERROR"),
+    Status.SKIPPED: ("SKIP", "SKIP"),
+}
+
+
+TIME_LAYOUT = "%H:%M:%S"
+"""Of a line in a terminal, where somebody watches."""
+
+DATE_LAYOUT = f"%Y-%m-%d {TIME_LAYOUT}"
+"""Of a line in a file, which may hold months."""
+
+
+class TextReporter:
+    """Prints each event of a run as it happens, through `write` (one call per line, no newline), with the local time in
+    `layout`.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        clock: Callable[[], datetime] = datetime.now,
+        layout: str = DATE_LAYOUT,
+    ) -> None:
+        self._write = write
+        self._clock = clock
+        self._layout = layout
+
+    def __call__(self, event: RunEvent) -> None:
+        """Prints `event`."""
+        if isinstance(event, QueryStarted):
+            when = f", trigger {event.trigger}" if event.kind == "stream" else ""
+            what = f"START {event.kind} {event.model} -> {event.sink}{when}"
+            self._line(event.index, event.total, what, "RUN")
+        elif isinstance(event, BatchProgress | QuerySilent | Notice):
+            self._say_line(event)
+        elif isinstance(event, QueryRestarting):
+            self._say(restart_text(event))
+            self._write(finding_text(event.finding))
+        elif isinstance(event, QueryResult):
+            self._result(event)
+        elif isinstance(event, TableShown):
+            self._write(memory_text(event))
+        elif isinstance(event, Warned):
+            self._write(finding_text(event.finding))
+        elif isinstance(event, ProjectFound):
+            self._say(f"sqlstream {event.sqlstream_version} on Spark {event.spark_version}")
+            self._say(found_text(event.models, event.sources, event.sinks, event.seeds))
+
+    def _say_line(self, event: BatchProgress | QuerySilent | Notice) -> None:
+        if isinstance(event, BatchProgress):
+            self._say(batch_text(event))
+        elif isinstance(event, Notice):
+            self._say(event.text)
+        elif event.is_new:
+            self._say(*silence_texts([Silent(event.model, event.silence.text, event.has_ended)]))
+
+    def _result(self, result: QueryResult) -> None:
+        word, status = OUTCOMES[result.status]
+        if result.started:
+            status += f" {plural(result.batches, 'batch', 'batches')} in {seconds_text(result.seconds)}"
+        if result.restarts:
+            status += f", {plural(result.restarts, 'restart')}"
+        if result.dropped_records:
+            status += f", {dropped_text(result.dropped_records)}"
+        self._line(result.index, result.total, f"{word} {result.kind} {result.model}", status)
+        if result.finding is not None:
+            self._write(finding_text(result.finding))
+
+    def _line(self, index: int, total: int, what: str, end: str) -> None:
+        start = f"{index} of {total} {what} "
+        self._say(f"{start.ljust(LINE_WIDTH, '.')} [{end}]" if len(start) < LINE_WIDTH else f"{start}[{end}]")
+
+    def _say(self, text: str) -> None:
+        self._write(f"{self._clock():{self._layout}}  {text}")
+
+
+def batch_text(batch: BatchProgress) -> str:
+    """Returns the line of one batch."""
+    parts = [
+        f"{plural(batch.rows_in, 'row')} in",
+        f"{plural(batch.rows_out, 'row')} out",
+        seconds_text(batch.duration_ms / 1000),
+    ]
+    if batch.watermark:
+        parts.append(f"watermark {batch.watermark}")
+    if batch.dropped_records:
+        parts.append(dropped_text(batch.dropped_records))
+    return f"{batch.model} batch {batch.batch_id}: {', '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class Silent:
+    """Why the query of a model gives no rows, or gave none until it ended; `had_rows` says that it gave some before."""
+
+    model: str
+    why: str
+    has_ended: bool
+    had_rows: bool = False
+
+
+def silence_texts(silent: Iterable[Silent]) -> list[str]:
+    """Returns a line for each reason, with the names of all queries that have it."""
+    names: dict[tuple[str, bool, bool], list[str]] = {}
+    for each in silent:
+        names.setdefault((each.why, each.has_ended, each.had_rows), []).append(each.model)
+    return [_silence_text(models, *reason) for reason, models in names.items()]
+
+
+def _silence_text(models: Sequence[str], why: str, has_ended: bool, had_rows: bool) -> str:
+    verb = "gave" if has_ended else "gives" if len(models) == 1 else "give"
+    return f"{', '.join(models)} {verb} no {'more ' if had_rows else ''}rows: {why}"
+
+
+def dropped_text(records: int) -> str:
+    """Returns how many records could not be read and were dropped."""
+    return f"{plural(records, 'corrupt record')} dropped"
+
+
+def restart_text(restarting: QueryRestarting) -> str:
+    """Returns the line of a query that failed and will be started again."""
+    count = f"attempt {restarting.attempt} of {restarting.attempts}"
+    return f"{restarting.model} failed and starts again in {seconds_text(restarting.delay_seconds)}, {count}"
+
+
+def memory_text(shown: TableShown) -> str:
+    """Returns the table of a memory sink with its name above it."""
+    is_cut = shown.count > len(shown.rows)
+    part = f", the first {len(shown.rows):,} shown; --limit shows more" if is_cut else ""
+    rows = [[cell_text(value) for value in row] for row in shown.rows]
+    head = f"{shown.model} ({plural(shown.count, 'row')}{part})"
+    return "\n".join(["", head, table_text(shown.columns, rows)])
+
+
+def summary_text(results: Sequence[QueryResult], warnings: int, here: Path) -> str:
+    """Returns the closing table and dbt's closing line. Paths below `here` are shown relative to it."""
+    rows = [_summary_row(result, here) for result in results]
+    header = ("query", "status", "batches", "rows in", "rows out", "duration", "output")
+    table = table_text(header, rows, right=(2, 3, 4, 5))
+    return f"\n{table}\n\n{done_line(results, warnings)}"
+
+
+def _summary_row(result: QueryResult, here: Path) -> tuple[str, ...]:
+    if not result.started:
+        return (result.model, str(result.status), "-", "-", "-", "-", "-")
+    return (
+        result.model,
+        str(result.status),
+        count_text(result.batches),
+        count_text(result.rows_in),
+        count_text(result.rows_out),
+        seconds_text(result.seconds),
+        shown_path(result.output, here),
+    )
+
+
+def done_line(results: Sequence[QueryResult], warnings: int) -> str:
+    """Returns `Done. PASS=.. WARN=.. ERROR=.. SKIP=.. TOTAL=..`; a query that was stopped counts as passed."""
+    counts = {status: sum(result.status is status for result in results) for status in Status}
+    passed = counts[Status.SUCCESS] + counts[Status.STOPPED] + counts[Status.INTERRUPTED]
+    return (
+        f"Done. PASS={passed} WARN={warnings} ERROR={counts[Status.ERROR]} "
+        f"SKIP={counts[Status.SKIPPED]} TOTAL={len(results)}"
+    )
+
+
+def shown_path(path: str | None, here: Path) -> str:
+    """Returns `path` relative to `here` where it lies below, and `-` for none."""
+    if path is None:
+        return "-"
+    try:
+        return str(Path(path).relative_to(here))
+    except ValueError:
+        return path

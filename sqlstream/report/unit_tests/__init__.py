@@ -1,0 +1,1 @@
+"""Results of unit tests as text, JSON and JUnit XML."""

@@ -1,0 +1,108 @@
+"""Results of unit tests for machines: one JSON object, or JUnit's XML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from xml.etree import ElementTree as ET
+
+from sqlstream.errors import Finding
+from sqlstream.report.rows import json_text
+from sqlstream.report.unit_tests.text import failure_text
+from sqlstream.state.results.unit_tests import (
+    ANY,
+    CaseResult,
+    Outcome,
+    Row,
+    RowDifference,
+    RowKind,
+    ValueDifference,
+)
+
+
+def results_json(results: Sequence[CaseResult], findings: Sequence[Finding], *, succeeded: bool) -> str:
+    """Returns one JSON object with an entry for each test."""
+    return json_text(
+        {
+            "succeeded": succeeded,
+            "results": [_entry(result) for result in results],
+            "findings": [finding.as_json() for finding in findings],
+        },
+        indent=2,
+    )
+
+
+def _entry(result: CaseResult) -> dict[str, object]:
+    return {
+        "name": result.name,
+        "model": result.model,
+        "status": str(result.outcome),
+        "seconds": round(result.seconds, 3),
+        "location": asdict(result.location),
+        "differences": [_difference(difference) for difference in result.differences],
+        "findings": [finding.as_json() for finding in result.findings],
+        "notes": dict(result.notes),
+    }
+
+
+def _difference(difference: RowDifference | ValueDifference) -> dict[str, object]:
+    location = asdict(difference.location)
+    if isinstance(difference, ValueDifference):
+        return {
+            "what": difference.what,
+            "expected": difference.expected,
+            "actual": difference.actual,
+            "location": location,
+        }
+    rows = [
+        {
+            "status": str(row.kind),
+            "expected": _object(difference.columns, row.expected),
+            "actual": _object(difference.columns, row.actual),
+            "changed": [difference.columns[at] for at in sorted(row.changed)],
+        }
+        for row in difference.rows
+        if row.kind is not RowKind.SAME
+    ]
+    return {"what": "rows", "batch": difference.batch, "rows": rows, "location": location}
+
+
+def _object(columns: Sequence[str], row: Row | None) -> dict[str, object] | None:
+    if row is None:
+        return None
+    return {name: value for name, value in zip(columns, row, strict=True) if value is not ANY}
+
+
+def results_xml(results: Sequence[CaseResult], project: str) -> str:
+    """Returns the results as JUnit's XML, which continuous integration shows: one suite, a class for each model.
+
+    `project` is its name.
+    """
+    bad = [result.outcome for result in results]
+    suite = ET.Element(
+        "testsuite",
+        name=project,
+        tests=str(len(results)),
+        failures=str(bad.count(Outcome.FAILED)),
+        errors=str(bad.count(Outcome.BROKEN)),
+        skipped=str(bad.count(Outcome.SKIPPED)),
+        time=f"{sum(result.seconds for result in results):.3f}",
+    )
+    for result in results:
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            classname=result.model or project,
+            name=result.name,
+            file=result.location.path,
+            line=str(result.location.line),
+            time=f"{result.seconds:.3f}",
+        )
+        kind = {Outcome.FAILED: "failure", Outcome.BROKEN: "error", Outcome.SKIPPED: "skipped"}.get(result.outcome)
+        if kind is not None:
+            said = failure_text(result, None)
+            ET.SubElement(case, kind, message=said.split("\n", 1)[0]).text = said
+    root = ET.Element("testsuites")
+    root.append(suite)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True)

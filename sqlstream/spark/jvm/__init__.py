@@ -1,0 +1,1 @@
+"""The JVM and the session: found, launched, asked, stopped."""

@@ -1,0 +1,148 @@
+"""The life of the JVM: launched so that no signal and no secret reaches it, and forgotten when it is gone."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.java_gateway import launch_gateway
+from pyspark.serializers import UTF8Deserializer, read_int
+
+from sqlstream.project.secrets import SECRET_PREFIX
+
+STDERR = 2
+"""The descriptor: `sys.stderr` may be replaced by what has none."""
+
+LOOK_SECONDS = 0.01
+"""How often it is looked whether the JVM is ready."""
+
+IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_stderr: bool = False) -> Any:
+    """Starts the JVM so that it outlives Ctrl-C, SIGTERM and SIGHUP, and returns py4j's gateway.
+
+    A process started while a signal is ignored ignores it for good, and so do its Python workers: sent to the whole
+    process group, a signal then stops no batch in the middle. Each line that the JVM writes to stderr goes to
+    `on_stderr`, in a thread. Neither the JVM nor its workers get the secrets of the environment: SQL can read an
+    environment, with `reflect` for one. Console sinks print to the JVM's stdout, which is this process's own, or its
+    stderr with `console_to_stderr`. Raises: PySparkRuntimeError. Over Connect: the server is not ours to start.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # somebody has started one for this process
+        return launch_gateway(conf)  # type: ignore[no-untyped-call]
+    read_end, write_end = os.pipe()
+    reader = threading.Thread(target=_read_lines, args=(read_end, on_stderr), name="jvm-stderr", daemon=True)
+    with tempfile.TemporaryDirectory(prefix="sqlstream-") as folder:
+        ready = Path(folder) / "gateway"
+        try:
+            process = _start(conf, ready, stderr=write_end, stdout=STDERR if console_to_stderr else None)
+        finally:
+            os.close(write_end)
+            reader.start()  # and ends at once where there is no process
+        atexit.register(_end, process)
+        try:
+            gateway = _gateway(process, ready, reader)
+        except BaseException:
+            _end(process)
+            raise
+    gateway.proc = process
+    return gateway
+
+
+def _gateway(process: subprocess.Popen[bytes], ready: Path, reader: threading.Thread) -> Any:
+    """Returns the gateway to the JVM when it is ready. Raises: PySparkRuntimeError."""
+    # PySpark imports pandas at its first call into the JVM, which takes half of the time that the JVM takes to start
+    import_module("pyspark.testing.utils")
+    while not ready.exists():
+        if process.poll() is not None:
+            reader.join()  # it has the reason
+            raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+        time.sleep(LOOK_SECONDS)
+    return connect(ready)
+
+
+def _start(conf: SparkConf, ready: Path, *, stderr: int, stdout: int | None) -> subprocess.Popen[bytes]:
+    """Starts the JVM as `pyspark.java_gateway.launch_gateway` does; it writes `ready` when it can be called."""
+    settings = [part for name, value in conf.getAll() for part in ("--conf", f"{name}={value}")]
+    given = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+    submit = [f"{_find_spark_home()}/bin/spark-submit", *settings, *given]
+    return start_gateway(submit, ready, os.environ, stderr=stderr, stdout=stdout)
+
+
+def start_gateway(
+    command: Sequence[str],
+    ready: Path,
+    env: Mapping[str, str],
+    *,
+    stderr: int | IO[bytes],
+    stdout: int | IO[bytes] | None,
+) -> subprocess.Popen[bytes]:
+    """Starts a process that becomes Spark's gateway for Python, without the secrets of `env`. It writes `ready` when it
+    can be called, ignores the signals that end this process, and ends when its stdin does.
+    """
+    public = {name: value for name, value in env.items() if not name.startswith(SECRET_PREFIX)}
+    return subprocess.Popen(  # noqa: S603 - Spark's own script, or the user's own Java
+        command,
+        stdin=subprocess.PIPE,
+        stdout=stdout,
+        stderr=stderr,
+        env={**public, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(ready)},
+        preexec_fn=_ignore_signals,
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Lets the JVM end, which it does when its stdin ends, while Python is still at its own end."""
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def _ignore_signals() -> None:
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def connect(ready: Path) -> Any:
+    """Returns py4j's gateway to the JVM that has written `ready`: its port and its secret, which PySpark takes from the
+    environment.
+    """
+    with ready.open("rb") as stream:
+        port, secret = int(read_int(stream)), str(UTF8Deserializer().loads(stream))  # type: ignore[no-untyped-call]
+    with _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+        return launch_gateway()  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name in values:
+            del os.environ[name]
+
+
+def forget_jvm() -> None:
+    """Lets the next start of Spark in this process launch a JVM of its own: the one that PySpark holds is gone."""
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+
+
+def _read_lines(descriptor: int, on_line: Callable[[str], None]) -> None:
+    with os.fdopen(descriptor, encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            on_line(line.rstrip("\n"))

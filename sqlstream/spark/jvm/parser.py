@@ -1,0 +1,111 @@
+"""Spark's own SQL parser without a session: a JVM over the installed Spark's jars that reads texts and runs nothing.
+
+It is ready within a second or two, where a session takes several. The JVM ends with the questions.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from pyspark.find_spark_home import _find_spark_home
+
+from sqlstream.compiler.spark_parser import Parse, ParserUnavailableError, SyntaxRefusal
+from sqlstream.spark.jvm.class_archive import use_options
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, is_jvm_gone
+from sqlstream.spark.jvm.java import Java
+from sqlstream.spark.jvm.launch import LOOK_SECONDS, connect, start_gateway
+from sqlstream.spark.jvm.session import BRIEF_JVM, LOOPBACK, jvm_reason, silence_pyspark
+from sqlstream.spark.spark_errors import read_error
+
+LONGEST_SECONDS = 60.0
+"""How long the JVM may take in all. Of a text on which its parser would take longer, nothing is known."""
+
+GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
+PARSER = "org.apache.spark.sql.execution.SparkSqlParser"
+SETTINGS = "org.apache.spark.sql.internal.SQLConf"
+
+OWN_SETTINGS = {"spark.sql.variable.substitute": "false"}
+"""As in a session of sqlstream's: `${...}` is a part of the text."""
+
+TOO_COMPLEX = ("FAILED_TO_PARSE_TOO_COMPLEX", "PARSER_STACK_OVERFLOW")
+"""Conditions that depend on the size of the stack, and so say nothing about the text."""
+
+STACK_OVERFLOW = "java.lang.StackOverflowError"
+
+
+@contextmanager
+def spark_parser(java: Java, env: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[Parse]:
+    """Gives a function that has Spark read a text, as a session with the SQL `settings` would, for as long as the body
+    runs. Raises: ParserUnavailableError where the JVM does not start, or dies.
+    """
+    silence_pyspark()
+    with tempfile.TemporaryDirectory(prefix="sqlstream-") as folder, (Path(folder) / "log").open("w+b") as log:
+        ready = Path(folder) / "gateway"
+        local = {"SPARK_LOCAL_IP": LOOPBACK, **env}
+        process = start_gateway(_command(java.path, env), ready, local, stderr=log, stdout=log)
+        limit = threading.Timer(LONGEST_SECONDS, process.kill)
+        limit.start()
+        try:
+            yield _parse_with(_gateway(process, ready), {**OWN_SETTINGS, **settings})
+        except JVM_ERRORS as error:
+            raise ParserUnavailableError(_reason(log)) from error
+        finally:
+            limit.cancel()
+            process.kill()
+            process.wait()
+
+
+def _command(java: str, env: Mapping[str, str]) -> list[str]:
+    """The command of the JVM; its class path is that of spark-submit, for which the class-data archive is made."""
+    home = Path(_find_spark_home())
+    first = [str(jar) for jar in (home / "jars").glob("slf4j-api-*.jar")]
+    class_path = os.pathsep.join([str(home / "conf"), *first, str(home / "jars" / "*")])
+    return [java, *BRIEF_JVM.split(), *use_options(env).split(), "-cp", class_path, GATEWAY]
+
+
+def _gateway(process: subprocess.Popen[bytes], ready: Path) -> Any:
+    """Returns py4j's gateway to the JVM when it is ready. Raises: ConnectionError where it ends before that."""
+    while not ready.exists():
+        if process.poll() is not None:
+            raise ConnectionError
+        time.sleep(LOOK_SECONDS)
+    return connect(ready)
+
+
+def _reason(log: IO[bytes]) -> str:
+    log.seek(0)
+    lines = log.read().decode("utf-8", "replace").splitlines()
+    said = jvm_reason(lines) or (lines[-1] if lines else "")
+    return "its Java process ended" + (f": {said}" if said else "")
+
+
+def _parse_with(gateway: Any, settings: Mapping[str, str]) -> Parse:
+    conf = getattr(gateway.jvm, SETTINGS).get()
+    for name, value in settings.items():
+        with suppress(*JVM_ERRORS):  # a session would refuse the value, and say so
+            conf.setConfString(name, value)
+    return _asking(getattr(gateway.jvm, PARSER)().parsePlan)
+
+
+def _asking(parse_plan: Callable[[str], object]) -> Parse:
+    def parse(sql: str) -> SyntaxRefusal | None:
+        try:
+            parse_plan(sql)
+        except JVM_ERRORS as error:
+            if is_jvm_gone(error):
+                raise
+            said = read_error(error, sql)
+            if said.condition in TOO_COMPLEX or STACK_OVERFLOW in str(error):
+                return None
+            return SyntaxRefusal(said.message, said.condition, said.offset)
+        return None
+
+    return parse

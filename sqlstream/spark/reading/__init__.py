@@ -1,0 +1,1 @@
+"""Sources, seeds and models as DataFrames."""

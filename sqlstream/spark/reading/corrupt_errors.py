@@ -1,0 +1,133 @@
+"""Spark's error about a record that it cannot read, as a finding that names the file and the ways out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import unquote, urlsplit
+
+from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.node_ids import source_id
+from sqlstream.errors import Finding
+from sqlstream.location import Place
+from sqlstream.project.files.paths import plain_path
+from sqlstream.project.on_corrupt import CORRUPT_FORMATS, column_names, option_of
+from sqlstream.project.values import SourceTable
+from sqlstream.project.wording import quoted
+from sqlstream.spark.jvm.gateway import causes_of
+from sqlstream.spark.secrets import Secrets
+
+_FILE = re.compile(r"\[FAILED_READ_FILE[.\w]*\] Encountered error while reading file (.+?)\.\s")
+_RECORD = re.compile(r"(?s)\[MALFORMED_RECORD_IN_PARSING[.\w]*\] Malformed records [^:]*: (.*?)\.\s+Parse Mode:")
+_CAUSE = re.compile(r"(?m)^Caused by: (.+)$")
+_CLASSES = re.compile(r"^(?:[\w.$]+(?:Exception|Error)(?:: |$))+")
+_NO_NUMBER = re.compile(r'(?i)For input string: "(.*)"')
+_PATTERN = re.compile(r"[\][{}*?\\]")
+_DECORATION = re.compile(r"\s*SQLSTATE: \w{5}|^\[[A-Z0-9_.]+\]\s*|\s*\(start marker at .*$|;? ?at \[Source: .*$")
+
+
+@dataclass(frozen=True)
+class CorruptRecord:
+    """What Spark says of a record that it cannot read: the path or URI of its file, the values that it has read of it,
+    where it says so, and the reason. Spark gives neither a line nor the text.
+    """
+
+    file: str
+    values: str
+    reason: str
+
+
+def read_corrupt_record(error: BaseException) -> CorruptRecord | None:
+    """Returns what `error` says of a record in a file that cannot be read, None where it is about something else."""
+    texts = [line for cause in causes_of(error) for line in _parts(cause)]
+    whole = "\n".join(texts)
+    file, record = _FILE.search(whole), _RECORD.search(whole)
+    if file is None or record is None:
+        return None
+    values = " ".join(record.group(1).split())
+    reason = _reason(texts[-1]) if "MALFORMED_RECORD_IN_PARSING" not in texts[-1] else ""
+    return CorruptRecord(_plain(file.group(1)), values, reason)
+
+
+def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[SourceTable, ...]:
+    """Returns the source tables that a node reads, or is, and whose parser meets corrupt records; their paths are
+    absolute.
+    """
+    project = compiled.project
+    read = {node_id, *compiled.graph.ancestors(node_id)}
+    return tuple(
+        replace(table, path=plain_path(str(project.root), table.path))
+        for table in project.sources
+        if table.path and table.format.lower() in CORRUPT_FORMATS and source_id(project.name, table) in read
+    )
+
+
+def corrupt_record_finding(
+    record: CorruptRecord, what: str, place: Place, secrets: Secrets, tables: Sequence[SourceTable]
+) -> Finding:
+    """Returns the finding; `what` fails for the record, which is from one of `tables`."""
+    because = f" ({record.reason})" if record.reason else ""
+    return Finding(
+        "corrupt-record",
+        f"{what}: a record of {record.file} cannot be read",
+        secrets.redact(f"Spark says: the record that reads as {quoted(record.values)} is malformed{because}"),
+        f"{_correction(record, tables)}, or set on_corrupt: drop or quarantine in the source; then run again",
+        place.location,
+        calls=place.calls,
+    )
+
+
+def _correction(record: CorruptRecord, tables: Sequence[SourceTable]) -> str:
+    """What to correct: the file, the type that its source declares, or that the first line of the file is no record."""
+    table = _table_of(record.file, tables)
+    if table is None or table.schema is None:
+        return "correct the file, or the column's type in the source's declaration"
+    names, declared = column_names(table.schema), table.schema.location
+    text = _NO_NUMBER.fullmatch(record.reason)
+    if table.format.lower() == "csv" and option_of(table, "header") is None and text and text.group(1) in names:
+        return f"set the option header: true of source `{table.full_name}` at {table.location}"
+    unread = _unread_column(record.values, names)
+    column = f"the type of the column {quoted(unread)}" if unread else "the column's type"
+    return f"correct the file; if the file is right, correct {column} in {declared}"
+
+
+def _table_of(file: str, tables: Sequence[SourceTable]) -> SourceTable | None:
+    """The table whose files lie where `file` does, None where none does or several do."""
+    own = [table for table in tables if table.corrupt_of is None]
+    found = [table for table in own if _lies_in(plain_path("/", file), table.path or "")]
+    return found[0] if len(found) == 1 else None
+
+
+def _lies_in(file: str, path: str) -> bool:
+    """Whether `path`, in which there may be a pattern, can be that of `file` or of a folder around it."""
+    start, *pattern = _PATTERN.split(path, maxsplit=1)
+    return file.startswith(start) if pattern else file == start or file.startswith(f"{start}/")
+
+
+def _unread_column(values: str, names: Sequence[str]) -> str | None:
+    """The only column that Spark has no value for, which is the one that it could not read; None where that is not
+    certain. Spark prints the values with commas between them, and does not quote text.
+    """
+    shown = values.removeprefix("[").removesuffix("]").split(",")
+    is_certain = len(shown) == len(names) and shown.count("null") == 1
+    return names[shown.index("null")] if is_certain else None
+
+
+def _parts(error: BaseException) -> list[str]:
+    """The text of an error, and those of the causes that it quotes."""
+    text = str(error)
+    return [text, *_CAUSE.findall(text)]
+
+
+def _reason(text: str) -> str:
+    first = _CLASSES.sub("", text.splitlines()[0] if text else "")
+    while (shorter := _DECORATION.sub("", first)) != first:
+        first = shorter
+    return first.strip().rstrip(".;")
+
+
+def _plain(file: str) -> str:
+    """The path of a file on this machine, the URI of any other."""
+    parts = urlsplit(file)
+    return unquote(parts.path) if parts.scheme == "file" else file

@@ -1,0 +1,158 @@
+"""What a model reads, opened, and its text analysed over that; Spark's errors become findings where they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.compiler.sql.statement import command_problem
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location, Place
+from sqlstream.project.values import SourceTable
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, command_in
+from sqlstream.spark.reading.duplicates import drop_duplicates
+from sqlstream.spark.reading.python_models import ModelInputs, run_python_model
+from sqlstream.spark.reading.seeds import open_seed
+from sqlstream.spark.reading.sources import Readers, SchemaError, quoted
+from sqlstream.spark.running.endpoints import host_fix
+from sqlstream.spark.running.plans import AggregateCall, streaming_python_aggregates
+from sqlstream.spark.spark_errors import at, error_finding, read_error
+
+ROWS_FIX = "deduplicate by columns that the model gives and Spark can compare"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Opens the sources and seeds of a project, and analyses its models, in one session.
+
+    A seed is no stream: it is opened, which takes Spark two jobs, once for the session.
+    """
+
+    compiled: CompiledProject
+    readers: Readers
+    _seeds: dict[str, DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def table(self, node_id: str) -> SourceTable | None:
+        """Returns the source's table whose id is `node_id`, None for the id of anything else."""
+        project = self.compiled.project
+        return next((table for table in project.sources if source_id(project.name, table) == node_id), None)
+
+    def open_source(self, table: SourceTable, name: str | None) -> DataFrame:
+        """Returns a new reader of `table`; `name` is what the checkpoint is to know it by.
+
+        Raises: FindingsError, also for secrets that are not set.
+        """
+        missing = self.readers.missing_secrets(table)
+        if missing:
+            raise FindingsError(missing)
+        try:
+            return self.readers.open_table(table) if table.mode == "batch" else self.readers.open_stream(table, name)
+        except (*SPARK_ERRORS, SchemaError) as error:
+            raise FindingsError([self.unreadable(table, error)]) from error
+
+    def unreadable(self, table: SourceTable, error: Exception, fix: str | None = None) -> Finding:
+        """Returns the finding for `error`, which says why `table` cannot be read, at the key that it is about."""
+        what = f"source `{(table.corrupt_of or table).full_name}` cannot be read"
+        return self._finding(error, "source-unreadable", what, _blame(table, error), fix)
+
+    def open_seed(self, node_id: str) -> DataFrame:
+        """Returns the rows of the seed whose id is `node_id`. Raises: FindingsError."""
+        project = self.compiled.project
+        seed = next(seed for seed in project.seeds if node_id == seed_id(project.name, seed.name))
+        try:
+            if seed.name not in self._seeds:
+                self._seeds[seed.name] = open_seed(seed, self.readers)
+            return self._seeds[seed.name]
+        except SPARK_ERRORS as error:
+            what = f"seed `{seed.name}` cannot be read"
+            raise FindingsError([self._finding(error, "source-unreadable", what, seed.location)]) from error
+
+    def analyse(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
+        """Returns the analysed rows of `model`; `frames` are those of its `reads`, whose views are registered.
+
+        Raises: FindingsError, with the place in the model that Spark named.
+        """
+        frame = self._run(model, frames) if model.file.is_python else self._read(model, frames)
+        findings = [self._stream_aggregate(model, call) for call in streaming_python_aggregates(frame)]
+        if findings:
+            raise FindingsError(findings)
+        return self._deduplicated(model, frame)
+
+    def _read(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
+        for read, frame in zip(model.reads, frames, strict=True):
+            frame.createOrReplaceTempView(quoted(read.view))
+        try:
+            command = command_in(self.readers.session, model.sql)
+            if command is not None:
+                raise FindingsError([command_problem(model.name, command).at(Place(model.file.location))])
+            return self.readers.session.sql(model.sql)
+        except SPARK_ERRORS as error:
+            raise FindingsError([self._model_finding(model, error)]) from error
+
+    def _run(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
+        project, readers = self.compiled.project, self.readers
+        inputs = ModelInputs(frames, project.vars)
+        return run_python_model(model, inputs, readers.session, project.root, readers.secrets)
+
+    def _stream_aggregate(self, model: CompiledModel, call: AggregateCall) -> Finding:
+        unplaced = call.offset is None or model.file.is_python
+        place = at(model.file.location) if unplaced else self.compiled.locate(model.unique_id, call.offset or 0)
+        return Finding(
+            "misplaced-function",
+            f"the Python aggregate `{call.function}` cannot aggregate a stream",
+            "Spark aggregates a stream batch by batch, and a Python aggregate needs all rows of a group at once",
+            "use one of Spark's aggregates, or a @udf that takes the list of values that collect_list(...) gives",
+            place.location,
+            calls=place.calls,
+        )
+
+    def _deduplicated(self, model: CompiledModel, frame: DataFrame) -> DataFrame:
+        try:
+            return drop_duplicates(frame, model.config.deduplicate)
+        except SPARK_ERRORS as error:
+            what = f"Spark cannot deduplicate the rows of `{model.name}`"
+            location = model.place_of("deduplicate")
+            raise FindingsError([self._finding(error, "sql-analysis", what, location, ROWS_FIX)]) from error
+
+    def _model_finding(self, model: CompiledModel, error: Exception) -> Finding:
+        said = read_error(error, model.sql)
+        place = at(model.file.location) if said.offset is None else self.compiled.locate(model.unique_id, said.offset)
+        what = f"Spark cannot read the SQL of `{model.name}`"
+        if said.condition == "PARSE_SYNTAX_ERROR":
+            code = "sql-syntax"
+        else:
+            code, what = "sql-analysis", f"Spark refuses the SQL of `{model.name}`"
+        return error_finding(error, code=code, what=what, place=place, secrets=self.readers.secrets, sql=model.sql)
+
+    def _finding(self, error: Exception, code: str, what: str, location: Location, fix: str | None = None) -> Finding:
+        return error_finding(
+            error,
+            code=code,
+            what=what,
+            place=Place(location),
+            secrets=self.readers.secrets,
+            fix=host_fix(str(error)) or fix or _source_fix(error),
+        )
+
+
+def _source_fix(error: Exception) -> str:
+    if "Failed to find the data source" in str(error):
+        return "correct the format, or add the package that has it to the target's packages:"
+    return "correct the source's declaration"
+
+
+def _blame(table: SourceTable, error: Exception) -> Location:
+    """The key of the source's YAML that Spark's error is about, as far as its condition tells."""
+    condition = "SCHEMA" if isinstance(error, SchemaError) else read_error(error).condition or ""
+    if table.schema is not None and any(word in condition for word in ("PARSE", "SCHEMA", "DATATYPE", "DECIMAL")):
+        return table.schema.location
+    if "path" in table.places and host_fix(str(error)) is not None:
+        return table.places["path"]
+    for key, words in (("path", ("PATH",)), ("format", ("DATA_SOURCE",))):
+        if key in table.places and any(word in condition for word in words):
+            return table.places[key]
+    return table.location

@@ -1,0 +1,179 @@
+"""The project's Python in a run: shipped to executors, imported, its functions made known to SQL."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.udtf import UserDefinedTableFunction
+
+from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.rules.sinks.outputs import terminal_models
+from sqlstream.compiler.rules.sources import used_sources
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.project.files.python_files import PYTHON, PythonFunction
+
+FOREACH_BATCH_ARGUMENTS = 2
+
+ARCHIVE = "sqlstream_project_python.zip"
+"""The name of the copy of python/ that workers import from."""
+
+
+def ship_python(session: SparkSession, root: Path) -> None:
+    """Puts python/ of the project at `root` on this process's path, and a copy of it on that of every worker.
+
+    Modules of an earlier run in this process are forgotten, so that changed files are imported anew.
+    """
+    folder = root / PYTHON
+    _forget_modules()
+    if not folder.is_dir():
+        return
+    archives = tempfile.TemporaryDirectory(prefix="sqlstream-python-")
+    archive = Path(archives.name) / ARCHIVE
+    with zipfile.ZipFile(archive, "w") as packed:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                packed.write(path, path.relative_to(folder))
+    session.sparkContext.addPyFile(str(archive))
+    sys.path.insert(0, str(folder))
+    _SHIPPED[str(folder)] = archives
+    importlib.invalidate_caches()
+
+
+_SHIPPED: dict[str, tempfile.TemporaryDirectory[str]] = {}
+"""The folders of this process's path whose modules may be the project's, with the copies that Spark reads for as long
+as it runs; they are removed when they are forgotten, or with the process.
+"""
+
+
+def _forget_modules() -> None:
+    for folder, archives in _SHIPPED.items():
+        for name in _modules_below(folder):
+            del sys.modules[name]
+        sys.path[:] = [path for path in sys.path if path != folder and not path.endswith(ARCHIVE)]
+        archives.cleanup()
+    _SHIPPED.clear()
+
+
+def _modules_below(folder: str) -> list[str]:
+    return [
+        name
+        for name, module in list(sys.modules.items())
+        if str(getattr(module, "__file__", None) or "").startswith(folder + os.sep)
+    ]
+
+
+def check_python(compiled: CompiledProject) -> list[Finding]:
+    """Returns what is wrong with the functions of a project, and its sources and sinks in use, that are Python, once
+    imported.
+    """
+    findings: list[Finding] = []
+    for function in compiled.project.functions:
+        findings += _problems(function.reference, function.location, "function")
+    for table in used_sources(compiled):
+        if table.python is not None:
+            findings += _problems(table.python, table.places.get("class", table.location), "source")
+    used = {output.sink for _, output in terminal_models(compiled)}
+    for sink in compiled.project.sinks:
+        if sink.python is not None and sink.name in used:
+            findings += _problems(sink.python, sink.places.get("function", sink.location), "sink")
+    return findings
+
+
+def load_name(reference: str, location: Location) -> Any:
+    """Returns what `reference`, a `module:name` of python/, stands for. Raises: FindingsError."""
+    module_name, _, name = reference.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+        found = getattr(module, name)
+    except Exception as error:
+        raise FindingsError([_not_imported(reference, error, location)]) from error
+    for folder in _SHIPPED:
+        # by reference a worker would import the module, and Spark cannot make a @udf("int") there
+        for below in _modules_below(folder):
+            cloudpickle.register_pickle_by_value(sys.modules[below])  # type: ignore[no-untyped-call]
+    return found
+
+
+def register_functions(session: SparkSession, functions: Iterable[PythonFunction]) -> None:
+    """Makes `functions` known to the SQL of `session` under their names. Raises: FindingsError, Spark's errors."""
+    for function in functions:
+        made = load_name(function.reference, function.location)
+        if isinstance(made, UserDefinedTableFunction):
+            session.udtf.register(function.name, made)
+        else:
+            session.udf.register(function.name, made)
+
+
+def is_foreach_batch(made: object) -> bool:
+    """Returns whether `made` is a function to call with each batch's rows and number."""
+    if inspect.isclass(made) or not callable(made):
+        return False
+    try:
+        inspect.signature(made).bind(*range(FOREACH_BATCH_ARGUMENTS))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def is_foreach(made: object) -> bool:
+    """Returns whether `made` is a class whose instances process rows one by one."""
+    return inspect.isclass(made) and not is_data_source(made) and callable(getattr(made, "process", None))
+
+
+def is_data_source(made: object) -> bool:
+    """Returns whether `made` is a data source of PySpark's."""
+    return inspect.isclass(made) and issubclass(made, DataSource)
+
+
+_WANTED: Mapping[str, tuple[Callable[[object], bool], str, str]] = {
+    "function": (
+        lambda made: isinstance(made, UserDefinedTableFunction) or hasattr(made, "evalType"),
+        "SQL can call what udf, pandas_udf or udtf of pyspark.sql.functions has made",
+        'decorate it, for example with @udf("int")',
+    ),
+    "source": (
+        is_data_source,
+        "a source of the format python is a DataSource",
+        "derive the class from pyspark.sql.datasource.DataSource",
+    ),
+    "sink": (
+        lambda made: is_foreach_batch(made) or is_foreach(made) or is_data_source(made),
+        "a sink is a function of (rows, batch_id), a class with process(row), or a DataSource",
+        "write for example def send(rows, batch_id)",
+    ),
+}
+"""What each kind of thing must be: the check, why, and what to do."""
+
+
+def _problems(reference: str, location: Location, kind: str) -> list[Finding]:
+    fits, why, fix = _WANTED[kind]
+    try:
+        made = load_name(reference, location)
+    except FindingsError as error:
+        return list(error.findings)
+    if fits(made):
+        return []
+    return [Finding("python-name", f"`{reference}` cannot be a {kind}", why, fix, location)]
+
+
+def _not_imported(reference: str, error: Exception, location: Location) -> Finding:
+    lines = str(error).strip().splitlines()
+    return Finding(
+        "python-import",
+        f"`{reference}` cannot be imported from python/",
+        f"Python says: {type(error).__name__}{f': {lines[0]}' if lines else ''}",
+        "correct the module; what it imports must be installed where Spark runs",
+        location,
+    )

@@ -1,0 +1,126 @@
+"""Seeds as DataFrames: the text that was checked when the project was loaded, in the types of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import array, monotonically_increasing_id, struct, to_csv
+from pyspark.sql.types import DataType, StringType, StructField, StructType
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Place
+from sqlstream.project import values
+from sqlstream.project.files.seed_checks import MOST_COUNTED, first_few, wrong_type
+from sqlstream.project.files.seeds import find_values
+from sqlstream.project.values import Seed
+from sqlstream.project.wording import quoted as named
+from sqlstream.spark.jvm.gateway import infer_csv_schema
+from sqlstream.spark.reading.sources import Readers, escaped, quoted
+from sqlstream.spark.spark_errors import error_finding
+
+_CSV = {
+    "header": "true",
+    "multiLine": "true",
+    "quote": '"',
+    "escape": '"',
+    "encoding": "UTF-8",
+    "mode": "FAILFAST",
+    "enforceSchema": "false",
+    "columnPruning": "false",
+}
+"""CSV as RFC 4180 and every spreadsheet write it: a quote within quotes is doubled, and a line may break there.
+
+The last three make a query fail, and not go on with nulls, when the file has been changed into something else.
+"""
+
+
+def open_seed(seed: Seed, readers: Readers) -> DataFrame:
+    """Returns the rows of a seed; types not declared are inferred.
+
+    A declared type is applied by a cast of the text, so that a zip code 01234 declared `string` stays itself.
+    Raises: FindingsError for a type that Spark does not know, and for values that are not of their column's type;
+    Spark's errors.
+    """
+    path = escaped(readers.root / seed.path)
+    fields = [StructField(name, StringType()) for name in seed.header]
+    text = readers.session.read.options(**_CSV, sep=seed.delimiter).schema(StructType(fields)).csv(path)
+    declared = _declared_types(seed, text, readers)
+    _check_values(seed, text, declared, readers)
+    types = _inferred_types(text, declared) | declared
+    return text.select(*(_column(text, at).cast(types[at]).alias(name) for at, name in enumerate(seed.header)))
+
+
+def _column(frame: DataFrame, at: int) -> Column:
+    return frame[quoted(frame.columns[at])]
+
+
+def _inferred_types(text: DataFrame, declared: Mapping[int, DataType]) -> dict[int, DataType]:
+    """The types that Spark infers for the other columns, by their number.
+
+    Spark's reader can infer them itself, but takes the name of the file for a pattern then, even where it is escaped.
+    """
+    others = [at for at in range(len(text.columns)) if at not in declared]
+    if not others:
+        return {}
+    lines = text.select(to_csv(struct(*(_column(text, at) for at in others)), {"escape": '"'}))
+    fields = infer_csv_schema(lines, {"escape": '"'}).fields
+    return {at: fields[index].dataType if index < len(fields) else StringType() for index, at in enumerate(others)}
+
+
+def _declared_types(seed: Seed, text: DataFrame, readers: Readers) -> dict[int, DataType]:
+    """The declared types by the number of their column, all of which Spark can make of text."""
+    numbers = {name.lower(): at for at, name in enumerate(seed.header)}
+    types: dict[int, DataType] = {}
+    findings: list[Finding] = []
+    for column in seed.columns:
+        at = numbers[column.name.lower()]
+        try:
+            types[at] = DataType.fromDDL(column.data_type or "string")
+            text.select(_column(text, at).try_cast(types[at]))
+        except PySparkException as error:
+            findings.append(_wrong_type(seed, column, error, readers))
+    if findings:
+        raise FindingsError(findings)
+    return types
+
+
+def _check_values(seed: Seed, text: DataFrame, types: Mapping[int, DataType], readers: Readers) -> None:
+    """Raises: FindingsError for the values that are null in their declared type: Spark may give null in silence."""
+    columns = {at: _column(text, at) for at, data_type in types.items() if not isinstance(data_type, StringType)}
+    if not columns:
+        return
+    wrong = [column.isNotNull() & column.try_cast(types[at]).isNull() for at, column in columns.items()]
+    # The file is read as one piece, so the numbers are those of the rows.
+    numbered = text.select(monotonically_increasing_id().alias("row"), array(*wrong).alias("wrong"))
+    rows = numbered.where("exists(wrong, is_wrong -> is_wrong)").limit(MOST_COUNTED).collect()
+    cells = [(row["row"], at) for row in rows for at, is_wrong in zip(columns, row["wrong"], strict=True) if is_wrong]
+    if cells:
+        raise FindingsError(first_few(cells, lambda cell: _wrong_value(seed, cell, types[cell[1]], readers)))
+
+
+def _wrong_value(seed: Seed, cell: tuple[int, int], data_type: DataType, readers: Readers) -> Finding:
+    name = seed.header[cell[1]]
+    declared = next(column for column in seed.columns if column.name.lower() == name.lower())
+    place = declared.places.get("data_type", seed.properties_location)
+    found = find_values(readers.root, seed, [cell])
+    location, value = found[0] if found else (seed.location, "")
+    return Finding(
+        "seed-value",
+        f"{named(value)} is not a value of the type {named(data_type.simpleString())}",
+        f"{place.path}:{place.line} declares column {named(name)} so" if place else "the column is declared so",
+        "correct the value, leave it empty for null, or declare another type, such as `string`",
+        location,
+    )
+
+
+def _wrong_type(seed: Seed, column: values.Column, error: PySparkException, readers: Readers) -> Finding:
+    return error_finding(
+        error,
+        code="seed-column",
+        what=wrong_type(seed, column),
+        place=Place(column.places.get("data_type", seed.location)),
+        secrets=readers.secrets,
+        fix="declare one of Spark's types, such as `string`, `bigint`, `double`, `date` or `timestamp`",
+    )

@@ -1,0 +1,1 @@
+"""Queries: prepared, started, supervised, stopped."""

@@ -1,0 +1,119 @@
+"""What Spark says of models with no data: each analysed once, parents first, and each query checked but not started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.refusals import Refusal
+from sqlstream.compiler.sql.names import view_name
+from sqlstream.errors import FindingsError
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.session import SparkRuntime, child_session
+from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.python_code import register_functions
+from sqlstream.spark.reading.sources import Readers
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.spark_errors import at, error_finding
+from sqlstream.spark.writing.outputs import check_output
+from sqlstream.state.ledger import EVOLUTION
+
+
+def ask_spark(
+    compiled: CompiledProject,
+    models: Sequence[CompiledModel],
+    runtime: SparkRuntime,
+    secrets: Secrets,
+    before_each: Callable[[], None],
+) -> tuple[Refusal, ...]:
+    """Returns what Spark refuses of `models` and of all that they read; nothing is started and nothing written.
+
+    What reads something that Spark refuses is not asked about, since it would be refused for the same reason.
+    `before_each` is called before each model, and may raise to end the check. Raises: FindingsError where Spark's JVM
+    has died.
+    """
+    session = child_session(runtime, {EVOLUTION: str(runtime.names_sources).lower()})
+    register_functions(session, compiled.project.functions)
+    asker = _Asker(Inputs(compiled, Readers(session, secrets, compiled.project.root)), runtime.names_sources)
+    wanted = {model.unique_id for model in models}
+    needed = wanted.union(*(compiled.graph.ancestors(node) for node in wanted))
+    for node in compiled.graph.order:
+        if node in needed and node in compiled.models:
+            before_each()
+            _ask_about(compiled.models[node], asker, as_query=node in wanted)
+    return tuple(asker.refusals)
+
+
+def _ask_about(model: CompiledModel, asker: _Asker, *, as_query: bool) -> None:
+    """Raises: FindingsError where Spark gives no answer, as when its JVM has died."""
+    try:
+        asker.ask(model, as_query=as_query)
+    except SPARK_ERRORS as error:
+        finding = error_finding(
+            error,
+            code="sql-analysis",
+            what=f"Spark cannot be asked about `{model.name}`",
+            place=at(model.file.location),
+            secrets=asker.inputs.readers.secrets,
+            fix="give it more memory with the target's spark.driver.memory, and run the command again",
+        )
+        raise FindingsError([finding]) from error
+
+
+@dataclass(frozen=True)
+class _Asker:
+    """Asks about one model after the other; `frames` are the rows of what has been opened, None where it is refused."""
+
+    inputs: Inputs
+    names_sources: bool
+    refusals: list[Refusal] = field(default_factory=list)
+    frames: dict[str, DataFrame | None] = field(default_factory=dict)
+
+    def ask(self, model: CompiledModel, *, as_query: bool) -> None:
+        """Analyses `model`, whose parents have been, and with `as_query` checks the query that it becomes."""
+        frames = [self._rows(read.node_id) for read in model.reads]
+        known = [frame for frame in frames if frame is not None]
+        frame = None
+        if len(known) == len(frames):
+            frame = self._try(model.unique_id, lambda: self.inputs.analyse(model, known))
+            self._forget_views(model)
+        self.frames[model.unique_id] = frame
+        if frame is not None and as_query:
+            self._check(model, frame)
+
+    def _check(self, model: CompiledModel, frame: DataFrame) -> None:
+        output, secrets = model.output, self.inputs.readers.secrets
+        if output is None:
+            return
+        try:
+            check_output(model, output, frame, secrets)
+        except FindingsError as error:
+            self.refusals.extend(Refusal(model.unique_id, True, finding) for finding in error.findings)
+
+    def _rows(self, node_id: str) -> DataFrame | None:
+        if node_id not in self.frames:
+            self.frames[node_id] = self._try(node_id, lambda: self._open(node_id))
+        return self.frames[node_id]
+
+    def _open(self, node_id: str) -> DataFrame:
+        table = self.inputs.table(node_id)
+        if table is None:
+            return self.inputs.open_seed(node_id)
+        # names are for checkpoints, and there is none: one reader serves every model that reads the source
+        named = self.names_sources and table.mode == "stream"
+        return self.inputs.open_source(table, view_name((table.source, table.name)) if named else None)
+
+    def _try(self, node_id: str, call: Callable[[], DataFrame]) -> DataFrame | None:
+        try:
+            return call()
+        except FindingsError as error:
+            self.refusals.extend(Refusal(node_id, False, finding) for finding in error.findings)
+            return None
+
+    def _forget_views(self, model: CompiledModel) -> None:
+        """A later model must not find a view that only this one reads."""
+        for read in model.reads:
+            self.inputs.readers.session.catalog.dropTempView(read.view)

@@ -1,0 +1,196 @@
+"""One terminal model made ready to start: its session, its views, Spark's checks, its identity."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql.functions import count, lit
+from pyspark.sql.types import StructType
+
+from sqlstream.compiler.cache.digest import digest
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.node_ids import source_id
+from sqlstream.compiler.rewrite.deduplicate import key_columns
+from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
+from sqlstream.compiler.sql.fingerprint import fingerprint, python_fingerprint
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.files.python_files import PythonFunction
+from sqlstream.project.values import SourceTable
+from sqlstream.spark.jvm.cluster import PARTITIONS
+from sqlstream.spark.jvm.session import FROZEN_SETTINGS, PROVIDER, ROCKSDB, TIME_ZONE, SparkRuntime, child_session
+from sqlstream.spark.reading.corrupt_errors import tables_with_records
+from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.python_code import register_functions
+from sqlstream.spark.reading.sources import TABLE, Readers
+from sqlstream.spark.reading.type_text import type_text
+from sqlstream.spark.reading.views import ViewBuilder
+from sqlstream.spark.running.endpoints import Endpoint, endpoints_of
+from sqlstream.spark.running.plans import is_stateful, processors
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.writing.outputs import check_output
+from sqlstream.state.ledger import EVOLUTION, Ledger, OutputColumn, QueryIdentity, SourceUse
+from sqlstream.state.readers import source_uses
+from sqlstream.state.refusals import refresh_text
+from sqlstream.state.runs.progress import ROWS_OUT
+
+REPLACED = FILE_FORMATS | {"console", "delta", "noop"}
+"""Formats in which a batch takes the place of the one before."""
+
+UNCOUNTED = frozenset({"continuous", "real_time"})
+"""Triggers under which Spark refuses to count the rows of a query, or counts them for as long as a batch lasts."""
+
+UNRESTARTABLE_SINKS = frozenset({"memory"})
+UNRESTARTABLE_SOURCES = frozenset({"socket"})
+"""Spark cannot start a query over these again on its checkpoint."""
+
+
+@dataclass(frozen=True)
+class PreparedQuery:
+    """A terminal model that Spark has analysed and checked: `frame` are its rows, in the query's own session.
+
+    `unrestartable` says why it cannot be started again after a failure, None when it can: Spark cannot on a checkpoint,
+    or a batch would add rows to those that it has written. `dropped` counts the corrupt records of its static tables;
+    `endpoints` are what it connects to, `tables` what it reads that may have corrupt records.
+    """
+
+    model: CompiledModel
+    output: Output
+    frame: DataFrame
+    identity: QueryIdentity
+    unrestartable: str | None
+    dropped: tuple[Observation, ...] = ()
+    endpoints: tuple[Endpoint, ...] = ()
+    tables: tuple[SourceTable, ...] = ()
+
+
+def prepare_query(
+    compiled: CompiledProject, model: CompiledModel, runtime: SparkRuntime, secrets: Secrets, ledger: Ledger | None
+) -> PreparedQuery:
+    """Returns the query of terminal `model`, analysed and checked but not started.
+
+    `ledger` is the one of the checkpoint it would resume on: what Spark froze there is set in the query's session.
+    Raises: FindingsError.
+    """
+    output = model.output
+    if output is None:
+        raise ValueError(f"{model.name} is not a terminal model")
+    frozen = _frozen_settings(model, runtime, ledger)
+    session = child_session(runtime, frozen)
+    register_functions(session, compiled.project.functions)
+    readers = Readers(session, secrets, compiled.project.root)
+    uses = source_uses(compiled, model, ledger)
+    _check_secrets(output, compiled, model, readers)
+    names_sources = frozen[EVOLUTION] == "true"
+    frame = ViewBuilder(Inputs(compiled, readers), uses, names_sources).build(model)
+    check_output(model, output, frame, secrets)
+    if frame.isStreaming and any(processor.in_rocksdb for processor in processors(frame)):
+        session.conf.set(PROVIDER, ROCKSDB)  # Spark keeps such state nowhere else
+    settings = {name: str(session.conf.get(name)) for name in (*FROZEN_SETTINGS, TIME_ZONE, EVOLUTION)}
+    identity = identity_of(compiled, model, uses, frame.schema, stateful=is_stateful(frame), settings=settings)
+    counts_rows = model.streaming and model.config.trigger.kind not in UNCOUNTED
+    counted = frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if counts_rows else frame
+    return PreparedQuery(
+        model,
+        output,
+        counted,
+        identity,
+        unrestartable(compiled, model),
+        tuple(readers.dropped),
+        endpoints_of(compiled, model, secrets),
+        tables_with_records(compiled, model.unique_id),
+    )
+
+
+def _frozen_settings(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger | None) -> dict[str, str]:
+    if ledger is None:
+        evolution = {EVOLUTION: "true" if runtime.names_sources else "false"}
+        partitions = runtime.cluster.partitions() if runtime.cluster and model.streaming else None
+        return evolution if partitions is None else {**evolution, PARTITIONS: str(partitions)}
+    if ledger.identity.settings.get(EVOLUTION) == "true" and not runtime.names_sources:
+        raise FindingsError([_older_spark(model, runtime, ledger)])
+    kept = {name: ledger.identity.settings[name] for name in FROZEN_SETTINGS if name in ledger.identity.settings}
+    return {EVOLUTION: ledger.identity.settings.get(EVOLUTION, "false"), **kept}
+
+
+def _older_spark(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger) -> Finding:
+    return Finding(
+        "unsupported-version",
+        f"the checkpoint of `{model.name}` is from Spark {ledger.spark_version}, and this is Spark {runtime.version}",
+        "it knows its sources by name, which Spark can since 4.3 only",
+        f"install pyspark {ledger.spark_version} again; or {refresh_text(model.name)}",
+        model.file.location,
+    )
+
+
+def _check_secrets(output: Output, compiled: CompiledProject, model: CompiledModel, readers: Readers) -> None:
+    missing = readers.secrets.missing(output.options, output.location)
+    upstream = compiled.graph.ancestors(model.unique_id)
+    for table in compiled.project.sources:
+        if source_id(compiled.project.name, table) in upstream:
+            missing += readers.missing_secrets(table)
+    if missing:
+        raise FindingsError(missing)
+
+
+def identity_of(
+    compiled: CompiledProject,
+    model: CompiledModel,
+    uses: tuple[SourceUse, ...],
+    schema: StructType,
+    *,
+    stateful: bool,
+    settings: Mapping[str, str],
+) -> QueryIdentity:
+    """Returns what is written down of the query of `model`, whose readers are `uses` and whose rows have this `schema`;
+    of a view without a sink.
+    """
+    upstream = compiled.graph.ancestors(model.unique_id) | {model.unique_id}
+    parts = [compiled.models[node] for node in compiled.graph.order if node in upstream and node in compiled.models]
+    return QueryIdentity(
+        query=model.query_id,
+        model=model.name,
+        models={part.name: part.sql for part in parts},
+        fingerprints={part.name: _fingerprint(part) for part in parts} | _called(compiled.project.functions, parts),
+        sources=uses,
+        sink_format=model.output.format if model.output else "",
+        sink_path=model.output.place if model.output else None,
+        output_mode=model.config.output_mode,
+        stateful=stateful,
+        settings=settings,
+        batch=not model.streaming,
+        deduplicated={part.name: key_columns(part.config.deduplicate) for part in parts if part.config.deduplicate},
+        columns=tuple(OutputColumn(field.name, type_text(field.dataType)) for field in schema),
+        partition_by=model.output.partition_by if model.output else (),
+        files={part.name: digest(part.file.text) for part in parts},
+        inputs={part.name: part.inputs for part in parts},
+    )
+
+
+def _fingerprint(model: CompiledModel) -> str:
+    return python_fingerprint(model.file.text) if model.file.is_python else fingerprint(model.sql)
+
+
+def _called(functions: Sequence[PythonFunction], parts: Sequence[CompiledModel]) -> dict[str, str]:
+    """The digests of the project's functions that the SQL of `parts` may call, by their references."""
+    words = {word.lower() for part in parts for word in _WORD.findall(part.sql)} if functions else set()
+    return {function.reference: function.digest for function in functions if function.name.lower() in words}
+
+
+_WORD = re.compile(r"\w+")
+
+
+def unrestartable(compiled: CompiledProject, model: CompiledModel) -> str | None:
+    """Returns why the query of `model` cannot be started again after a failure, None when it can."""
+    if not model.streaming:
+        adds = model.output is not None and model.output.format not in (*REPLACED, "memory", TABLE)
+        return f"it adds its rows to {model.output.format}" if adds and model.output else None
+    if model.output is not None and model.output.format in UNRESTARTABLE_SINKS:
+        return f"it writes into {model.output.format}"
+    upstream = compiled.graph.ancestors(model.unique_id)
+    for table in compiled.project.sources:
+        if table.format in UNRESTARTABLE_SOURCES and source_id(compiled.project.name, table) in upstream:
+            return f"`{table.full_name}` reads a {table.format}"
+    return None

@@ -1,0 +1,97 @@
+"""Starting one prepared query: its writer, its checkpoint, its trigger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.location import Place
+from sqlstream.project.configuration.config import Trigger
+from sqlstream.spark.jvm.gateway import activate, set_pool
+from sqlstream.spark.reading.python_code import is_data_source, is_foreach, load_name
+from sqlstream.spark.reading.sources import TABLE
+from sqlstream.spark.running.prepare import PreparedQuery
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.writing.tables import table_provider
+
+
+@dataclass(frozen=True)
+class StartOrder:
+    """A prepared query and where it goes: `checkpoint` and `output` are absolute paths or URIs, `checkpoint` None for a
+    batch model, `output` the name of a table where the sink's format is `table`, and None for sinks that have no place.
+    `check` raises FindingsError where the checkpoint does not let the query go on exactly. `place_of` gives the place
+    of a piece of SQL by its offset in the compiled text that it is from, and its words; that of the query's own model
+    where these do not tell which text it is. `renewed` makes the order of another start where the query cannot go on
+    with its checkpoint: with a new one. It is None where it can.
+    """
+
+    query: PreparedQuery
+    trigger: Trigger
+    checkpoint: str | None
+    output: str | None
+    check: Callable[[], None]
+    place_of: Callable[[int | None, str], Place]
+    renewed: Callable[[], StartOrder] | None = None
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether a batch model is written, once."""
+        return self.checkpoint is None
+
+
+def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
+    """Starts the query and returns it. Raises: Spark's errors."""
+    query = order.query
+    set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
+    writer = (
+        query.frame.writeStream.outputMode(query.model.config.output_mode)
+        .options(**secrets.resolve_all(query.output.options))
+        .queryName(query_name(query))
+        .option("checkpointLocation", order.checkpoint)
+    )
+    if query.output.partition_by:
+        writer = writer.partitionBy(*query.output.partition_by)
+    writer = _with_trigger(writer, order.trigger)
+    if query.output.python is not None:
+        return _start_python(writer, query)
+    if query.output.format == TABLE and order.output:
+        provider = table_provider(query.frame.sparkSession, order.output)
+        return (writer.format(provider) if provider else writer).toTable(order.output)
+    writer = writer.format(query.output.format)
+    return writer.start(order.output) if order.output else writer.start()
+
+
+def _start_python(writer: DataStreamWriter, query: PreparedQuery) -> StreamingQuery:
+    """Starts a query whose rows go to the project's own code. Raises: FindingsError, Spark's errors."""
+    made = load_name(query.output.python or "", query.output.location)
+    if is_data_source(made):
+        session = query.frame.sparkSession
+        session.dataSource.register(made)
+        activate(session)
+        return writer.format(made.name()).start()
+    return (writer.foreach(made()) if is_foreach(made) else writer.foreachBatch(made)).start()
+
+
+def query_name(query: PreparedQuery) -> str:
+    """Returns the name that Spark knows the query by: a memory sink takes it as SQL, for its table."""
+    name = query.model.name
+    return quote_identifier(name) if query.output.format == "memory" else name
+
+
+def _with_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
+    """The writer with its trigger; `default` is Spark's own, a batch as soon as the last one has ended."""
+    if trigger.kind == "interval" and trigger.interval:
+        return writer.trigger(processingTime=trigger.interval)
+    if trigger.kind == "continuous" and trigger.interval:
+        return writer.trigger(continuous=trigger.interval)
+    if trigger.kind == "real_time" and trigger.interval:
+        unknown_to_stubs: dict[str, Any] = {"realTime": trigger.interval}
+        return writer.trigger(**unknown_to_stubs)
+    if trigger.kind == "available_now":
+        return writer.trigger(availableNow=True)
+    return writer.trigger(once=True) if trigger.kind == "once" else writer

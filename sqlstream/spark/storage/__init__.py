@@ -1,0 +1,1 @@
+"""The files of a target's storage: checkpoints, ledgers, logs."""

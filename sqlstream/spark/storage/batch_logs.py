@@ -1,0 +1,125 @@
+"""Reads the logs of a checkpoint from its storage, and looks for the files that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from sqlstream.spark.storage.storage import Storage
+from sqlstream.spark.storage.storages import SessionStorages, Storages
+from sqlstream.state.batch_logs import (
+    COMMITS_LINES,
+    OFFSETS_LINES,
+    SINK_LOG,
+    BatchLog,
+    BatchLogs,
+    entry_names,
+    since_compact,
+)
+from sqlstream.state.damage import Damage, find_damage
+from sqlstream.state.layout import archive_folder
+
+LAST = 3
+"""Entries of the offsets and commits that are read: Spark asks for the last two, and one more may be torn."""
+
+
+def checkpoint_damage(session: SparkSession, checkpoint: str, output: str | None) -> list[Damage]:
+    """Returns what keeps the query with this checkpoint from going on exactly; `output` is the folder of its file sink,
+    None for other sinks. Raises: OSError, Spark's errors.
+    """
+    return stored_damage(SessionStorages(session), checkpoint, output)
+
+
+def stored_damage(storages: Storages, checkpoint: str, output: str | None) -> list[Damage]:
+    """Returns what `checkpoint_damage` does, whether or not Spark runs."""
+    return find_damage(_read_logs(storages, checkpoint, output), lambda uris: _missing_files(storages, uris))
+
+
+def _read_logs(storages: Storages, checkpoint: str, output: str | None) -> BatchLogs:
+    storage, checkpoint = storages.of(checkpoint)
+    offsets = _read(storage, f"{checkpoint}/offsets", _last, OFFSETS_LINES)
+    commits = read_commits(storage, checkpoint)
+    choose = partial(_of_files, with_last=offsets.last > commits.last)
+    folder = f"{checkpoint}/sources"
+    sources = {name: _read(storage, f"{folder}/{name}", choose) for name in storage.names(folder)}
+    identity = f"{checkpoint}/metadata"
+    logs = BatchLogs(offsets, commits, sources, identity=(identity, storage.read_text(identity)))
+    if output is None:
+        return logs
+    storage, output = storages.of(output)
+    return replace(logs, sink=_read(storage, f"{output}/{SINK_LOG}", since_compact))
+
+
+def read_commits(storage: Storage, checkpoint: str) -> BatchLog:
+    """Returns the last entries of the log of commits."""
+    return _read(storage, f"{checkpoint}/commits", _last, COMMITS_LINES)
+
+
+def read_sink_log(storage: Storage, output: str) -> BatchLog:
+    """Returns the log of the file sink that writes to `output`, with all entries that name its files."""
+    return _read(storage, f"{output}/{SINK_LOG}", _from_compact)
+
+
+def _from_compact(names: Mapping[int, str]) -> list[int]:
+    """The entries that together hold all that a compacted log does: the last compact one, and those after it."""
+    later = since_compact(names)
+    compact = [number for number in names if names[number].endswith(".compact")]
+    return [*([max(compact)] if compact else ()), *later]
+
+
+def _last(names: Mapping[int, str]) -> list[int]:
+    return sorted(names)[-LAST:]
+
+
+def _of_files(names: Mapping[int, str], *, with_last: bool) -> list[int]:
+    """The entries to be read of a source's log: a compact one is long, and read only for a batch that was begun."""
+    numbers = since_compact(names)
+    return [max(names)] if names and not numbers and with_last else numbers
+
+
+def _read(
+    storage: Storage, folder: str, choose: Callable[[Mapping[int, str]], Sequence[int]], lines: int = 0
+) -> BatchLog:
+    names = entry_names(storage.names(folder))
+    texts = {number: storage.read_text(f"{folder}/{names[number]}") for number in choose(names)}
+    return BatchLog(folder, names, {number: text for number, text in texts.items() if text is not None}, lines)
+
+
+def _missing_files(storages: Storages, uris: Sequence[str]) -> list[str]:
+    """Those of `uris`, as a source's log has them, that do not exist."""
+    return [uri for uri in uris if not storages.exists(uri)]
+
+
+def archive_entry(storages: Storages, path: str, checkpoint: str, archive: str) -> tuple[str, str]:
+    """Moves an entry with its checksum and returns its old and its new path.
+
+    One of the checkpoint goes below the folder `archive`, one of a file sink's log where `archive_leftovers` puts the
+    files of its output.
+    """
+    storage, checkpoint = storages.of(checkpoint)
+    moved = _archived(path, checkpoint, archive)
+    storage, path = storages.of(path)
+    move_with_checksum(storage, path, moved)
+    return path, moved
+
+
+def move_with_checksum(storage: Storage, path: str, moved: str) -> None:
+    """Moves a file, and the checksum that Hadoop has put beside it on a local disk."""
+    storage.move(path, moved)
+    if storage.exists(_checksum(path)):
+        storage.move(_checksum(path), _checksum(moved))
+
+
+def _checksum(path: str) -> str:
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.crc"
+
+
+def _archived(path: str, checkpoint: str, archive: str) -> str:
+    if path.startswith(f"{checkpoint}/"):
+        return archive + path.removeprefix(checkpoint)
+    output, _, name = path.rpartition(f"/{SINK_LOG}/")
+    return f"{archive_folder(output)}/{archive.rpartition('/')[2]}/{SINK_LOG}/{name}"

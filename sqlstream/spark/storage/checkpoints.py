@@ -1,0 +1,105 @@
+"""What lies in storage for a query: its versions, their ledgers, and how far their checkpoints have come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
+from sqlstream.spark.storage.batch_logs import move_with_checksum
+from sqlstream.spark.storage.storage import Storage
+from sqlstream.state.batch_logs import SINK_LOG, BatchLog, entry_names
+from sqlstream.state.layout import (
+    archive_folder,
+    archive_moment,
+    archive_path,
+    checkpoint_path,
+    ledger_path,
+    version_number,
+)
+from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
+from sqlstream.state.output_files import sort_files
+from sqlstream.state.plan import CheckpointState
+
+StorageOf = Callable[[str], tuple[Storage, str]]
+"""The storage that holds a path, and the path as that storage takes it."""
+
+
+def read_checkpoint(storage_of: StorageOf, root: str) -> CheckpointState:
+    """Returns what lies in storage for the query whose versions are under `root`."""
+    version = max(read_versions(storage_of, root), default=0)
+    return read_version(storage_of, root, version) if version else CheckpointState(0, None, False, ledger_path(root, 1))
+
+
+def read_versions(storage_of: StorageOf, root: str) -> list[int]:
+    """Returns the numbers of the versions under `root`, in order."""
+    storage, root = storage_of(root)
+    return sorted(number for name in storage.names(root) if (number := version_number(name)))
+
+
+def read_version(storage_of: StorageOf, root: str, version: int) -> CheckpointState:
+    """Returns what lies in storage of one version."""
+    storage, root = storage_of(root)
+    path = ledger_path(root, version)
+    begun = bool(entry_names(storage.names(f"{checkpoint_path(root, version)}/offsets")))
+    last = last_commit(storage, root, version) if begun else -1
+    recorded, unreadable = _read(storage, path)
+    if recorded is None:
+        return CheckpointState(version, None, begun, path, unreadable, last)
+    ledger = recorded.settled(last)
+    abandoned = recorded.pending.ledger if recorded.pending and ledger is recorded else None
+    in_output = begun and last < 0 and _has_committed_files(storage_of, ledger)
+    return CheckpointState(version, ledger, begun, path, None, last, in_output, abandoned)
+
+
+def _read(storage: Storage, path: str) -> tuple[Ledger | None, str | None]:
+    text = storage.read_text(path)
+    if text is None:
+        return None, None
+    try:
+        return read_ledger(text), None
+    except LedgerUnreadableError as error:
+        return None, str(error)
+
+
+def last_commit(storage: Storage, root: str, version: int) -> int:
+    """Returns the number of the last batch that was committed in a version of a query, -1 where none was."""
+    return max(entry_names(storage.names(f"{checkpoint_path(root, version)}/commits")), default=-1)
+
+
+def _has_committed_files(storage_of: StorageOf, ledger: Ledger) -> bool:
+    writes_files = ledger.output is not None and ledger.identity.sink_format in FILE_FORMATS
+    return writes_files and has_committed_files(storage_of, ledger.output or "")
+
+
+def has_committed_files(storage_of: StorageOf, output: str) -> bool:
+    """Returns whether the log of a file sink in the folder `output` holds a batch."""
+    storage, folder = storage_of(output)
+    return bool(entry_names(storage.names(f"{folder}/{SINK_LOG}")))
+
+
+def archive_start(storage_of: StorageOf, root: str, state: CheckpointState) -> None:
+    """Moves what a run has left that committed no batch into archives: the checkpoint and the ledger, and the files
+    that it has written into the output. Raises: OSError, Spark's errors.
+    """
+    moment = archive_moment()
+    storage, root = storage_of(root)
+    archive = archive_path(root, state.version, moment)
+    if state.ledger is not None and state.ledger.output and state.ledger.identity.sink_format in FILE_FORMATS:
+        _archive_output(*storage_of(state.ledger.output), datetime.fromisoformat(state.ledger.written_at), moment)
+    for path in (checkpoint_path(root, state.version), ledger_path(root, state.version)):
+        if storage.exists(path):
+            storage.move(path, f"{archive}/{path.rpartition('/')[2]}")
+
+
+def _archive_output(storage: Storage, folder: str, began: datetime, moment: str) -> None:
+    """Moves Spark's files that are no older than the run: others may be in the folder for other reasons."""
+    files = sort_files(storage.files(folder), BatchLog(f"{folder}/{SINK_LOG}"), with_retention=False)
+    for file in files.leftover:
+        if file.modified >= began.timestamp() * 1000:
+            move_with_checksum(storage, f"{folder}/{file.name}", f"{archive_folder(folder)}/{moment}/{file.name}")
+
+
+def write_ledger(storage: Storage, root: str, ledger: Ledger) -> None:
+    """Writes `ledger` beside the checkpoint of its version under `root`."""
+    storage.write_text(ledger_path(root, ledger.version), ledger.to_json())

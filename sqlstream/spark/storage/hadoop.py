@@ -1,0 +1,50 @@
+"""Hadoop's file systems, through which Spark reaches any URI. None of it is to be had over Spark Connect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, java_words, jvm_of
+
+
+def default_file_system(session: SparkSession) -> str:
+    """Returns the URI that paths without a scheme belong to, `file:///` unless configured."""
+    return str(session.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///"))  # noqa: SLF001
+
+
+def hadoop_file_system(session: SparkSession, uri: str) -> tuple[Any, Callable[[str], Any]]:
+    """Returns Hadoop's file system for `uri` and the function that makes its paths."""
+    jvm = jvm_of(session)
+    make_path = jvm.org.apache.hadoop.fs.Path
+    configuration = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+    return make_path(uri).getFileSystem(configuration), make_path
+
+
+def hadoop_exists(session: SparkSession, uri: str) -> bool:
+    """Returns whether there is a file or folder; `uri` is encoded, as Spark's logs have it (`%20` for a blank)."""
+    path = jvm_of(session).org.apache.hadoop.fs.Path(jvm_of(session).java.net.URI(uri))
+    system = path.getFileSystem(session.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
+    return bool(system.exists(path))
+
+
+def hadoop_replace(session: SparkSession, source: str, destination: str) -> bool:
+    """Renames the file `source` over `destination` in one step, through Hadoop's FileContext; returns whether the file
+    system has one: some object stores do not.
+    """
+    jvm = jvm_of(session)
+    fs = jvm.org.apache.hadoop.fs
+    configuration = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+    try:
+        context = fs.FileContext.getFileContext(fs.Path(destination).toUri(), configuration)
+    except JVM_ERRORS as error:
+        if "UnsupportedFileSystemException" in (java_words(error) or ""):
+            return False
+        raise
+    gateway: Any = session.sparkContext._gateway  # noqa: SLF001
+    options = gateway.new_array(fs.Options.Rename, 1)
+    options[0] = fs.Options.Rename.OVERWRITE
+    context.rename(fs.Path(source), fs.Path(destination), options)
+    return True

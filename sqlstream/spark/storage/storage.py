@@ -1,0 +1,287 @@
+"""Reads and writes the small files under a target's storage, and keeps other processes from a query."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import SparkSession
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.running.endpoints import host_fix
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.spark_errors import at, error_finding
+from sqlstream.spark.storage.hadoop import default_file_system, hadoop_file_system, hadoop_replace
+from sqlstream.spark.storage.holding import HeldError, holding
+from sqlstream.state.layout import hold_path
+from sqlstream.state.output_files import StoredFile
+
+CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+"""Spark's setting of what writes the files of a checkpoint and of a file sink's log."""
+
+PLAIN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+"""Writes the same files by the same renames as Spark's own choice for a local folder, which starts a `readlink` for
+each look at a file: that is 40 % of a small batch.
+"""
+
+FILE_URI = re.compile(r"file:(?://)?(?=/(?!/))")
+"""What begins the URI of a local path. The rest is the path as it is: Hadoop decodes no `%20` either."""
+
+
+class Storage(Protocol):
+    """A folder tree; paths are absolute paths or URIs."""
+
+    def read_text(self, path: str) -> str | None:
+        """Returns the file's text, or None where there is no such file."""
+
+    def write_text(self, path: str, text: str) -> None:
+        """Writes the file whole or not at all, with the folders above it."""
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """Returns the names in `folder`, none where it does not exist."""
+
+    def files(self, folder: str) -> tuple[StoredFile, ...]:
+        """Returns all files in `folder` and the folders below it, none where it does not exist."""
+
+    def exists(self, path: str) -> bool:
+        """Returns whether there is a file or folder."""
+
+    def move(self, source: str, destination: str) -> None:
+        """Moves a file or folder to a place where there is none, with the folders above it."""
+
+    def remove(self, folder: str) -> None:
+        """Removes a folder and all that is in it."""
+
+    def hold(self, path: str) -> AbstractContextManager[None]:
+        """Has the file while the body runs, where the storage can keep other processes out. Raises: HeldError."""
+
+
+class LocalStorage:
+    """Storage on this machine's own file system."""
+
+    def read_text(self, path: str) -> str | None:
+        """See `Storage`."""
+        try:
+            return _decode(Path(path).read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def write_text(self, path: str, text: str) -> None:
+        """See `Storage`: the text is on disk before the name is."""
+        final = Path(path)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        aside = final.with_name(f".{final.name}.{os.getpid()}")
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(final)
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """See `Storage`."""
+        try:
+            return tuple(sorted(path.name for path in Path(folder).iterdir()))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+
+    def files(self, folder: str) -> tuple[StoredFile, ...]:
+        """See `Storage`."""
+        walked = os.walk(folder, onerror=_unless_gone)
+        paths = (Path(parent, name) for parent, _, names in walked for name in names)
+        found = (_stored(path, folder) for path in paths)
+        return tuple(sorted(file for file in found if file is not None))
+
+    def exists(self, path: str) -> bool:
+        """See `Storage`."""
+        return Path(path).exists()
+
+    def move(self, source: str, destination: str) -> None:
+        """See `Storage`."""
+        final = Path(destination)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        if final.exists():  # a rename would take the place of an empty folder
+            raise FileExistsError(f"{destination} exists")
+        Path(source).rename(final)
+
+    def remove(self, folder: str) -> None:
+        """See `Storage`."""
+        shutil.rmtree(folder)
+
+    def hold(self, path: str) -> AbstractContextManager[None]:
+        """See `Storage`."""
+        return holding(Path(path))
+
+
+class HadoopStorage:
+    """Storage behind any URI that Spark can reach, through Hadoop's file systems."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def read_text(self, path: str) -> str | None:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self._session, path)
+        if not system.exists(make_path(path)):
+            return None
+        stream = system.open(make_path(path))
+        try:
+            return _decode(bytes(stream.readAllBytes()))
+        finally:
+            stream.close()
+
+    def write_text(self, path: str, text: str) -> None:
+        """See `Storage`: written under another name first, which then takes the place of the old file.
+
+        A file system that cannot do that is an object store, which shows a file only when it is complete.
+        """
+        folder, _, name = path.rpartition("/")
+        aside = f"{folder}/.{name}.{os.getpid()}"
+        self._write(aside, text)
+        if not hadoop_replace(self._session, aside, path):
+            self._write(path, text)
+            system, make_path = hadoop_file_system(self._session, aside)
+            system.delete(make_path(aside), False)
+
+    def _write(self, path: str, text: str) -> None:
+        system, make_path = hadoop_file_system(self._session, path)
+        stream = system.create(make_path(path), True)
+        try:
+            stream.write(bytearray(text.encode("utf-8")))
+        finally:
+            stream.close()
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self._session, folder)
+        if not system.exists(make_path(folder)):
+            return ()
+        return tuple(sorted(status.getPath().getName() for status in system.listStatus(make_path(folder))))
+
+    def files(self, folder: str) -> tuple[StoredFile, ...]:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self._session, folder)
+        root = make_path(folder)
+        if not system.exists(root):
+            return ()
+        prefix = f"{system.makeQualified(root).toString().rstrip('/')}/"
+        listed = system.listFiles(root, True)
+        found = []
+        while listed.hasNext():
+            status = listed.next()
+            name = status.getPath().toString().removeprefix(prefix)
+            found.append(StoredFile(name, status.getLen(), status.getModificationTime()))
+        return tuple(sorted(found))
+
+    def exists(self, path: str) -> bool:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self._session, path)
+        return bool(system.exists(make_path(path)))
+
+    def move(self, source: str, destination: str) -> None:
+        """See `Storage`. On an object store it is a copy, which others see while it is made."""
+        system, make_path = hadoop_file_system(self._session, destination)
+        final = make_path(destination)
+        system.mkdirs(final.getParent())
+        if system.exists(final):  # a folder would be moved into it
+            raise FileExistsError(f"{destination} exists")
+        if not system.rename(make_path(source), final):
+            raise OSError(f"{source} cannot be moved to {destination}")
+
+    def remove(self, folder: str) -> None:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self._session, folder)
+        system.delete(make_path(folder), True)
+
+    def hold(self, path: str) -> AbstractContextManager[None]:
+        """See `Storage`: such file systems have no locks; of two queries Spark lets one fail, at a batch of both."""
+        del path
+        return nullcontext()
+
+
+def _unless_gone(error: OSError) -> None:
+    """Passes over a folder that does not exist. Raises: OSError, for one that cannot be read."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+def _stored(path: Path, folder: str) -> StoredFile | None:
+    """A file, None where it has been removed since its folder was read."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return StoredFile(path.relative_to(folder).as_posix(), status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def storage_for(path: str, session: SparkSession) -> tuple[Storage, str]:
+    """Returns the storage that holds `path`, and `path` as that storage takes it."""
+    if default_file_system(session).startswith("file:"):
+        local = FILE_URI.sub("", path)
+        if local.startswith("/"):
+            return LocalStorage(), local
+    return HadoopStorage(session), path
+
+
+def write_plainly(session: SparkSession, *paths: str | None) -> None:
+    """Has the queries of `session` write their checkpoint's files as fast as the local file system can, where all of
+    `paths` are local and nobody has asked for anything else.
+    """
+    storages = [storage_for(path, session)[0] for path in paths if path is not None]
+    if all(isinstance(storage, LocalStorage) for storage in storages) and not session.conf.get(CHECKPOINT_FILES, ""):
+        session.conf.set(CHECKPOINT_FILES, PLAIN_FILES)
+
+
+_STORAGE_FIX = "correct the target's storage:, its access rights, or the packages: that its file system comes with"
+
+
+@contextmanager
+def storage_problems(path: str, location: Location, secrets: Secrets) -> Iterator[None]:
+    """Turns what reading or writing below `path` raises into a finding at `location`. Raises: FindingsError."""
+    try:
+        yield
+    except (OSError, *SPARK_ERRORS) as error:
+        finding = error_finding(
+            error,
+            code="storage-unusable",
+            what=f"the storage `{path}` cannot be read or written",
+            place=at(location),
+            secrets=secrets,
+            fix=host_fix(str(error)) or _STORAGE_FIX,
+        )
+        raise FindingsError([finding]) from error
+
+
+@contextmanager
+def held(storage: Storage, root: str, model: str, location: Location) -> Iterator[None]:
+    """Keeps other processes from the query whose versions are under `root` while the body runs. Raises: FindingsError,
+    where one of them has it.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(storage.hold(hold_path(root)))
+        except HeldError as error:
+            raise FindingsError([in_use(model, str(error), location)]) from error
+        yield
+
+
+def in_use(model: str, holder: str, location: Location) -> Finding:
+    """Returns the finding for a query that `holder` has."""
+    return Finding(
+        "query-in-use",
+        f"the query of `{model}` is running already",
+        f"{holder} has its checkpoint, and two runs would write the same batches",
+        "stop that run first, or leave the query out with --exclude",
+        location,
+    )
+
+
+def _decode(data: bytes) -> str:
+    """A ledger's bytes as text; torn ones are read all the same, so that the ledger itself says what is wrong."""
+    return data.decode("utf-8", errors="replace")

@@ -1,0 +1,1 @@
+"""Sinks: what they take, and how rows get into them."""

@@ -1,0 +1,168 @@
+"""The write of one batch model: all its rows, once per run, put in the place of the earlier output when complete."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, DataFrameWriter, Observation
+from pyspark.sql.functions import count, lit
+
+from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_pool
+from sqlstream.spark.jvm.jobs import cancel_jobs, group_jobs
+from sqlstream.spark.reading.dropped import counted
+from sqlstream.spark.reading.sources import TABLE
+from sqlstream.spark.running.prepare import REPLACED
+from sqlstream.spark.running.start import StartOrder, query_name
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.storage import Storage, storage_for
+from sqlstream.spark.writing.tables import replace_table, table_provider
+from sqlstream.state.layout import archive_folder, beside_table, writing_folder
+from sqlstream.state.runs.progress import ROWS_OUT
+
+
+class BatchWrite:
+    """A batch model being written, in a thread of its own; the runner watches it as it does a `StreamingQuery`.
+
+    `on_progress` hears once, when the rows are written and in place, of the batch as JSON in the form of Spark's own
+    progress; `on_end` is called after it, or after the failure.
+    """
+
+    def __init__(
+        self, order: StartOrder, secrets: Secrets, on_progress: Callable[[str], None], on_end: Callable[[], None]
+    ) -> None:
+        self._order = order
+        self._secrets = secrets
+        self._on_progress, self._on_end = on_progress, on_end
+        self._group = f"{order.query.model.name} {uuid4().hex}"
+        self._error: Exception | None = None
+        self._is_stopped = False
+        self._has_ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=self._group, daemon=True)
+
+    def start(self) -> BatchWrite:
+        """Begins to write, and returns at once."""
+        self._thread.start()
+        return self
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - as StreamingQuery calls it
+        """Whether it has not ended yet."""
+        return not self._has_ended.is_set()
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """What a streaming query says of itself in the middle of a batch."""
+        return {"message": "Processing new data", "isTriggerActive": True, "isDataAvailable": True}
+
+    def exception(self) -> Exception | None:
+        """Returns what it failed with."""
+        return self._error
+
+    def stop(self) -> None:
+        """Ends it now: what it has written so far stays aside, and the earlier output where it is."""
+        self._is_stopped = True
+        cancel_jobs(self._order.query.frame.sparkSession, self._group)
+
+    def _run(self) -> None:
+        try:
+            began, started_at = time.monotonic(), datetime.now(UTC)
+            rows = self._write()
+            seconds = time.monotonic() - began
+            if not self._is_stopped:
+                observed = {ROWS_OUT: {"rows": rows}, **counted(self._order.query.dropped)}
+                self._on_progress(_progress(started_at, seconds, observed))
+        except Exception as error:
+            self._error = error
+        finally:
+            self._has_ended.set()
+            self._on_end()
+
+    def _write(self) -> int:
+        """Writes all rows, and returns how many they are."""
+        query = self._order.query
+        session = query.frame.sparkSession
+        set_pool(session, query.model.config.pool or query.model.name)
+        group_jobs(session, self._group, query.model.name)
+        observed = Observation(ROWS_OUT)
+        frame = query.frame.observe(observed, count(lit(1)).alias("rows"))
+        if query.output.format == "memory":
+            frame.localCheckpoint().createOrReplaceTempView(query_name(query))
+        elif query.output.format in FILE_FORMATS and self._order.output is not None:
+            self._write_files(frame, self._order.output)
+        elif query.output.format == TABLE and self._order.output is not None:
+            self._write_table(frame, self._order.output)
+        else:
+            self._write_rows(frame, "overwrite" if query.output.format in REPLACED else "append", self._order.output)
+        return int(observed.get["rows"])
+
+    def _write_files(self, frame: DataFrame, output: str) -> None:
+        """Writes files aside and puts them in their place. A run that is killed before leaves the earlier output as it
+        was; only between the two moves at the end there is none in its place, and it lies complete in the archive.
+        """
+        storage, place = storage_for(output, frame.sparkSession)
+        aside = f"{writing_folder(place)}/{uuid4().hex}"
+        self._write_rows(frame, "errorifexists", aside)
+        if not self._is_stopped:
+            replace_output(storage, aside, place)
+
+    def _write_table(self, frame: DataFrame, name: str) -> None:
+        """Writes a table of another name, which takes the name when it is complete: as with files."""
+        session, aside = frame.sparkSession, beside_table(name, f"writing_{uuid4().hex}")
+        provider, writer = table_provider(session, name), self._writer(frame, "errorifexists")
+        is_complete = False
+        try:
+            (writer.format(provider) if provider else writer).saveAsTable(aside)
+            is_complete = not self._is_stopped
+            if is_complete:
+                replace_table(session, aside, name)
+        finally:
+            with suppress(*SPARK_ERRORS):  # what ends the write matters more
+                if not is_complete or session.catalog.tableExists(name):
+                    session.sql(f"DROP TABLE IF EXISTS {aside}")
+
+    def _write_rows(self, frame: DataFrame, mode: str, path: str | None) -> None:
+        self._writer(frame, mode).format(self._order.query.output.format).save(path)
+
+    def _writer(self, frame: DataFrame, mode: str) -> DataFrameWriter:
+        output = self._order.query.output
+        writer = frame.write.options(**self._secrets.resolve_all(output.options)).mode(mode)
+        return writer.partitionBy(*output.partition_by) if output.partition_by else writer
+
+
+def replace_output(storage: Storage, complete: str, place: str) -> str | None:
+    """Moves the folder `complete` to `place`, and what lay there into the archive beside it; returns where to.
+
+    Raises: OSError or Spark's errors; whatever has been moved by then is whole.
+    """
+    archived = None
+    if storage.exists(place):
+        folder = archive_folder(place)
+        taken = [int(name) for name in storage.names(folder) if name.isdigit()]
+        archived = f"{folder}/{max(taken, default=0) + 1}"
+        storage.move(place, archived)
+    storage.move(complete, place)
+    return archived
+
+
+def _progress(started_at: datetime, seconds: float, observed: Mapping[str, object]) -> str:
+    """The write as Spark tells of a micro-batch (StreamingQueryProgress.json): nobody counts what a batch reads."""
+    milliseconds = round(1000 * seconds)
+    return json.dumps(
+        {
+            "batchId": 0,
+            "timestamp": started_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "batchDuration": milliseconds,
+            "durationMs": {"triggerExecution": milliseconds},
+            "stateOperators": [],
+            "sources": [{"description": "static", "startOffset": None, "endOffset": None, "numInputRows": -1}],
+            "observedMetrics": observed,
+        }
+    )

@@ -1,0 +1,1 @@
+"""What a run tells while it lasts, and what is kept of it."""

@@ -1,0 +1,111 @@
+"""What a query has done in a run, added up batch by batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from sqlstream.state.runs.progress import BatchProgress, total
+
+RATES_KEPT = 20
+"""The batches whose rates are remembered: as many as a small curve shows."""
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """What has been seen since the last batch that gave a row: `batches` are those that read any, `rows_in` what they
+    read, by reader in `source_rows`; `idle_batches` are how many of the last ones gave nothing, by reader.
+    """
+
+    batches: int = 0
+    rows_in: int | None = 0
+    late_rows: int = 0
+    updated_rows: int = 0
+    removed_rows: int = 0
+    oldest_event: str | None = None
+    source_rows: tuple[tuple[str, int | None], ...] = ()
+    idle_batches: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a query has done since its first start in a run: totals, the newest event time seen (UTC, ISO 8601), the
+    last batch, the rates of the latest ones in rows a second, and what it has been `quiet` about.
+
+    Totals are None where Spark does not know a part of them. `dropped_records` counts those of a static table once,
+    which each batch reads anew: as many as the batch with the most of them has dropped, `dropped_static`.
+    """
+
+    batches: int = 0
+    rows_in: int | None = 0
+    rows_out: int | None = 0
+    late_rows: int = 0
+    dropped_records: int = 0
+    dropped_static: int = 0
+    newest_event: str | None = None
+    last: BatchProgress | None = None
+    rates: tuple[float, ...] = ()
+    quiet: Quiet = field(default_factory=Quiet)
+
+    @property
+    def lag_seconds(self) -> float | None:
+        """How far the watermark lies behind the newest event time seen; None without one of the two."""
+        watermark = moment(self.last.watermark if self.last else None)
+        newest = moment(self.newest_event)
+        return None if watermark is None or newest is None else max((newest - watermark).total_seconds(), 0.0)
+
+
+def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
+    """Returns `figures` with one more batch."""
+    static = max(figures.dropped_static, batch.dropped_static)
+    of_streams = figures.dropped_records - figures.dropped_static + batch.dropped_records - batch.dropped_static
+    return Figures(
+        batches=figures.batches + 1,
+        rows_in=total((figures.rows_in, batch.rows_in)),
+        rows_out=total((figures.rows_out, batch.rows_out)),
+        late_rows=figures.late_rows + (batch.state.late_rows if batch.state else 0),
+        dropped_records=of_streams + static,
+        dropped_static=static,
+        newest_event=max(filter(None, (figures.newest_event, batch.newest_event)), default=None),
+        last=batch,
+        rates=(*figures.rates, batch.input_rows_per_second or 0.0)[-RATES_KEPT:],
+        quiet=Quiet() if batch.rows_out != 0 else _add_quiet(figures.quiet, batch),
+    )
+
+
+def _add_quiet(quiet: Quiet, batch: BatchProgress) -> Quiet:
+    state = batch.state
+    rows = dict(quiet.source_rows)
+    for source in batch.sources:  # a table may have several readers
+        rows[source.name] = total((rows.get(source.name, 0), source.rows_in))
+    added = replace(
+        quiet,
+        batches=quiet.batches + (batch.rows_in != 0),
+        rows_in=total((quiet.rows_in, batch.rows_in)),
+        oldest_event=min(filter(None, (quiet.oldest_event, batch.oldest_event)), default=None),
+        source_rows=tuple(rows.items()),
+        idle_batches=_idle_batches(quiet, batch) if batch.rows_in != 0 else quiet.idle_batches,
+    )
+    if state is None:
+        return added
+    return replace(
+        added,
+        late_rows=quiet.late_rows + state.late_rows,
+        updated_rows=quiet.updated_rows + state.updated_rows,
+        removed_rows=quiet.removed_rows + state.removed_rows,
+    )
+
+
+def _idle_batches(quiet: Quiet, batch: BatchProgress) -> tuple[tuple[str, int], ...]:
+    before = dict(quiet.idle_batches)
+    giving = {source.name for source in batch.sources if source.rows_in != 0}
+    names = dict.fromkeys(source.name for source in batch.sources)
+    return tuple((name, 0 if name in giving else before.get(name, 0) + 1) for name in names)
+
+
+def moment(text: str | None) -> datetime | None:
+    """Returns the time that Spark wrote, None where Python has none like it (years beyond 9999)."""
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        return None

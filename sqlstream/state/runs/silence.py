@@ -1,0 +1,261 @@
+"""Why a query gives no rows: what it has seen, held against what its operators wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from sqlstream.compiler.emission.examples import Delay, Emission, Release, Step
+from sqlstream.compiler.emission.windows import WindowCall, read_window
+from sqlstream.state.runs.figures import Figures, Quiet, moment
+
+QUIET_BATCHES = 3
+"""Batches with input and without output after which it is asked why."""
+
+TIMED = frozenset({Release.WINDOW, Release.SESSION, Release.TIME, Release.UNMATCHED})
+"""What waits for the watermark."""
+
+EPOCH = datetime.fromtimestamp(0, UTC)
+MILLISECOND = timedelta(milliseconds=1)
+
+
+class Cause(StrEnum):
+    """What keeps the rows of a query back."""
+
+    NO_INPUT = "no_input"
+    CORRUPT = "corrupt"
+    FILTERED = "filtered"
+    LATE = "late"
+    DUPLICATES = "duplicates"
+    LIMIT = "limit"
+    WATERMARK = "watermark"
+    IDLE_SOURCE = "idle_source"
+    NO_MATCH = "no_match"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Silence:
+    """Why nothing comes out of a query, as a word and as a sentence or two without a full stop."""
+
+    cause: Cause
+    text: str
+
+    def as_json(self) -> dict[str, str]:
+        """Returns the entry of target/run_results.json."""
+        return {"cause": str(self.cause), "text": self.text}
+
+
+def why_silent(figures: Figures, emission: Emission | None) -> Silence | None:
+    """Returns why nothing has come out for `QUIET_BATCHES` batches with input, or that there was no input at all; None
+    where rows come out, or it is too early to ask.
+
+    `emission` is what the operators of the query wait for, None where that is not known.
+    """
+    quiet = figures.quiet
+    if figures.batches == 0 or (figures.rows_in == 0 and quiet.batches == 0):
+        return no_input(tuple(name for name, _ in quiet.source_rows))
+    return _why_quiet(figures, emission) if quiet.batches >= QUIET_BATCHES else None
+
+
+def why_ended_silent(figures: Figures, emission: Emission | None) -> Silence | None:
+    """Returns why nothing came out of a query that has ended, however few its batches were; None where rows came out
+    or there was nothing to read.
+    """
+    if figures.rows_out != 0 or figures.quiet.batches == 0:
+        return None
+    if figures.dropped_records and figures.dropped_records == figures.rows_in:
+        return Silence(Cause.CORRUPT, f"{_seen(figures.quiet)}, all of them corrupt, and its source drops those")
+    return _why_quiet(figures, emission)
+
+
+def _why_quiet(figures: Figures, emission: Emission | None) -> Silence | None:
+    quiet = figures.quiet
+    if figures.last is None:
+        return None
+    if figures.last.state is None:
+        return Silence(Cause.FILTERED, f"{_seen(quiet)}, and conditions or joins in the query let none of them pass")
+    if quiet.updated_rows == 0:
+        return _before_state(figures, emission)
+    return _in_state(figures, emission)
+
+
+def no_input(sources: tuple[str, ...] = ()) -> Silence:
+    """Returns that a query has read nothing since it started; `sources` are what it reads, where that is known."""
+    where = f" from {_listed(sources, 'or')}" if sources else ""
+    return Silence(Cause.NO_INPUT, f"no rows at all have arrived{where} since it started")
+
+
+def nothing_new(sources: tuple[str, ...]) -> Silence:
+    """Returns that a query which has ended had nothing to read; `sources` are what it reads."""
+    where = f" from {_listed(sources, 'or')}" if sources else ""
+    return Silence(Cause.NO_INPUT, f"there was nothing new to read{where}")
+
+
+def _before_state(figures: Figures, emission: Emission | None) -> Silence:
+    """Nothing that was read has changed the state."""
+    quiet, last = figures.quiet, figures.last
+    if emission is not None and any(step.release is Release.FIRST for step in emission.steps):
+        return Silence(Cause.LIMIT, "its LIMIT is reached: only the first rows of the query's whole life come out")
+    if quiet.late_rows and last is not None:
+        watermark, newest = _shown(moment(last.watermark)), _shown(moment(figures.newest_event))
+        what = "those that reached its state came too late: they lie behind the watermark"
+        return Silence(Cause.LATE, f"{_seen(quiet)}, and {what}, {watermark}; the newest event was of {newest}")
+    operators = last.state.operators if last is not None and last.state is not None else ()
+    if any(name.startswith("dedupe") for name in operators):
+        return Silence(Cause.DUPLICATES, f"{_seen(quiet)}, all of them duplicates, or taken out by a condition before")
+    return Silence(Cause.FILTERED, f"{_seen(quiet)}, and conditions or joins let none of them reach its state")
+
+
+def _in_state(figures: Figures, emission: Emission | None) -> Silence:
+    """Rows have reached the state, and wait there."""
+    quiet = figures.quiet
+    steps = emission.steps if emission is not None else ()
+    timed = next((step for step in steps if step.release in TIMED and step.release is not Release.UNMATCHED), None)
+    if emission is not None and timed is not None:
+        if quiet.removed_rows:
+            what = "groups have been completed, and a condition after the aggregation let none of their rows pass"
+            return Silence(Cause.FILTERED, what)
+        return _held(figures, emission, timed)
+    if any(step.release in (Release.MATCH, Release.UNMATCHED) for step in steps):
+        idle = _idle(quiet)
+        if idle:
+            what = f"{_given(idle)} nothing for {_idle_span(quiet)}, so nothing new can match what the other side gives"
+            return Silence(Cause.IDLE_SOURCE, f"{_seen(quiet)}, and wait for a match: {what}")
+        if any(step.release is Release.UNMATCHED for step in steps):
+            watermark = moment(figures.last.watermark if figures.last else None)
+            now = f"which is at {_shown(watermark)}" if watermark else "which there is none of yet"
+            what = "those without a match come out when none can come any more by the watermark"
+            return Silence(Cause.WATERMARK, f"{_seen(quiet)}, and {what}, {now}")
+        return Silence(Cause.NO_MATCH, f"{_seen(quiet)}, and no row has found a match on the other side of the join")
+    if any(step.release in (Release.CHANGE, Release.WHOLE) for step in steps):
+        return Silence(
+            Cause.FILTERED, f"{_seen(quiet)}, and a condition after the aggregation let none of its groups pass"
+        )
+    return Silence(Cause.UNKNOWN, f"{_seen(quiet)}, they are kept in its state, and what they wait for is not known")
+
+
+def _held(figures: Figures, emission: Emission, step: Step) -> Silence:
+    """The watermark is not far enough."""
+    watermark = moment(figures.last.watermark if figures.last else None)
+    now = f"the watermark is at {_shown(watermark)}" if watermark else "there is no watermark yet"
+    idle = _idle(figures.quiet) if len(emission.delays) > 1 and not emission.highest else ()
+    end = first_end(step, figures, watermark)
+    goal = _goal(step, end)
+    if idle:
+        return Silence(
+            Cause.IDLE_SOURCE,
+            f"{now} and {goal}; the lowest of {len(emission.delays)} watermarks holds, and {_given(idle)} nothing for "
+            f"{_idle_span(figures.quiet)}: {_moving(end, emission)}",
+        )
+    holders = [name for name, rows in figures.quiet.source_rows if rows != 0]
+    holds = f", held by {_listed(holders, 'and')}" if holders else ""
+    return Silence(Cause.WATERMARK, f"{now}{holds if watermark else ''}, and {goal}; {_moving(end, emission)}")
+
+
+def _goal(step: Step, end: datetime | None) -> str:
+    what = {Release.WINDOW: "the first window", Release.SESSION: "the latest session"}.get(
+        step.release, "the first group"
+    )
+    if end is None:
+        return f"{what} ends after that"
+    return f"{what} {'ends at' if step.release is not Release.TIME else 'is of'} {_shown(end)}"
+
+
+def _moving(end: datetime | None, emission: Emission) -> str:
+    """What event lets the first group out, for each watermark."""
+    if end is None or not emission.delays or any(delay.span is None for delay in emission.delays):
+        return "it takes newer events to move it past that"
+    needed = [_needed(end, delay) for delay in emission.delays]
+    if len(needed) == 1:
+        return f"it takes an event of {needed[0]} or later to move it past that"
+    each = [f"of {time} or later for `{delay.column}`" for time, delay in zip(needed, emission.delays, strict=True)]
+    return f"it takes events {(' or ' if emission.highest else ' and ').join(each)} to move it past that"
+
+
+def _needed(end: datetime, delay: Delay) -> str:
+    try:
+        return _shown(end + (delay.span or timedelta(0)))
+    except OverflowError:
+        return _shown(None)
+
+
+def first_end(step: Step, figures: Figures, watermark: datetime | None) -> datetime | None:
+    """Returns when the first group ends that can still come out, None where that is not known.
+
+    Its rows are not older than the oldest event since the last output, nor behind the watermark. Of sessions the one
+    is meant that the newest event belongs to: when it is out, so are all others seen so far.
+    """
+    oldest, newest = moment(figures.quiet.oldest_event), moment(figures.newest_event)
+    call = read_window(step.time or "")
+    try:
+        if step.release is Release.SESSION:
+            return newest + call.length if newest and call is not None and call.length else None
+        known = [time for time in (oldest, watermark) if time is not None]
+        if not known:
+            return None
+        if step.release is Release.TIME:
+            return max(known)
+        return _window_end(call, max(known)) if call is not None else None
+    except OverflowError:
+        return None
+
+
+def _window_end(call: WindowCall, time: datetime) -> datetime | None:
+    """The first end of a window after `time`: at its end a window no longer holds an event."""
+    if call.length is None:
+        return None
+    slide = call.slide or call.length
+    return time + slide - (time - EPOCH - call.offset - call.length) % slide
+
+
+def _idle(quiet: Quiet) -> tuple[str, ...]:
+    """The sources that have given nothing for `QUIET_BATCHES` batches in which others gave rows."""
+    return tuple(name for name, batches in quiet.idle_batches if batches >= _least_idle(quiet))
+
+
+def _least_idle(quiet: Quiet) -> int:
+    """Fewer than `QUIET_BATCHES` only of a query that has ended before."""
+    return min(QUIET_BATCHES, quiet.batches)
+
+
+def _idle_span(quiet: Quiet) -> str:
+    return _batches(min(batches for _, batches in quiet.idle_batches if batches >= _least_idle(quiet)))
+
+
+def _seen(quiet: Quiet) -> str:
+    if quiet.rows_in == 1:
+        return f"1 row was read in {_batches(quiet.batches)}"
+    rows = "rows" if quiet.rows_in is None else f"{quiet.rows_in:,} rows"
+    return f"{rows} were read in {_batches(quiet.batches)}"
+
+
+def _batches(count: int) -> str:
+    return "1 batch" if count == 1 else f"{count:,} batches"
+
+
+def _given(names: tuple[str, ...]) -> str:
+    return f"{_listed(names, 'and')} {'has' if len(names) == 1 else 'have'} given"
+
+
+def _listed(names: list[str] | tuple[str, ...], word: str) -> str:
+    *first, last = names
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
+def _shown(time: datetime | None) -> str:
+    """`2024-01-01 12:00`, finer where it is not zero; UTC."""
+    if time is None:
+        return "a time beyond all calendars"
+    fine = next(_fineness(time))
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat(" ", fine)
+
+
+def _fineness(time: datetime) -> Iterator[str]:
+    if time.microsecond:
+        yield "milliseconds"
+    if time.second:
+        yield "seconds"
+    yield "minutes"

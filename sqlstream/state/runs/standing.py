@@ -1,0 +1,159 @@
+"""How the queries of a run stand, folded from its events: what run_results.json and the live table show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from sqlstream.errors import Finding
+from sqlstream.state.runs.events import (
+    ChosenQuery,
+    QueriesChosen,
+    QueryRestarting,
+    QueryResult,
+    QueryResumed,
+    QuerySilent,
+    QueryStarted,
+    RunEvent,
+    Status,
+)
+from sqlstream.state.runs.figures import Figures, add_batch
+from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.state.runs.silence import Silence, no_input, nothing_new
+
+
+class Standing(StrEnum):
+    """How a query stands that has not ended.
+
+    `PENDING`: it has not been started yet. `RUNNING`: it runs. `RESTARTING`: it has failed and waits for its restart.
+    """
+
+    PENDING = "pending"
+    RUNNING = "running"
+    RESTARTING = "restarting"
+
+
+@dataclass(frozen=True)
+class QueryStanding:
+    """One query of a run: how it stands, since when it runs, and what has been seen of it.
+
+    `failure` is the last one, also of a query that runs again; `result` is how it ended, None until then.
+    """
+
+    query: ChosenQuery
+    status: Status | Standing = Standing.PENDING
+    started_at: datetime | None = None
+    output: str | None = None
+    checkpoint: str | None = None
+    restarts: int = 0
+    figures: Figures = field(default_factory=Figures)
+    silence: Silence | None = None
+    failure: Finding | None = None
+    result: QueryResult | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it will do nothing more."""
+        return not isinstance(self.status, Standing)
+
+    def seconds(self, now: datetime) -> float:
+        """Returns how long it has run, or ran."""
+        if self.result is not None:
+            return self.result.seconds
+        return 0.0 if self.started_at is None else max((now - self.started_at).total_seconds(), 0.0)
+
+    def why_silent(self) -> Silence | None:
+        """Returns why nothing comes out of it, or came out until its end; None where it gives rows, has failed, or is
+        too young to tell.
+        """
+        if self.status is Standing.RUNNING and self.figures.batches == 0:
+            return no_input(self.query.sources)
+        if self.status in (Status.ERROR, Status.SKIPPED):
+            return None
+        if self.has_ended and self.figures.rows_in == 0 and self.query.kind == "stream":
+            return nothing_new(self.query.sources)
+        return self.silence
+
+    def as_json(self, now: datetime) -> dict[str, object]:
+        """Returns the entry of target/run_results.json."""
+        figures, error = self.figures, None if self.result is None else self.result.finding
+        silence = self.why_silent()
+        return {
+            "unique_id": self.query.unique_id,
+            "model": self.query.model,
+            "kind": self.query.kind,
+            "status": str(self.status),
+            "batches": figures.batches,
+            "rows_in": figures.rows_in if self.status is not Status.SKIPPED else None,
+            "rows_out": figures.rows_out if self.status is not Status.SKIPPED else None,
+            "late_rows": figures.late_rows,
+            "dropped_records": figures.dropped_records,
+            "restarts": self.restarts,
+            "duration_seconds": round(self.seconds(now), 3),
+            "sink": self.query.sink,
+            "trigger": self.query.trigger,
+            "output": self.output,
+            "checkpoint": self.checkpoint,
+            "error": None if error is None else error.as_json(),
+            "last_failure": None if self.failure is None else self.failure.as_json(),
+            "silence": None if silence is None else silence.as_json(),
+            "newest_event": figures.newest_event,
+            "watermark_lag_seconds": figures.lag_seconds,
+            "latest_rates": list(figures.rates),
+            "progress": None if figures.last is None else asdict(figures.last),
+        }
+
+
+@dataclass(frozen=True)
+class RunStanding:
+    """The queries of a run by the names of their models, in the order in which they are started."""
+
+    queries: Mapping[str, QueryStanding] = field(default_factory=dict)
+
+    @property
+    def has_started(self) -> bool:
+        """Whether any query was started or skipped; none is where a run is refused."""
+        return any(query.status is not Standing.PENDING for query in self.queries.values())
+
+
+def follow(run: RunStanding, event: RunEvent, now: datetime) -> RunStanding:
+    """Returns how the run stands after `event`, which happened `now` (with a time zone)."""
+    if isinstance(event, QueriesChosen):
+        return RunStanding({query.model: QueryStanding(query) for query in event.queries})
+    model: str = getattr(event, "model", "")
+    if model not in run.queries:
+        return run
+    after = _follow_query(run.queries[model], event, now)
+    return RunStanding({**run.queries, model: after})
+
+
+def _follow_query(query: QueryStanding, event: RunEvent, now: datetime) -> QueryStanding:
+    if isinstance(event, QueryStarted):
+        return replace(query, status=Standing.RUNNING, started_at=now, output=event.output, checkpoint=event.checkpoint)
+    if isinstance(event, BatchProgress):
+        figures = add_batch(query.figures, event)
+        return replace(query, figures=figures, silence=query.silence if figures.quiet.batches else None)
+    if isinstance(event, QuerySilent):
+        return replace(query, silence=event.silence)
+    if isinstance(event, QueryRestarting):
+        return replace(query, status=Standing.RESTARTING, failure=event.finding)
+    if isinstance(event, QueryResumed):
+        return replace(query, status=Standing.RUNNING, restarts=event.restarts)
+    if isinstance(event, QueryResult):
+        return replace(query, status=event.status, result=event, failure=event.finding or query.failure)
+    return query
+
+
+def abandon(run: RunStanding) -> RunStanding:
+    """Returns the run when it has come to its end before its queries: those that ran were interrupted, the others
+    skipped.
+    """
+    return RunStanding({name: _abandoned(query) for name, query in run.queries.items()} if run.has_started else {})
+
+
+def _abandoned(query: QueryStanding) -> QueryStanding:
+    if query.has_ended:
+        return query
+    return replace(query, status=Status.SKIPPED if query.status is Standing.PENDING else Status.INTERRUPTED)

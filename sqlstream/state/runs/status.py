@@ -1,0 +1,99 @@
+"""How the queries of a project stand, as seen from outside: the newest run of each, and whether it still lives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlstream.state.runs.events import Status
+from sqlstream.state.runs.history import PastRun
+from sqlstream.state.runs.standing import Standing
+
+KILLED = "killed"
+"""The status of a query whose run is gone without a word."""
+UNKNOWN = "unknown"
+"""The status of a query whose run cannot be looked for from here."""
+FAILED = frozenset({Status.ERROR, KILLED})
+
+
+class Life(StrEnum):
+    """What has become of a run.
+
+    `KILLED`: its process is gone and has not said how it ended. `ELSEWHERE`: it has not said so either, and ran on
+    another machine, in another container, or before this machine was started again.
+    """
+
+    RUNNING = "running"
+    ENDED = "ended"
+    KILLED = "killed"
+    ELSEWHERE = "elsewhere"
+
+
+@dataclass(frozen=True)
+class SeenRun:
+    """A run and what has become of it."""
+
+    run: PastRun
+    life: Life
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it ended badly before any query was started."""
+        return self.run.succeeded is False and not self.run.queries
+
+
+@dataclass(frozen=True)
+class SeenQuery:
+    """A query as its newest run left it: the entry of run_results.json, with `status` as it is now."""
+
+    run: SeenRun
+    entry: Mapping[str, Any]
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return str(self.entry["model"])
+
+    @property
+    def status(self) -> str:
+        """How it stands."""
+        return str(self.entry.get("status"))
+
+
+@dataclass(frozen=True)
+class ProjectStatus:
+    """The queries by their names, and the runs that they are of, the newest last."""
+
+    queries: tuple[SeenQuery, ...]
+    runs: tuple[SeenRun, ...]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether no query has failed or was killed, and the newest run was not refused."""
+        newest_refused = bool(self.runs) and self.runs[-1].is_refused
+        return not newest_refused and not any(query.status in FAILED for query in self.queries)
+
+
+def project_status(runs: Sequence[SeenRun], wanted: Collection[str] | None) -> ProjectStatus:
+    """Returns the newest state of each query of `runs`, which are in the order in which they began.
+
+    `wanted` are the unique ids of the models to be told of, None for all.
+    """
+    newest: dict[str, SeenQuery] = {}
+    for seen in runs:
+        for model, entry in seen.run.queries.items():
+            if wanted is None or entry.get("unique_id") in wanted:
+                newest[model] = SeenQuery(seen, {**entry, **_now(seen.life, str(entry.get("status")))})
+    queries = tuple(newest[model] for model in sorted(newest))
+    shown = [seen for seen in runs if any(query.run is seen for query in queries) or seen is runs[-1]]
+    return ProjectStatus(queries, tuple(shown))
+
+
+def _now(life: Life, status: str) -> dict[str, Any]:
+    """What is no longer true of a query whose run is gone."""
+    if life is Life.RUNNING or status not in set(Standing):
+        return {}
+    gone = {Life.KILLED: KILLED, Life.ELSEWHERE: UNKNOWN}.get(life, str(Status.INTERRUPTED))
+    return {"status": gone, "silence": None}

@@ -1,0 +1,50 @@
+"""The package can be found one's way in: no circles of imports, no crowded folder, each folder in the architecture."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import grimp
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "sqlstream"
+MOST_MODULES = 21
+
+
+def test_no_modules_import_each_other() -> None:
+    """Directly or in a circle; imports in functions and under TYPE_CHECKING count."""
+    graph = grimp.build_graph("sqlstream")
+
+    circles = [
+        f"{module} <- ... <- {imported}"
+        for module in sorted(graph.modules)
+        for imported in sorted(graph.find_modules_directly_imported_by(module))
+        if graph.chain_exists(imported, module)
+    ]
+
+    assert circles == []
+
+
+def test_no_folder_is_crowded() -> None:
+    """Who looks for a module reads the folder's list once."""
+    counts = {folder: len(list(folder.glob("*.py"))) for folder in [PACKAGE, *PACKAGE.rglob("*/")]}
+
+    assert {str(folder.relative_to(ROOT)): count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+def test_the_architecture_names_each_folder() -> None:
+    """With a sentence on what it holds."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = {name.removesuffix("/") for name in re.findall(r"^\| \**`([\w/]+/)`", page, re.MULTILINE)}
+    folders = {file.parent.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("__init__.py")} - {"."}
+
+    assert named == folders | {"sqlstream"}
+
+
+def test_the_architecture_names_modules_that_exist() -> None:
+    """A module that has moved is found where the page says."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"`((?:app|cli|compiler|project|report|spark|state|testing)/[\w/]+\.py)`", page))
+
+    assert [path for path in sorted(paths) if not (PACKAGE / path).is_file()] == []
