@@ -1,4 +1,4 @@
-"""Every code of `CODES` is raised by a test and described in docs/errors.md, with an example that is true."""
+"""A test raises every code of `CODES`, and docs/errors.md describes it with an up-to-date example."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from make_errors import fill_examples
 
 from sqlstream.errors import BRIEF, CODES
 
@@ -41,10 +42,24 @@ def test_the_codes_of_the_page_are_those_of_the_code() -> None:
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_code_has_one_example_of_three_lines(code: str) -> None:
-    """The example is what the broken projects print, where one of them raises the code."""
+    """A code of `BRIEF` has one line."""
     (example,) = [text for text in EXAMPLES if f"[{code}] " in text.splitlines()[0]]
-    printed = [text for text in EXPECTED if f"[{code}] " in text]
 
     lines = [line for line in example.splitlines() if not line.startswith("  called from: ")]
     assert [line[:7] for line in lines[1:]] == ([] if code in BRIEF else ["  why: ", "  fix: "])
-    assert not printed or any(example in text for text in printed)
+
+
+def test_the_examples_of_the_page_are_up_to_date() -> None:
+    """Otherwise run tests/tools/make_errors.py, which copies them from the broken projects."""
+    assert fill_examples(PAGE) == PAGE
+
+
+def test_an_example_follows_its_finding() -> None:
+    """A new wording reaches the page: the place says which finding of the code it is."""
+    heading, example = "### unknown-ref\n\n", next(text for text in EXAMPLES if "[unknown-ref] " in text)
+    old = re.sub(r"(?m)^(\S+ \[unknown-ref\]) .+\n  why: .+", r"\1 old words\n  why: an old reason", example)
+    assert old != example
+
+    page = fill_examples(f"{heading}An old sentence.\n\n```text\n{old}```\n\nProse.\n")
+
+    assert page == f"{heading}{CODES['unknown-ref']}\n\n```text\n{example}```\n\nProse.\n"
