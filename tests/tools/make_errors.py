@@ -22,7 +22,9 @@ PAGE = ROOT / "docs" / "errors.md"
 EXPECTED = ROOT / "tests" / "projects" / "broken"
 
 ENTRY = re.compile(r"(?ms)^### (?P<code>\S+)\n\n(?P<sentence>[^\n]+)\n\n```text\n(?P<example>.+?\n)```$")
-FINDING = re.compile(r"(?m)^(?:(?P<place>\S+:\d+:\d+): )?(?:(?:warning|info): )?\[(?P<code>[a-z0-9-]+)\] .+\n(?:  .+\n)*")
+FINDING = re.compile(
+    r"(?m)^(?:(?P<place>\S+:\d+:\d+): )?(?:(?:warning|info): )?\[(?P<code>[a-z0-9-]+)\] .+\n(?:  .+\n)*"
+)
 
 
 def fill_examples(page: str) -> str:
