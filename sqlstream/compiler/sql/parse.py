@@ -15,7 +15,6 @@ from sqlglot import Token, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
 
-from sqlstream.compiler.known_types import types_read_once
 from sqlstream.compiler.sql.clauses import at, skip_parentheses
 from sqlstream.compiler.sql.parse_limits import is_bounded
 from sqlstream.compiler.sql.pipe_stages import Stage, cut, parse_stages
@@ -102,8 +101,7 @@ def _read(text: str, *, has_plus: bool) -> tuple[exp.Query | None, int | None]:
     tokens: list[Token] = []
     try:
         tokens = _TOKENIZER.tokenize(text)
-        with types_read_once():
-            trees = _PARSER.parse(tokens, text)
+        trees = _PARSER.parse(tokens, text)
     except ParseError as error:
         places = [(found["line"], found["col"]) for found in error.errors[:1]]
         return None, next((token.start for token in tokens if (token.line, token.col) in places), None)
