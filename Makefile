@@ -6,7 +6,7 @@ BIN41 := .venv41/bin
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test check corpus fuzz kills bench-check bench-compile bench-run bench-test lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test check corpus corpus-next fuzz kills bench-check bench-compile bench-run bench-test lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -22,6 +22,15 @@ check:
 # Asks Spark about every query of tests/corpus and records what it says; prints where the compiler judges otherwise.
 corpus: .venv/ready
 	$(BIN)/python tests/corpus/run_corpus.py
+
+# For a scheduled CI job: runs the corpus on the newest Spark that pip finds, pre-releases included, and prints how its
+# verdicts differ. Never fails ("-"), because a pre-release may not even start.
+corpus-next:
+	-test -x .venv-next/bin/pip || $(PYTHON) -m venv .venv-next
+	-.venv-next/bin/pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	-.venv-next/bin/pip install --quiet --disable-pip-version-check --pre --upgrade pyspark
+	-.venv-next/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	-.venv-next/bin/python tests/corpus/run_corpus.py --other-spark
 
 # Prints what `compile --check` takes for each of 100 models once the session is up.
 bench-check: .venv/ready

@@ -48,6 +48,11 @@ def read_verdicts() -> dict[str, Verdict]:
     return {name: _verdict(raw) for name, raw in recorded.items()}
 
 
+def recorded_version() -> str:
+    """Returns the version of Spark that gave the recorded verdicts."""
+    return str(json.loads(VERDICTS.read_text(encoding="utf-8"))["spark"])
+
+
 def write_verdicts(verdicts: Mapping[str, Verdict], spark_version: str) -> None:
     """Records `verdicts`, one a line, with the version of Spark that gave them."""
     cases = [f"  {_text(name)}: {_text(verdict.as_json())}" for name, verdict in verdicts.items()]

@@ -1,0 +1,24 @@
+"""`make corpus-next`: the corpus on a Spark whose verdicts are not those on record."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "tests" / "corpus" / "run_corpus.py"
+VERDICTS = SCRIPT.with_name("verdicts.json")
+
+
+def test_another_spark_is_compared_and_nothing_recorded() -> None:
+    """It names both versions; the record stays as it is."""
+    before = VERDICTS.read_bytes()
+    command = [sys.executable, str(SCRIPT), "--other-spark", "windowed_count_append"]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert "recorded with Spark 4.3" in done.stdout
+    assert "1 cases in" in done.stdout
+    assert VERDICTS.read_bytes() == before
