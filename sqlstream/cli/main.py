@@ -80,6 +80,7 @@ def program() -> NoReturn:
     What compiling has made is left to the system, which takes it back at once; Python would take half a second to free
     the objects of a thousand models one by one. Where Spark was used, its own end is waited for.
     """
+    logging.getLogger().addHandler(logging.NullHandler())  # py4j would print that a JVM is gone, also after the end
     try:
         main()
     except SystemExit as ended:

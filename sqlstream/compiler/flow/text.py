@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.functions.names import AGGREGATES
+from sqlstream.compiler.sql.spark_reading import write
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql
 from sqlstream.compiler.sql.tokens import Tokens
 
@@ -38,8 +38,6 @@ NOWHERE = sys.maxsize
 _ALIAS, _COLUMN = frozenset({exp.Alias}), frozenset({exp.Column})
 _WHOLE = frozenset({exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean})
 """Nodes in which nobody looks for others, or which have none."""
-
-_SPARK = Spark()
 
 
 class Look(NamedTuple):
@@ -157,7 +155,7 @@ class Text:
         if isinstance(node, exp.Column) and not any(part.args.get("quoted", True) for part in node.parts):
             return ".".join(part.name for part in node.parts)
         if id(node) not in self._written:
-            self._written[id(node)] = (_SPARK.generate(node, comments=False, normalize_functions=False), node)
+            self._written[id(node)] = (write(node), node)
         return self._written[id(node)][0]
 
     def said(self, call: exp.Expr) -> str:

@@ -7,27 +7,22 @@ same is no error: Spark may read it.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import Token, exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
 
 from sqlstream.compiler.sql.clauses import at, skip_parentheses
 from sqlstream.compiler.sql.parse_limits import is_bounded
 from sqlstream.compiler.sql.pipe_stages import Stage, cut, parse_stages
 from sqlstream.compiler.sql.relations import Relation
-from sqlstream.compiler.sql.spark_reading import PLUS, plus_signs, read_as_spark
+from sqlstream.compiler.sql.spark_reading import PLUS, parse, plus_signs, read_as_spark, tokenize_for_sqlglot
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError
 
 WINDOW = "w_ndow"
 """What stands for the word `window`, which sqlglot takes for the start of a WINDOW clause."""
-
-_TOKENIZER = Spark().tokenizer()
-_PARSER = Spark().parser()
 
 FIRST_SAMPLE = 770_000_000
 """The watermark clause of a subquery without an alias becomes `TABLESAMPLE (n ROWS)`, n counting from here, which
@@ -81,7 +76,6 @@ def parse_text(text: SqlText) -> ParsedSql:
         return ParsedSql(None)
     overwriting = _Overwriting(text)
     overwriting.run()
-    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     read = overwriting.text[: text.tokens[cuts[0]].start] if cuts else overwriting.text
     tree, unread_at = _read(read, has_plus=overwriting.has_plus)
     if tree is None:
@@ -100,8 +94,8 @@ def _read(text: str, *, has_plus: bool) -> tuple[exp.Query | None, int | None]:
     """
     tokens: list[Token] = []
     try:
-        tokens = _TOKENIZER.tokenize(text)
-        trees = _PARSER.parse(tokens, text)
+        tokens = tokenize_for_sqlglot(text)
+        trees = parse(tokens, text)
     except ParseError as error:
         places = [(found["line"], found["col"]) for found in error.errors[:1]]
         return None, next((token.start for token in tokens if (token.line, token.col) in places), None)

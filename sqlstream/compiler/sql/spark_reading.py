@@ -1,13 +1,18 @@
-"""Where Spark reads an expression in another way than sqlglot does: `DATE '...' :: type`, and `+x`.
+"""sqlglot as a reader of Spark SQL: one for each thread, silent, and corrected where Spark reads in another way.
 
-sqlglot reads a literal's type as a cast of all casts that follow it, and forgets a plus sign.
+sqlglot reads the type of a literal (`DATE '...' :: type`) as a cast of all casts that follow it, and forgets a plus sign.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Iterator
 
+from sqlglot import Token as SqlglotToken
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ErrorLevel
 
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
@@ -21,6 +26,42 @@ _BEFORE_OPERAND = frozenset(
         *("BETWEEN", "(", ",", "[", "=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||"),
     }
 )
+
+_DIALECT = Spark()
+
+
+class _Reader(threading.local):
+    """A tokenizer and a parser; both keep state while they read, so no two threads share them."""
+
+    def __init__(self) -> None:
+        self.tokenizer = _DIALECT.tokenizer()
+        self.parser = _DIALECT.parser()
+        self.is_reading = False
+
+
+_READER = _Reader()
+
+logging.getLogger("sqlglot").addFilter(lambda _record: not _READER.is_reading)
+
+
+def tokenize_for_sqlglot(sql: str) -> list[SqlglotToken]:
+    """Returns the tokens of `sql`. Raises: sqlglot's TokenError."""
+    return _READER.tokenizer.tokenize(sql)
+
+
+def parse(tokens: list[SqlglotToken], sql: str) -> list[exp.Expr | None]:
+    """Returns the trees of the statements in `sql`. Raises: sqlglot's ParseError, or whatever goes wrong in it."""
+    reader = _READER
+    reader.is_reading = True
+    try:
+        return reader.parser.parse(tokens, sql)
+    finally:
+        reader.is_reading = False
+
+
+def write(node: exp.Expr) -> str:
+    """Returns `node` as SQL on one line, without comments and with functions in the letter case they have."""
+    return _DIALECT.generate(node, comments=False, normalize_functions=False, unsupported_level=ErrorLevel.IGNORE)
 
 
 def plus_signs(tokens: Tokens) -> Iterator[Token]:

@@ -22,7 +22,8 @@ from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, is_jvm_gone
 from sqlstream.spark.jvm.java import Java
 from sqlstream.spark.jvm.launch import LOOK_SECONDS, connect, start_gateway
-from sqlstream.spark.jvm.session import BRIEF_JVM, LOOPBACK, jvm_reason, silence_pyspark
+from sqlstream.spark.jvm.quiet import quiet_pyspark
+from sqlstream.spark.jvm.session import BRIEF_JVM, LOOPBACK, jvm_reason
 from sqlstream.spark.spark_errors import read_error
 
 LONGEST_SECONDS = 60.0
@@ -46,8 +47,11 @@ def spark_parser(java: Java, env: Mapping[str, str], settings: Mapping[str, str]
     """Gives a function that has Spark read a text, as a session with the SQL `settings` would, for as long as the body
     runs. Raises: ParserUnavailableError where the JVM does not start, or dies.
     """
-    silence_pyspark()
-    with tempfile.TemporaryDirectory(prefix="sqlstream-") as folder, (Path(folder) / "log").open("w+b") as log:
+    with (
+        quiet_pyspark(),
+        tempfile.TemporaryDirectory(prefix="sqlstream-") as folder,
+        (Path(folder) / "log").open("w+b") as log,
+    ):
         ready = Path(folder) / "gateway"
         local = {"SPARK_LOCAL_IP": LOOPBACK, **env}
         process = start_gateway(_command(java.path, env), ready, local, stderr=log, stdout=log)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import re
@@ -10,7 +9,8 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
@@ -22,6 +22,7 @@ from sqlstream.project.values import Target
 from sqlstream.spark.jvm.cluster import PARTITIONS, ClusterDefault
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
 from sqlstream.spark.jvm.launch import forget_jvm, launch_jvm
+from sqlstream.spark.jvm.quiet import quiet_pyspark
 from sqlstream.spark.jvm.slow_classes import initialise
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import read_error
@@ -66,13 +67,14 @@ _JVM_REASON = re.compile(r"(?i)^(error:|exception in|invalid |could not |caused 
 @dataclass(frozen=True)
 class SparkRuntime:
     """A started Spark: the root session, its version, whether this Spark can name its sources, and on a cluster the
-    default of the shuffle partitions.
+    default of the shuffle partitions. `held` ends with the session.
     """
 
     session: SparkSession
     version: str
     names_sources: bool
     cluster: ClusterDefault | None = None
+    held: ExitStack = field(default_factory=ExitStack)
 
 
 def spark_settings(target: Target, app_name: str, warehouse: str) -> dict[str, str]:
@@ -138,8 +140,16 @@ class SparkLaunch:
 
 def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
     """Starts Spark and returns it. Raises: FindingsError, with what Spark or the JVM said."""
+    with ExitStack() as held:
+        held.enter_context(quiet_pyspark())
+        session = _start_session(target, secrets, launch)
+        cluster = None if target.is_local else ClusterDefault(session)
+        return SparkRuntime(session, session.version, names_sources(session), cluster, held.pop_all())
+
+
+def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkSession:
+    """Raises: FindingsError."""
     _prepare_environment(target)
-    silence_pyspark()
     conf = SparkConf(loadDefaults=False)
     settings = spark_settings(target, launch.app_name, launch.warehouse)
     conf.setAll([*settings.items(), (JVM_OPTIONS, _jvm_options(launch, settings))])
@@ -155,9 +165,7 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
         raise FindingsError([_start_finding(target, error, said, secrets)]) from error
     hidden = {name: value for name, value in target.spark.items() if not isinstance(value, str)}
     _set_secret_settings(context, secrets.resolve_all(hidden))
-    session = SparkSession(context)
-    cluster = None if target.is_local else ClusterDefault(session)
-    return SparkRuntime(session, session.version, names_sources(session), cluster)
+    return SparkSession(context)
 
 
 def names_sources(session: SparkSession) -> bool:
@@ -176,13 +184,14 @@ def _jvm_options(launch: SparkLaunch, settings: Mapping[str, str]) -> str:
 
 def stop_spark(runtime: SparkRuntime) -> None:
     """Stops Spark, also where its JVM has died; a later start in this process then launches a new one."""
-    _leave_accumulators(runtime.session.sparkContext)
-    try:
-        runtime.session.stop()
-    except JVM_ERRORS as error:
-        if not is_jvm_gone(error):
-            raise
-        forget_jvm()
+    with runtime.held:
+        _leave_accumulators(runtime.session.sparkContext)
+        try:
+            runtime.session.stop()
+        except JVM_ERRORS as error:
+            if not is_jvm_gone(error):
+                raise
+            forget_jvm()
 
 
 def _leave_accumulators(context: Any) -> None:
@@ -233,15 +242,6 @@ def _prepare_environment(target: Target) -> None:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-
-
-def silence_pyspark() -> None:
-    """Stops PySpark from printing every analysis error, SQL included, to stderr: they become findings."""
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    if not logging.getLogger().handlers:
-        # py4j tells the root logger of a lost JVM, with its trace, which goes to stderr where nobody listens
-        logging.getLogger().addHandler(logging.NullHandler())
 
 
 def _set_secret_settings(context: SparkContext, settings: Mapping[str, str]) -> None:

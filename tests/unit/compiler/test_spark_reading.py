@@ -1,34 +1,23 @@
-"""What Spark reads in another way than sqlglot: the tree is the one of the same expression written out."""
+"""sqlglot beside other users of it in the same process."""
 
 from __future__ import annotations
 
+import logging
+
 import pytest
+import sqlglot
 
 from sqlstream.compiler.sql.parse import parse_sql
 
+UNSUPPORTED = "show something nobody knows"
+"""sqlglot logs that it falls back to a command."""
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        ("date '2024-01-01'::string", "cast(date '2024-01-01' as string)"),
-        ("date '2024-01-01'::timestamp::string", "cast(cast(date '2024-01-01' as timestamp) as string)"),
-        ("time '10:00:00' :: int", "cast(time '10:00:00' as int)"),
-        ("-1::string", "cast(-1 as string)"),
-        ("- '1'::int", "-cast('1' as int)"),
-        ("a - 1::string", "a - cast(1 as string)"),
-        ("date('2024-01-01'::string)", "date(cast('2024-01-01' as string))"),
-        ("+a", "positive(a)"),
-        ("b * +a", "b * positive(a)"),
-        ("+(a)", "positive((a))"),
-        ("a + b", "(a + b)"),
-        ("+1", "1"),
-        ("~a", "(~a)"),
-    ],
-)
-def test_an_expression_is_read_as_spark_reads_it(written: str, meant: str) -> None:
-    """What stands before a literal belongs to it, and a plus sign is an operator."""
-    read, expected = parse_sql(f"select {written} from t").tree, parse_sql(f"select {meant} from t").tree
 
-    assert read is not None
-    assert expected is not None
-    assert read.expressions[0].sql("spark") == expected.expressions[0].unnest().sql("spark")
+def test_only_sqlstreams_own_reading_is_silent(caplog: pytest.LogCaptureFixture) -> None:
+    """The logger and its level belong to the program."""
+    parse_sql(UNSUPPORTED)
+    assert not caplog.records
+    assert logging.getLogger("sqlglot").level == logging.NOTSET
+
+    sqlglot.parse_one(UNSUPPORTED, read="spark")
+    assert [record.name for record in caplog.records] == ["sqlglot"]

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.nodes import Node, WindowCall, WindowFunctions
 from sqlstream.compiler.flow.text import Text, computed
+from sqlstream.compiler.sql.spark_reading import write
 
 
 def windowed(select: exp.Select, node: Node, text: Text) -> Node:
@@ -33,7 +34,7 @@ def _call(window: exp.Window, text: Text) -> WindowCall:
         function = function.this
     order = window.args["order"].expressions if window.args.get("order") else []
     return WindowCall(
-        name=text.function(function) or function.sql("spark").lower(),
+        name=text.function(function) or write(function).lower(),
         distinct=False,
         text=text.written(window),
         where=text.where(window),

@@ -1,0 +1,78 @@
+"""A program that calls `run_models` keeps its own logging."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from conftest import ProjectFolder
+
+SCRIPT = """
+import logging
+from pathlib import Path
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from sqlstream import FindingsError, ProjectRequest, RunRequest, run_models
+from sqlstream.app.request import Selection
+
+def state():
+    names = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j", "sqlglot", "sqlstream")
+    return {name: (logging.getLogger(name).level, logging.getLogger(name).disabled) for name in names}
+
+def run(model):
+    request = RunRequest(ProjectRequest(Path.cwd()), Selection((model,)), available_now=True)
+    return run_models(request, lambda event: levels.append(logging.getLogger("py4j").level))
+
+logging.getLogger("py4j").setLevel(logging.INFO)
+levels = []
+assert run("good").succeeded
+assert logging.CRITICAL < max(levels), levels
+assert logging.getLogger("py4j").level == logging.INFO
+assert logging.getLogger("sqlglot").level == logging.NOTSET
+assert not logging.getLogger().handlers
+try:
+    run("bad")
+except FindingsError as error:
+    print("REFUSED", error.findings[0].code)
+assert logging.getLogger("py4j").level == logging.INFO
+assert not logging.getLogger().handlers
+
+logging.basicConfig(format="ROOT %(message)s")
+logging.warning("heard")
+session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+try:
+    session.sql("select nowhere")
+except AnalysisException:
+    print("RAISED")
+"""
+
+
+def test_logging_is_as_it_was(orders: ProjectFolder) -> None:
+    """Levels and handlers return after a run, also one that Spark refuses, and PySpark logs its own errors again."""
+    orders.write(
+        {
+            "models/good.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}",
+            "models/bad.sql": "{{ config(sink='lake') }} select cast(to_json(named_struct('id', id)).x as int) as x "
+            "from {{ source('shop', 'orders') }}",
+            "run.py": SCRIPT,
+        }
+    )
+
+    done = subprocess.run(
+        [sys.executable, "run.py"],
+        cwd=orders.root,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith("RAISED")
+    assert "REFUSED" in done.stdout
+    assert "ROOT heard" in done.stderr
+    before, _, after = done.stderr.partition("ROOT heard")
+    assert "QueryContextLogger" not in before
+    assert "SQLQueryContextLogger" in after
