@@ -1,6 +1,6 @@
 """sqlglot as a reader of Spark SQL: one for each thread, silent, and corrected where Spark reads in another way.
 
-sqlglot reads the type of a literal (`DATE '...' :: type`) as a cast of all casts that follow it, and forgets a plus sign.
+sqlglot reads the type of a literal (`DATE '...' :: type`) as a cast of all casts that follow it, and drops a plus sign.
 """
 
 from __future__ import annotations
