@@ -33,7 +33,7 @@ class Explained:
 
     def locate(self, where: Where, key: str) -> Location:
         """Returns the place of an operator in a model, or of the `key` of the source that it belongs to."""
-        return place_in(self.compiled, where, key).location
+        return place_in(self.compiled, self.compiled, where, key).location
 
 
 def explain_model(request: ProjectRequest, name: str) -> Explained:

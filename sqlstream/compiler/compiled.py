@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import Graph
 from sqlstream.compiler.node_ids import model_id
-from sqlstream.compiler.render.values import TemplateInputs
+from sqlstream.compiler.render.values import RenderedModel, RenderOptions, TemplateInputs
+from sqlstream.compiler.rewrite.deduplicate import note_offset
+from sqlstream.compiler.sql.edits import EditedText
 from sqlstream.errors import Finding
-from sqlstream.location import Location, Place
+from sqlstream.location import Location, Place, location_at
 from sqlstream.project.configuration.config import ModelConfig
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.values import ModelFile, Project
+
+if TYPE_CHECKING:
+    from sqlstream.compiler.render.places.source_mapper import SourceMapper
 
 
 @dataclass(frozen=True)
@@ -54,11 +61,12 @@ class CompiledModel:
 
     `reads` are in the order of first appearance in `sql`; `config_places` is the location of each configured key;
     `streaming` says whether any source upstream is a stream; `output` is None for a view. `inputs` is what
-    its template was rendered with.
+    its template was rendered with, `rendered` what that gave, and `rewritten` the same text after sqlstream's edits.
     """
 
     unique_id: str
-    file: ModelFile
+    rendered: RenderedModel
+    rewritten: EditedText
     config: ModelConfig
     config_places: Mapping[str, Location]
     sql: str
@@ -67,6 +75,11 @@ class CompiledModel:
     output: Output | None
     compiled_path: str
     inputs: TemplateInputs = field(default_factory=TemplateInputs)
+
+    @property
+    def file(self) -> ModelFile:
+        """The file that holds the model."""
+        return self.rendered.file
 
     @property
     def name(self) -> str:
@@ -92,22 +105,44 @@ class CompiledModel:
         """Returns where configuration `key` was said, or the model's first line where it was not."""
         return self.config_places.get(key, self.file.location)
 
+    def place_at(self, offset: int, locate: Callable[[int], Place]) -> Place:
+        """Returns the place of a character (0-based) of `sql`; `locate` gives that of one of the rendered SQL."""
+        if self.config.deduplicate and offset >= note_offset(self.sql):
+            return Place(self.place_of("deduplicate"))
+        if self.file.is_python:
+            return Place(location_at(self.file.path, self.file.text, offset))
+        return locate(self.rewritten.original_offset(offset))
+
 
 @dataclass(frozen=True)
 class CompiledProject:
-    """All models of a project by unique id, their graph, and the way back from compiled SQL to the model's lines.
+    """All models of a project by unique id, in the order of their graph.
 
-    `locate(unique_id, offset)` gives the place of a character (0-based) of that model's compiled SQL. `columns` are
-    those that each model gives, None where they are not known. `unused_outputs` are those of the sinks that no model
-    writes to, filled in for some model.
+    `options` are what the templates were rendered with. `columns` are those that each model gives, None where they are
+    not known. `unused_outputs` are those of the sinks that no model writes to, filled in for some model.
     """
 
     project: Project
     graph: Graph
     models: Mapping[str, CompiledModel]
-    locate: Callable[[str, int], Place] = field(repr=False)
+    options: RenderOptions = field(repr=False, compare=False)
     columns: Mapping[str, tuple[Column, ...] | None] = field(default_factory=dict, repr=False)
     unused_outputs: tuple[Output, ...] = ()
+
+    def locate(self, unique_id: str, offset: int) -> Place:
+        """Returns the place of the character at `offset` (0-based) of a model's compiled SQL.
+
+        The first call for a model renders its template again: it is meant for findings.
+        """
+        model = self.models[unique_id]
+        return model.place_at(offset, lambda at: self._mapper.source_map(model.rendered).locate(at))
+
+    @cached_property
+    def _mapper(self) -> SourceMapper:
+        """What finds the places of rendered SQL. It loads Jinja."""
+        from sqlstream.compiler.render.places.source_mapper import SourceMapper
+
+        return SourceMapper(self.project.macros, self.options)
 
     def locate_in(self, name: str, offset: int | None) -> Place:
         """Returns the place of a character (0-based) of the compiled SQL of the model `name`; without an offset, or

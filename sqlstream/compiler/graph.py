@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
@@ -153,3 +153,15 @@ def _cycle_finding(circle: Sequence[str], models: Mapping[str, RenderedModel]) -
 def _reference_to(model: RenderedModel, name: str) -> Location:
     found = [reference.location for reference in model.references if reference.parts[-1] == name]
     return found[0] if found else model.file.location
+
+
+def closure_of(edges: Mapping[str, Collection[str]], nodes: Iterable[str]) -> set[str]:
+    """Returns `nodes` with all that `edges` lead to from them, directly or not."""
+    found: set[str] = set()
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting.extend(edges[node])
+    return found

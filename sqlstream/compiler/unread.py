@@ -8,6 +8,7 @@ from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.analyse import Analysis
+from sqlstream.compiler.places import Places
 from sqlstream.compiler.spark_parser import Parse, ParserUnavailableError, SparkParser, SyntaxRefusal
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.problem import SqlProblem
@@ -30,6 +31,7 @@ def unread_findings(
     faulty: Collection[str],
     parser: SparkParser | None,
     memory: Memory,
+    places: Places,
 ) -> list[Finding]:
     """Returns the findings about models that sqlglot cannot read; those of `faulty` have findings already.
 
@@ -43,10 +45,10 @@ def unread_findings(
     found: list[Finding] = []
     for model in unread:
         problems = answers.get(model.unique_id)
-        found += [problem.at(compiled.locate(model.unique_id, problem.offset)) for problem in problems or ()]
+        found += [problem.at(places.locate(model.unique_id, problem.offset)) for problem in problems or ()]
         if not problems:
             offset = analyses[model.unique_id].found.unread_at
-            place = Place(model.file.location) if offset is None else compiled.locate(model.unique_id, offset)
+            place = Place(model.file.location) if offset is None else places.locate(model.unique_id, offset)
             found.append(_accepted(model, place) if problems is not None else _unasked(model, place, unavailable))
     return found
 

@@ -17,10 +17,12 @@ from sqlstream.app.loading.spark_parser import InstalledParser
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.allowances import lower_findings
 from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.compile import compile_project, template_findings
+from sqlstream.compiler.compile import compile_project
 from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.configured import template_findings
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.render.yaml import make_yaml_renderer
+from sqlstream.compiler.work_ahead import NOTHING_AHEAD, WorkersAhead
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.project.loading import LoadResult, load_project
@@ -135,7 +137,8 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None, inlin
         project = replace(project, models=(*others, inline))
     options = _render_options(project, request, invocation)
     parser = InstalledParser(project.target, request.env, request.tell)
-    result = compile_project(project, options, memory, workers, parser)
+    work_ahead = WorkersAhead(project, options, memory, workers) if workers else NOTHING_AHEAD
+    result = compile_project(project, options, memory, work_ahead, parser)
     if cache and inline is None:  # what is asked once is not remembered
         cache.save(memory, {"", *(model.path for model in project.models), *yaml.paths})
     findings = lower_findings(project, (*loaded.findings, *result.findings), complete=result.complete)

@@ -16,7 +16,7 @@ from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.python_models import read_python_model
 from sqlstream.compiler.render.values import MacroIndex, Reads, RenderedModel, RenderOptions, united
 from sqlstream.errors import Finding
-from sqlstream.location import Place, location_at
+from sqlstream.location import Place
 from sqlstream.project.values import MacroFile, ModelFile, Project
 
 if TYPE_CHECKING:
@@ -133,8 +133,6 @@ class CachedRenderer:
     def locate(self, rendered: Known, offset: int) -> Place:
         """Returns where the character at `offset` of a model's rendered SQL was written."""
         path = rendered.model.file.path
-        if rendered.model.file.is_python:
-            return Place(location_at(path, rendered.model.file.text, offset))
         if path not in self._places:
             self._places[path] = dict(self._memory.recall("places", path, rendered.digest) or {})
         places = self._places[path]

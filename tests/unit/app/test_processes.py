@@ -14,7 +14,13 @@ import pytest
 from generate import CHAIN, edit_a_model, write_sqlstream_project
 
 from sqlstream.app.loading.processes import Processes
-from sqlstream.compiler.ahead import (
+from sqlstream.compiler.cache.memory import Entries, Memory
+from sqlstream.compiler.compile import compile_project
+from sqlstream.compiler.compiled import CompileResult
+from sqlstream.compiler.render.values import RenderOptions
+from sqlstream.compiler.render.yaml import make_yaml_renderer
+from sqlstream.compiler.work_ahead import NOTHING_AHEAD, WorkersAhead
+from sqlstream.compiler.workers import (
     MODELS_IN_A_PART,
     MODELS_TO_RECALL_MEANWHILE,
     MODELS_WORTH_A_RENDERER,
@@ -22,11 +28,6 @@ from sqlstream.compiler.ahead import (
     Workers,
     share_graph,
 )
-from sqlstream.compiler.cache.memory import Entries, Memory
-from sqlstream.compiler.compile import compile_project
-from sqlstream.compiler.compiled import CompileResult
-from sqlstream.compiler.render.values import RenderOptions
-from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.project.loading import load_project
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot copy a process")
@@ -79,7 +80,8 @@ def compiled(
         log=lambda message, _: logged.append(message),
     )
     memory = Memory(Kept(known or {}))
-    return compile_project(project, options, memory, workers), memory, logged
+    ahead = WorkersAhead(project, options, memory, workers) if workers else NOTHING_AHEAD
+    return compile_project(project, options, memory, ahead), memory, logged
 
 
 def test_workers_change_nothing(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.analyse import Analysis
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.compiler.places import Places
 from sqlstream.compiler.rules.query import Query, QueryProblem, QueryText
 from sqlstream.compiler.rules.rule import Rule
 from sqlstream.compiler.rules.streams import aggregations as streaming_aggregations
@@ -46,13 +47,12 @@ STATE_RULES = (*streaming_state.RULES, streaming_operators.lasting_limits)
 
 
 def streaming_rules(
-    compiled: CompiledProject, analyses: Mapping[str, Analysis], memory: Memory | None = None
+    compiled: CompiledProject, analyses: Mapping[str, Analysis], memory: Memory, places: Places
 ) -> list[Finding]:
     """Returns what is wrong with names in any model, and with the operators of each query; each place once.
 
-    `analyses` are those of all models by unique id.
+    `analyses` are those of the models to look at, by unique id.
     """
-    memory = memory or Memory()
     project = compiled.project
     target = digest(declared(project.target))
     known = _Known(
@@ -63,25 +63,25 @@ def streaming_rules(
     found: list[Finding] = []
     for unique_id, analysis in analyses.items():
         for problem in analysis.problems:
-            origins = [_origin(compiled, unique_id, where) for where in problem.origins]
-            found.append(problem.at(compiled.locate(unique_id, problem.offset), origins))
-    for model in compiled.models.values():
+            origins = [_origin(compiled, places, unique_id, where) for where in problem.origins]
+            found.append(problem.at(places.locate(unique_id, problem.offset), origins))
+    for unique_id, analysis in analyses.items():
+        model = compiled.models[unique_id]
         if model.output is not None and model.streaming:
-            analysis = analyses[model.unique_id]
             key = digest(analysis.key, target, model.config.plain(), declared(model.output))
             make = partial(_query_problems, compiled, model, analysis, known)
             problems = memory.remember("query", model.file.path, key, make)
             for wrong in problems:
-                lines = [_line_of_select(compiled, where) for where in wrong.origins]
-                found.append(wrong.at(place_in(compiled, wrong.where, wrong.key), lines))
+                lines = [_line_of_select(compiled, places, where) for where in wrong.origins]
+                found.append(wrong.at(place_in(compiled, places, wrong.where, wrong.key), lines))
     return list(dict.fromkeys(found))
 
 
-def _origin(compiled: CompiledProject, model: str, origin: Where) -> str:
+def _origin(compiled: CompiledProject, places: Places, model: str, origin: Where) -> str:
     """Where the columns of a relation come from: a line, or the file of another model or a seed."""
     project = compiled.project
     if origin.model == model:
-        place = compiled.locate(model, origin.offset).location
+        place = places.locate(model, origin.offset).location
         return f"{place.path}:{place.line}"
     if origin.model in compiled.models:
         return compiled.models[origin.model].file.path
@@ -92,11 +92,11 @@ def _origin(compiled: CompiledProject, model: str, origin: Where) -> str:
     return declared_at[origin.model]
 
 
-def _line_of_select(compiled: CompiledProject, where: Where) -> str:
+def _line_of_select(compiled: CompiledProject, places: Places, where: Where) -> str:
     """The line of the SELECT whose list is at `where`."""
     tokens = tokenize(compiled.models[where.model].sql)
     starts = [token.start for token in tokens if token.key == "SELECT" and token.start <= where.offset]
-    place = compiled.locate(where.model, max(starts, default=where.offset)).location
+    place = places.locate(where.model, max(starts, default=where.offset)).location
     return f"{place.path}:{place.line}"
 
 
@@ -139,10 +139,10 @@ def _query(compiled: CompiledProject, model: CompiledModel, analysis: Analysis, 
     )
 
 
-def place_in(compiled: CompiledProject, where: Where, key: str) -> Place:
+def place_in(compiled: CompiledProject, places: Places, where: Where, key: str) -> Place:
     """Returns the place of an operator: in a model, or at the `key` of the source that it belongs to."""
     if where.model in compiled.models:
-        return compiled.locate(where.model, where.offset)
+        return places.locate(where.model, where.offset)
     name = compiled.project.name
     table = next(table for table in compiled.project.sources if source_id(name, table) == where.model)
     return Place(table.places.get(key, table.location))

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from sqlstream.compiler.cache.memory import Entries, Memory
+from sqlstream.compiler.graph import closure_of
 from sqlstream.compiler.sql.sql_text import REMEMBERED
 
 MODELS_WORTH_A_WORKER = 50
@@ -130,15 +131,3 @@ def _closures(parents: Mapping[str, Collection[str]], names: Collection[str]) ->
     wanted = set(names)
     read = {parent for name in names for parent in parents[name]}
     return (closure_of(parents, [leaf]) & wanted for leaf in names if leaf not in read)
-
-
-def closure_of(edges: Mapping[str, Collection[str]], nodes: Iterable[str]) -> set[str]:
-    """Returns `nodes` with all that `edges` lead to from them, directly or not."""
-    found: set[str] = set()
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found.add(node)
-            waiting.extend(edges[node])
-    return found
