@@ -184,7 +184,7 @@ CODES: dict[str, str] = {
     "second-watermark": "A watermark over rows that already have one.",
     "latest-first": "A query with a watermark reads a backlog newest first.",
     "watermark-type": "A watermark on a column that is no timestamp.",
-    "append-without-watermark": "An aggregation in append mode has no watermark on what it groups by.",
+    "append-without-watermark": "An aggregation in append mode has no watermark on its grouping columns.",
     "complete-without-aggregation": "A query in complete mode aggregates no stream.",
     "distinct-aggregate": "DISTINCT in an aggregate function over a stream.",
     "several-aggregations": "Outside append mode, an aggregation or join follows an aggregation.",

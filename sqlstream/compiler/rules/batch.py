@@ -24,9 +24,9 @@ def stream_words_in_batches(compiled: CompiledProject) -> Iterator[Finding]:
         if model.streaming:
             continue
         if mode != "append" and _is_its_own(model, "output_mode"):
-            yield _nothing_to(model, "output_mode", mode, "its output is replaced as a whole, so there are no modes")
+            yield _nothing_to(model, "output_mode", mode, "the output is replaced as a whole, so there are no modes")
         if trigger.kind not in ENDING and _is_its_own(model, "trigger"):
-            yield _nothing_to(model, "trigger", str(trigger), "there is one batch, when the run begins")
+            yield _nothing_to(model, "trigger", str(trigger), "there is one batch, at the start of the run")
 
 
 @rule("batch-model")
@@ -36,10 +36,11 @@ def sinks_of_streams(compiled: CompiledProject) -> Iterator[Finding]:
         if not model.streaming and output.format == "python":
             yield Finding(
                 "batch-model",
-                f"`{model.name}` is a batch model, which sink `{output.sink}` of format {output.format} cannot take",
-                "all of its inputs are static, so every run writes it as batch 0, and what a batch_id tells apart of a "
-                "stream would be the same batch",
-                "use a sink of files, such as parquet, or a table; or read a stream (a source without mode: batch)",
+                f"`{model.name}` is a batch model, which cannot write to sink `{output.sink}` of format "
+                f"{output.format}",
+                "all of its inputs are static, so every run writes the result as batch 0, and a batch_id "
+                "cannot tell one run from the next",
+                "use a file sink such as parquet, or a table; or read a stream (a source without mode: batch)",
                 model.place_of("sink"),
             )
 
@@ -52,9 +53,9 @@ def _is_its_own(model: CompiledModel, key: str) -> bool:
 def _nothing_to(model: CompiledModel, key: str, value: str, why: str) -> Finding:
     return Finding(
         "batch-model",
-        f"`{model.name}` is a batch model, to which {key} {value} means nothing",
-        f"all of its inputs are static, so it is written once per run; {why}",
-        f"leave out {key}, or read a stream (a source without mode: batch)",
+        f"{key} {value} has no effect on the batch model `{model.name}`",
+        f"all of its inputs are static, so it is written once per run: {why}",
+        f"remove {key}, or read a stream (a source without mode: batch)",
         model.place_of(key),
     )
 
@@ -70,9 +71,10 @@ def batch_places(compiled: CompiledProject) -> Iterator[Finding]:
         if inside is not None:
             yield Finding(
                 "shared-output",
-                f"`{model.name}` writes to `{output.path}`, in which {inside} lies",
-                "a batch model puts a new folder in the place of the old one, which moves to an archive with all in it",
-                'give it a folder of its own, for example path: "{{ model.name }}" in the sink',
+                f"`{model.name}` writes to `{output.path}`, which contains {inside}",
+                "a batch model replaces its whole output folder, and moves the old one with all its contents "
+                "to an archive",
+                'use a separate folder, for example path: "{{ model.name }}" in the sink',
                 model.place_of("sink"),
             )
 
@@ -80,7 +82,7 @@ def batch_places(compiled: CompiledProject) -> Iterator[Finding]:
 def _places(compiled: CompiledProject, batch: CompiledModel) -> Iterator[tuple[str, str]]:
     """What else has a place of its own in the target's file systems, in words, and where."""
     storage, root = _storage(compiled), str(compiled.project.root)
-    yield "the target's storage", f"{plain_path(root, storage)}/"
+    yield "the storage of the target", f"{plain_path(root, storage)}/"
     for model, output in terminal_models(compiled):
         yield from _written(model, output, storage, batch)
     upstream = compiled.graph.ancestors(batch.unique_id)

@@ -38,7 +38,7 @@ def declared_columns(compiled: CompiledProject) -> Iterator[Finding]:
 def _no_column(model: CompiledModel, declared: Declared, columns: Sequence[Column]) -> Finding:
     names = [column.name for column in columns]
     return _warning(
-        f"{quoted(model.name)} has no column {quoted(declared.name)}",
+        f"model {quoted(model.name)} has no column {quoted(declared.name)}",
         f"the columns of the model are {quoted_list(names, most=20)}",
         did_you_mean(declared.name, names),
         declared.places.get("name", model.file.location),
@@ -54,9 +54,9 @@ def _other_type(model: CompiledModel, declared: Declared, ddl: str, column: Colu
         return
     if column.type is not None and not _may_be_same(wanted, column.type):
         yield _warning(
-            f"column {quoted(column.name)} of {quoted(model.name)} is declared as {quoted(ddl)}, and it is "
-            f"{quoted(column.type)}",
-            "declared types of a model describe it: they do not convert its values",
+            f"column {quoted(column.name)} of {quoted(model.name)} is declared as {quoted(ddl)}, but its type "
+            f"is {quoted(column.type)}",
+            "declared types document a model; they do not convert its values",
             f"write data_type: {column.type}, or cast({column.in_sql} as {ddl}) in the model",
             place,
         )

@@ -43,9 +43,9 @@ def _declared(compiled: CompiledProject) -> Iterator[tuple[str, str, str, str | 
 def _missing(what: str, key: str, location: Location) -> Finding:
     return Finding(
         "missing-key",
-        f"{what} has the format python and no key `{key}`",
-        "it needs a name of the project's python/ folder",
-        f"add for example {key}: alerts:Alerts for what python/alerts.py defines",
+        f"{what} has the format python but no key `{key}`",
+        "the format python needs the name of a class or function in the python/ folder",
+        f"for example, add {key}: alerts:Alerts for a definition in python/alerts.py",
         location,
     )
 
@@ -53,9 +53,9 @@ def _missing(what: str, key: str, location: Location) -> Finding:
 def _unused(what: str, key: str, format_name: str, location: Location) -> Finding:
     return Finding(
         "unknown-key",
-        f"{what} has the key `{key}` with the format {format_name}",
-        "only the format python is code of the project's",
-        "say format: python, or delete the key",
+        f"{what} has the key `{key}`, but its format is {format_name}",
+        "only the format python runs code of the project",
+        "set format: python, or remove the key",
         location,
     )
 
@@ -63,8 +63,8 @@ def _unused(what: str, key: str, format_name: str, location: Location) -> Findin
 def _no_class(what: str, reference: str, location: Location) -> Finding:
     return Finding(
         "python-name",
-        f"{what} is read by `{reference}`, which is no class",
-        "a source of the format python is a DataSource of pyspark.sql.datasource",
-        "name a class that derives from it",
+        f"{what} is read by `{reference}`, which is not a class",
+        "a source of format python must be a DataSource of pyspark.sql.datasource",
+        "name a class that derives from DataSource",
         location,
     )

@@ -51,8 +51,8 @@ def _missing_schema(table: SourceTable) -> Finding:
     return Finding(
         "missing-schema",
         f"source `{table.full_name}` has no schema",
-        f"Spark starts a stream of {table.format} files only with a declared schema",
-        'declare its columns: or schema:, for example schema: "id bigint, ts timestamp"',
+        f"Spark needs a declared schema to stream {table.format} files",
+        'declare columns: or schema:, for example schema: "id bigint, ts timestamp"',
         table.location,
     )
 
@@ -62,7 +62,7 @@ def _missing_path(table: SourceTable) -> Finding:
         "missing-path",
         f"source `{table.full_name}` has no path",
         f"a source of {table.format} files reads a folder",
-        "add path: with a folder or a pattern of files",
+        "add path: with a folder or a file pattern",
         table.location,
     )
 
@@ -70,9 +70,9 @@ def _missing_path(table: SourceTable) -> Finding:
 def _path_option(table: SourceTable) -> Finding:
     return Finding(
         "invalid-value",
-        f"source `{table.full_name}` has its path among the options",
-        "an option goes to Spark as it is: the path would lie under the working directory, whoever runs this",
-        "say it as the table's own key, path:",
+        f"source `{table.full_name}` sets its path as an option",
+        "options go to Spark unchanged, so the path would be relative to the working directory",
+        "write it as a key of the table, path:",
         table.places.get("options", table.location),
     )
 
@@ -92,16 +92,16 @@ def fixed_schemas(compiled: CompiledProject) -> list[Finding]:
         elif table.format == "kafka" and table.schema is not None:
             findings.append(_fixed(table, fixed_columns(table) or "", ""))
         elif table.format == "binaryFile" and table.schema is not None and not _has_binary_columns(table.schema):
-            findings.append(_fixed(table, BINARY_FILE, ", in this order; columns of the folders' names may be added"))
+            findings.append(_fixed(table, BINARY_FILE, ", in this order; you may add columns from the folder names"))
     return findings
 
 
 def _fixed(table: SourceTable, columns: str, rest: str) -> Finding:
     return Finding(
         "fixed-schema",
-        f"source `{table.full_name}` declares columns, and its format {table.format} has its own",
+        f"source `{table.full_name}` declares columns, but its format {table.format} has fixed columns",
         f"they are {columns}{rest}",
-        "leave out the schema, and the data_type of columns",
+        "remove the schema, and the data_type of columns",
         table.schema.location if table.schema else table.location,
     )
 
@@ -109,9 +109,9 @@ def _fixed(table: SourceTable, columns: str, rest: str) -> Finding:
 def _stream_only(table: SourceTable) -> Finding:
     return Finding(
         "invalid-value",
-        f"source `{table.full_name}` has mode: batch, and {table.format} can only be a stream",
-        f"Spark has no static table of format {table.format}",
-        "delete `mode`, or read a file",
+        f"source `{table.full_name}` has mode: batch, but {table.format} is always a stream",
+        f"Spark cannot read {table.format} as a static table",
+        "remove `mode`, or read a file",
         table.places.get("mode", table.location),
     )
 
@@ -119,7 +119,7 @@ def _stream_only(table: SourceTable) -> Finding:
 def _batch_only(table: SourceTable) -> Finding:
     return Finding(
         "invalid-value",
-        f"source `{table.full_name}` is a stream, and Spark reads {table.format} in batches only",
+        f"source `{table.full_name}` is a stream, but Spark reads {table.format} only in batches",
         "a source is a stream unless it has mode: batch",
         "add mode: batch to the table",
         table.places.get("mode", table.location),
@@ -183,7 +183,7 @@ def masked_columns(compiled: CompiledProject) -> list[Finding]:
 def _no_event_time(table: SourceTable, watermark: Watermark, names: Sequence[str]) -> Finding:
     return Finding(
         "unknown-column",
-        f"the watermark of source `{table.full_name}` is on {quoted(watermark.column)}, which is not a column",
+        f"the watermark of source `{table.full_name}` names {quoted(watermark.column)}, which is not a column",
         f"the columns of the source are {quoted_list(names)}",
         did_you_mean(watermark.column, names),
         table.places.get("watermark", table.location),
@@ -195,10 +195,10 @@ def _wrong_event_time(table: SourceTable, column: Column, columns: Sequence[Colu
     instead = f"declare it on {quoted(others[0])}, which is a timestamp; or " if others else ""
     return Finding(
         "watermark-type",
-        f"{quoted(column.name)} cannot have a watermark: it is {column.type}",
-        "event time is a timestamp to Spark, and no other type",
-        f"{instead}convert it in a model, for example to_timestamp({column.in_sql}) as {column.in_sql}, and declare "
-        "the watermark where that model is read",
+        f"{quoted(column.name)} cannot have a watermark: its type is {column.type}",
+        "Spark supports watermarks only on timestamps",
+        f"{instead}convert it in a model, for example to_timestamp({column.in_sql}) as {column.in_sql}, and "
+        "declare the watermark where you read that model",
         table.places.get("watermark", table.location),
     )
 
@@ -211,8 +211,8 @@ def socket_sources(compiled: CompiledProject) -> list[Finding]:
     return [
         Finding(
             "socket-available-now",
-            f"`{model.name}` reads socket `{sockets[node].full_name}`, which available_now cannot read",
-            "a socket keeps nothing that is already there, so Spark would end with 0 rows",
+            f"`{model.name}` reads socket `{sockets[node].full_name}`, which does not work with available_now",
+            "a socket stores no data, so the query would end with 0 rows",
             "use an interval trigger such as '10 seconds', and stop the run with Ctrl-C or --for 60s",
             model.place_of("trigger"),
         )

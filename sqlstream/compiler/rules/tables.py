@@ -28,9 +28,9 @@ def table_names(compiled: CompiledProject) -> list[Finding]:
             findings.append(
                 Finding(
                     "missing-key",
-                    f"{what} has the format table and no key `table`",
-                    "it needs the table's name in Spark's catalog",
-                    "add for example table: warehouse.orders",
+                    f"{what} has the format table but no key `table`",
+                    "the format table needs the name of a table in Spark's catalog",
+                    "for example, add table: warehouse.orders",
                     location,
                 )
             )
@@ -38,9 +38,9 @@ def table_names(compiled: CompiledProject) -> list[Finding]:
             findings.append(
                 Finding(
                     "unknown-key",
-                    f"{what} has the key `table` with the format {format_name}",
-                    "only what has the format table is found by its name in Spark's catalog",
-                    "say format: table, or delete the key",
+                    f"{what} has the key `table`, but its format is {format_name}",
+                    "only the format table looks up a name in Spark's catalog",
+                    "set format: table, or remove the key",
                     location,
                 )
             )
@@ -55,10 +55,10 @@ def temporary_catalogs(compiled: CompiledProject) -> list[Finding]:
     return [
         Finding(
             "temporary-catalog",
-            f"{what} is the table `{table}`, whose name target `{target.name}` does not keep",
-            "its catalog is in memory and forgets the name when the process ends: the next run finds no table, or a "
+            f"{what} is the table `{table}`, but the catalog of target `{target.name}` is not persistent",
+            "the catalog is in memory and is lost when the process ends: the next run finds no table, or a "
             "folder in its way",
-            "give the target a catalog that lasts, for example spark: {spark.sql.catalogImplementation: hive}",
+            "use a persistent catalog, for example spark: {spark.sql.catalogImplementation: hive}",
             location,
         )
         for what, format_name, table, location in used

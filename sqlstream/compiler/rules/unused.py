@@ -22,12 +22,12 @@ def no_models(compiled: CompiledProject) -> list[Finding]:
     if any(model.file.declared_at is None for model in compiled.models.values()):
         return []
     is_disabled = bool(compiled.project.models)
-    fix = "enable one of them" if is_disabled else "write a SELECT into a file such as models/first.sql"
+    fix = "enable one of them" if is_disabled else "add a SELECT in a file such as models/first.sql"
     return [
         Finding(
             "no-models",
-            "the project has no model" if not is_disabled else "all models of the project are disabled",
-            "a model is a file below models/ with the ending .sql or .py",
+            "the project has no models" if not is_disabled else "all models of the project are disabled",
+            "a model is a .sql or .py file in models/",
             fix,
             severity=Severity.WARNING,
         )
@@ -40,8 +40,8 @@ def unwritten_models(compiled: CompiledProject) -> list[Finding]:
     return [
         Finding(
             "unwritten-model",
-            f"`{model.name}` goes nowhere",
-            "no other model reads it, and it names no sink, so `sqlstream run` has nothing to do with it",
+            f"nothing uses the output of `{model.name}`",
+            "no other model reads it and it has no sink, so `sqlstream run` does not run it",
             "add config(sink='...') to it, read it with ref() in another model, or delete it",
             model.file.location,
             Severity.WARNING,
@@ -111,5 +111,8 @@ def _unused(code: str, what: str, kind: str, unused: Mapping[Location, str]) -> 
         return []
     names = [unused[place] for place in sorted(unused)]
     named = f"the {kind}{'s' if len(names) > 1 else ''} {quoted_list(names, most=len(names))}"
-    why, fix = f"the project declares {named} and has no use for it", "delete what is not needed, or use it"
+    why, fix = (
+        f"the project declares {named} but does not use {'it' if len(names) == 1 else 'them'}",
+        "remove what you do not need, or use it",
+    )
     return [Finding(code, f"{what} {named}", why, fix, min(unused), Severity.INFO)]

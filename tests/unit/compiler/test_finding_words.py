@@ -85,11 +85,11 @@ def test_an_ambiguous_name_names_the_relations(tmp_path: Path, sql: str, why: st
         ),
         (
             f"select row_number() over (partition by id order by ts) as n from {ORDERS}",
-            f"for the first row of each id: {FIRST} ... group by id; or say deduplicate: [id] in its configuration",
+            f"for the first row of each id: {FIRST} ... group by id; or set deduplicate: [id] in the model's configuration",
         ),
         (
             f"select lag(n) over (order by ts) as m from (select count(*) as n, max(ts) as ts from {MARKED} group by id)",
-            "gather the rows and compare them there: array_sort(collect_list(struct(ts, *))) ... group by window(ts, '1 hour')",
+            "collect the rows and compare them there: array_sort(collect_list(struct(ts, *))) ... group by window(ts, '1 hour')",
         ),
         (
             f"select row_number() over (order by made) as n from {ORDERS}",
@@ -137,7 +137,7 @@ def test_the_start_of_a_window_has_lost_its_watermark(tmp_path: Path) -> None:
         tmp_path, "append-without-watermark", f"select count(*) as n from {windows} group by window(s, '1 hour')"
     )
 
-    assert "`window` carries a watermark, and `window.start` in" in found.why
+    assert "`window` has a watermark, but `window.start` in" in found.why
     assert "keep `window` as it is" in found.fix
 
 
@@ -155,7 +155,7 @@ def test_a_watermark_goes_to_a_timestamp(tmp_path: Path) -> None:
     sql = f"select /*+ WATERMARK(id, '10 minutes') */ * from {ORDERS}"
 
     assert finding(tmp_path, "watermark-type", sql).fix == (
-        "declare it on `ts`, which is a timestamp; or make it one in an upstream model, for example to_timestamp(id) as id"
+        "declare it on `ts`, which is a timestamp; or convert it in an upstream model, for example to_timestamp(id) as id"
     )
 
 

@@ -62,7 +62,7 @@ def test_a_function_with_over_becomes_an_aggregation(tmp_path: Path, expression:
 @pytest.mark.parametrize(
     ("expression", "rewrite"),
     [
-        ("count(distinct id)", "approx_count_distinct(id), or where they are few size(collect_set(id))"),
+        ("count(distinct id)", "approx_count_distinct(id), or for few values size(collect_set(id))"),
         ("count(distinct id, amount)", "approx_count_distinct(struct(id, amount))"),
         ("sum(distinct amount)", "collect_set(amount)"),
     ],

@@ -76,8 +76,8 @@ def _misspelt(what: str, declared: SourceTable | Sink, known: tuple[str, ...]) -
         return None
     return Finding(
         "unknown-format",
-        f"{what} has the format `{name}`, which Spark does not know",
-        "the target adds no packages, so there are only the formats that come with Spark",
+        f"{what} uses the format `{name}`, which Spark does not have",
+        "the target adds no packages, so only Spark's built-in formats are available",
         f"did you mean {alternatives(close)}?",
         declared.places.get("format", declared.location),
     )

@@ -15,17 +15,17 @@ BEGINNINGS = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffset
 ENDS = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 """Where a source begins and ends. Spark looks at the first that is given."""
 
-_BYTES = "Spark reads and writes keys and values as bytes itself"
+_BYTES = "Spark serializes and deserializes keys and values itself"
 REFUSED_OF_SOURCES = {
-    "kafka.auto.offset.reset": ("Spark itself keeps the offsets", "delete it, and use startingOffsets"),
-    "kafka.enable.auto.commit": ("Spark itself keeps the offsets", "delete it"),
-    "kafka.interceptor.classes": ("Spark cannot work with rows that an interceptor has changed", "delete it"),
-    "kafka.key.deserializer": (_BYTES, "delete it, and cast `key` in a model"),
-    "kafka.value.deserializer": (_BYTES, "delete it, and cast `value` in a model"),
+    "kafka.auto.offset.reset": ("Spark tracks the offsets itself", "remove it, and use startingOffsets"),
+    "kafka.enable.auto.commit": ("Spark tracks the offsets itself", "remove it"),
+    "kafka.interceptor.classes": ("Spark cannot handle rows that an interceptor has changed", "remove it"),
+    "kafka.key.deserializer": (_BYTES, "remove it, and cast `key` in a model"),
+    "kafka.value.deserializer": (_BYTES, "remove it, and cast `value` in a model"),
 }
 REFUSED_OF_SINKS = {
-    "kafka.key.serializer": (_BYTES, "delete it, and give `key` as string or binary"),
-    "kafka.value.serializer": (_BYTES, "delete it, and give `value` as string or binary"),
+    "kafka.key.serializer": (_BYTES, "remove it, and select `key` as string or binary"),
+    "kafka.value.serializer": (_BYTES, "remove it, and select `value` as string or binary"),
 }
 """Options of Kafka's own with which Spark starts nothing: why, and what to do."""
 
@@ -44,7 +44,7 @@ def _refused(given: GivenOptions) -> Iterator[Finding]:
     refused = REFUSED_OF_SOURCES if given.is_source else REFUSED_OF_SINKS
     for name, (why, fix) in refused.items():
         if given.has(name):
-            what = f"{given.what} has the option {quoted(name)}, which Spark refuses"
+            what = f"{given.what} sets the option {quoted(name)}, which Spark does not allow"
             yield Finding("invalid-value", what, why, fix, given.place(name))
 
 
@@ -53,17 +53,17 @@ def _topics(given: GivenOptions) -> Iterator[Finding]:
     if not found:
         yield Finding(
             "missing-key",
-            f"{given.what} says no topic",
-            f"Spark needs one of the options {alternatives(TOPICS)} from a source of format kafka",
+            f"{given.what} names no topic",
+            f"a source of format kafka needs one of the options {alternatives(TOPICS)}",
             "add options: {subscribe: my_topic} to the table",
             given.location,
         )
     for name in found[1:]:
         yield Finding(
             "invalid-value",
-            f"{given.what} has both of the options {quoted(found[0])} and {quoted(name)}",
-            f"Spark takes only one of {', '.join(TOPICS)}",
-            "delete one of them",
+            f"{given.what} sets both {quoted(found[0])} and {quoted(name)}",
+            f"Spark accepts only one of {', '.join(TOPICS)}",
+            "remove one of them",
             given.place(name),
         )
 
@@ -73,9 +73,9 @@ def _first_of(given: GivenOptions, names: tuple[str, ...]) -> Iterator[Finding]:
     for name in found[1:]:
         yield Finding(
             "unknown-option",
-            f"{given.what} has the option {quoted(name)} beside {quoted(found[0])}, and so it has no effect",
-            f"Spark looks at the first that is given of {', '.join(names)}",
-            "delete one of them",
+            f"{given.what} sets both {quoted(found[0])} and {quoted(name)}, so {quoted(name)} has no effect",
+            f"Spark uses the first one that is set of {', '.join(names)}",
+            "remove one of them",
             given.place(name),
             severity=Severity.WARNING,
         )
@@ -88,9 +88,9 @@ def _ends(given: GivenOptions) -> Iterator[Finding]:
     if (given.text("startingOffsets") or "").strip().lower() == "latest" and not any(map(given.has, BEGINNINGS[:2])):
         yield Finding(
             "invalid-value",
-            f"{given.what} is a batch that begins at the latest offset",
-            "there would be nothing to read, and Spark refuses it",
-            "write startingOffsets: earliest, or leave it out",
+            f"{given.what} is a batch source that starts at the latest offset",
+            "there would be nothing to read, and Spark does not allow it",
+            "use startingOffsets: earliest, or remove the option",
             given.place("startingOffsets"),
         )
 
@@ -100,8 +100,8 @@ def _bounds(given: GivenOptions) -> Iterator[Finding]:
     if given.streams and least.isdecimal() and most.isdecimal() and int(least[:20]) > int(most[:20]):
         yield Finding(
             "invalid-value",
-            f"{given.what} has a minOffsetsPerTrigger of {least} and a maxOffsetsPerTrigger of {most}",
-            "Spark refuses a minimum above the maximum",
-            "lower the one, or raise the other",
+            f"{given.what} sets minOffsetsPerTrigger to {least} and maxOffsetsPerTrigger to {most}",
+            "the minimum must not exceed the maximum",
+            "lower the minimum, or raise the maximum",
             given.place("minOffsetsPerTrigger"),
         )

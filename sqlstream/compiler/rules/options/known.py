@@ -95,12 +95,12 @@ REQUIRED = {
     "kafka": (
         ("kafka.bootstrap.servers", "the addresses of the brokers", "kafka.bootstrap.servers: 'localhost:9092'"),
     ),
-    "rate-micro-batch": (("rowsPerBatch", "how many rows each batch has", "rowsPerBatch: 100"),),
+    "rate-micro-batch": (("rowsPerBatch", "the number of rows in each batch", "rowsPerBatch: 100"),),
     "socket": (
-        ("host", "where it connects to", "host: localhost"),
-        ("port", "where it connects to", "port: 9999"),
+        ("host", "the host to connect to", "host: localhost"),
+        ("port", "the port to connect to", "port: 9999"),
     ),
-    "xml": (("rowTag", "the name of the element that is a row", "rowTag: row"),),
+    "xml": (("rowTag", "the name of the XML element for a row", "rowTag: row"),),
 }
 """Options without which Spark reads or writes nothing, what each says, and an example."""
 

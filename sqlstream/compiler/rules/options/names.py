@@ -73,9 +73,11 @@ def _unknown(given: GivenOptions) -> Iterator[Finding]:
             close = (f"kafka.{name}",)
         yield Finding(
             "unknown-option",
-            f"{given.what} has the option {quoted(name)}, which Spark's {given.format} does not know",
-            "Spark ignores an unknown option in silence",
-            f"did you mean {alternatives(close)}?" if close else "delete it, or look its name up in Spark's guide",
+            f"{given.what} sets {quoted(name)}, which is not an option of Spark's {given.format} format",
+            "Spark silently ignores unknown options",
+            f"did you mean {alternatives(close)}?"
+            if close
+            else "remove it, or check its name in the Spark documentation",
             given.place(name),
             severity=Severity.WARNING,
         )
@@ -92,9 +94,9 @@ def _without_effect(given: GivenOptions) -> Iterator[Finding]:
             other = "batch" if given.streams else "stream"
             yield Finding(
                 "unknown-option",
-                f"{given.what} is a {given.mode} with the option {quoted(name)}, which has no effect there",
-                f"Spark looks at it only when the source is read as a {other}",
-                f"delete it, or write mode: {other}",
+                f"{given.what} is a {given.mode} source, so the option {quoted(name)} has no effect",
+                f"Spark uses this option only when the source is read as a {other}",
+                f"remove it, or set mode: {other}",
                 given.place(name),
                 severity=Severity.WARNING,
             )
@@ -110,8 +112,8 @@ def _wrong_values(given: GivenOptions, target: Target) -> Iterator[Finding]:
             continue
         yield Finding(
             "invalid-value",
-            f"{given.what} has the option {quoted(name)} with the value {quoted(value)}",
-            f"Spark takes {form.words}" + (", and anything else in silence" if form is MODE else ""),
+            f"{given.what} sets the option {quoted(name)} to {quoted(value)}",
+            f"Spark expects {form.words}" + (", and silently accepts anything else" if form is MODE else ""),
             _corrected(form, value),
             given.place(name),
         )
@@ -122,7 +124,7 @@ def _corrected(form: Form, value: str) -> str:
     close = nearest(value, form.keywords, 1)
     if close:
         return f"did you mean {alternatives(close)}?"
-    return f"write {form.words}"
+    return f"use {form.words}"
 
 
 def _missing(given: GivenOptions) -> Iterator[Finding]:
@@ -131,8 +133,8 @@ def _missing(given: GivenOptions) -> Iterator[Finding]:
         if not given.has(name):
             yield Finding(
                 "missing-key",
-                f"{given.what} has no option {name}",
-                f"Spark needs it from a {kind} of format {given.format}: {meaning}",
+                f"{given.what} needs the option {name}",
+                f"a {kind} of format {given.format} needs it: {meaning}",
                 f"add options: {{{example}}} to {place}",
                 given.location,
             )
@@ -145,25 +147,26 @@ def _together(given: GivenOptions) -> Iterator[Finding]:
             yield Finding(
                 "invalid-value",
                 f"{given.what} is a stream with the option {name}",
-                "Spark takes it for static tables only",
-                "delete it, or say mode: batch" + ("" if given.format == "kafka" else "; pathGlobFilter chooses files"),
+                "Spark supports this option only for static tables",
+                "remove it, or set mode: batch"
+                + ("" if given.format == "kafka" else "; to choose files, use pathGlobFilter"),
                 given.place(name),
             )
     if given.streams and given.has("maxFilesPerTrigger") and given.has("maxBytesPerTrigger"):
         yield Finding(
             "invalid-value",
-            f"{given.what} has both maxFilesPerTrigger and maxBytesPerTrigger",
-            "Spark bounds a batch by one of the two",
-            "delete one of them",
+            f"{given.what} sets both maxFilesPerTrigger and maxBytesPerTrigger",
+            "Spark limits a batch by only one of them",
+            "remove one of them",
             given.place("maxBytesPerTrigger"),
         )
     archives = (given.text("cleanSource") or "").lower() == "archive"
     if given.streams and archives and not given.has("sourceArchiveDir"):
         yield Finding(
             "missing-key",
-            f"{given.what} archives what it has read, and has no option sourceArchiveDir",
-            "Spark moves the files there, and refuses to start without it",
-            "add sourceArchiveDir with a folder that the path does not cover, or take cleanSource: off",
+            f"{given.what} archives the files it has read, but sets no sourceArchiveDir",
+            "Spark moves the files to that folder, and does not start without it",
+            "set sourceArchiveDir to a folder outside the path, or use cleanSource: off",
             given.place("cleanSource"),
         )
     if given.format == "jdbc":
@@ -177,7 +180,7 @@ def _jdbc_problems(given: GivenOptions) -> Iterator[Finding]:
             "invalid-value" if table else "missing-key",
             f"{given.what} has {'both of the options dbtable and query' if table else 'no option dbtable'}",
             "Spark reads one table or one query from a database, and writes one table",
-            "delete one of them" if table else "add options: {dbtable: schema.table}",
+            "remove one of them" if table else "add options: {dbtable: schema.table}",
             given.place("query") if table else given.location,
         )
     split = [name for name in SPLIT_BY if given.has(name)]
@@ -185,8 +188,8 @@ def _jdbc_problems(given: GivenOptions) -> Iterator[Finding]:
     if given.is_source and split and missing:
         yield Finding(
             "missing-key",
-            f"{given.what} has the option {quoted(split[0])} without {quoted_list(missing)}",
-            "Spark splits the table into ranges of the column, and takes all of these options or none",
-            f"add what is missing, or delete {quoted_list(split)}",
+            f"{given.what} sets the option {quoted(split[0])} without {quoted_list(missing)}",
+            "Spark splits the table into ranges of the column, and needs all of these options or none",
+            f"add the missing options, or remove {quoted_list(split)}",
             given.place(split[0]),
         )

@@ -42,7 +42,7 @@ def _whole(least: int, most: int) -> Form:
     def takes(text: str) -> bool:
         return re.fullmatch(r"[+-]?\d{1,30}", text, re.ASCII) is not None and least <= int(text) <= most
 
-    return Form("a whole number" if least < 0 else f"a whole number from {least} on", takes)
+    return Form("a whole number" if least < 0 else f"a whole number of at least {least}", takes)
 
 
 def _one_of(*words: str) -> Form:
@@ -73,10 +73,12 @@ NUMBER = _number("a number", float("-inf"), float("inf"))
 DURATION = _matching("a whole number with a unit, such as 7d, 12h or 30m", r"\s*\d+(us|ms|s|m|min|h|d)?\s*")
 """What Spark's JavaUtils.timeStringAs reads; without a unit it depends on the option."""
 CHARACTER = Form("at most one character", lambda text: len(text) <= 1)
-SOME_TEXT = Form("text that is not empty", bool)
-NAMES = Form("names with commas between them", lambda text: any(name.strip() for name in text.split(",")))
+SOME_TEXT = Form("a non-empty text", bool)
+NAMES = Form("names separated by commas", lambda text: any(name.strip() for name in text.split(",")))
 TIME = _matching("a time such as 2024-01-31T00:00:00", r"\s*\d{4,6}(-\d{1,2}(-\d{1,2}([ T].*)?)?)?\s*")
-PATTERN = Form("a pattern of Spark's, such as yyyy-MM-dd'T'HH:mm:ss with all other letters in quotes", is_date_pattern)
+PATTERN = Form(
+    "a Spark datetime pattern, such as yyyy-MM-dd'T'HH:mm:ss, with all other letters in quotes", is_date_pattern
+)
 ZONE = Form("a time zone such as Europe/Paris, UTC or +01:00", may_be_zone)
 CHARSET = _one_of("UTF-8", "US-ASCII", "ISO-8859-1", "UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32")
 """What Spark 4 takes for CSV and JSON unless `spark.sql.legacy.javaCharsets` is set."""
@@ -138,7 +140,7 @@ _OWN: Mapping[str, Mapping[str, Form]] = {
         **_all(COUNT, "inputBufferSize maxColumns"),
         "lineSep": _LINE_END,
         "maxCharsPerColumn": Form(
-            "a whole number from 1 on, or -1 for no limit", lambda text: text == "-1" or COUNT.takes(text)
+            "a whole number of at least 1, or -1 for no limit", lambda text: text == "-1" or COUNT.takes(text)
         ),
         "unescapedQuoteHandling": _QUOTES,
     },
@@ -191,7 +193,7 @@ _OWN: Mapping[str, Mapping[str, Form]] = {
     },
     "kafka": {
         **_all(BOOLEAN, "failOnDataLoss includeHeaders"),
-        **_all(Form("milliseconds since 1970 as a whole number", ANY_LONG.takes), "startingTimestamp endingTimestamp"),
+        **_all(Form("a whole number of milliseconds since 1970", ANY_LONG.takes), "startingTimestamp endingTimestamp"),
         "kafkaConsumer.pollTimeoutMs": ANY_LONG,
         "assign": Form('partitions by topic, such as {"orders": [0, 1]}', is_assignment),
         "endingOffsets": Form(

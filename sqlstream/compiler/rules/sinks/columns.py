@@ -46,7 +46,7 @@ def _partitions(model: CompiledModel, output: Output, names: Sequence[str]) -> l
         Finding(
             "partition-column",
             f"sink `{output.sink}` partitions by `{column}`, which is not a column of `{model.name}`",
-            f"`{model.name}` gives {', '.join(names)}",
+            f"the columns of `{model.name}` are {', '.join(names)}",
             f"add `{column}` to the select list, or change {said}",
             model.place_of("partition_by"),
         )
@@ -59,8 +59,8 @@ def _nothing_left(model: CompiledModel, output: Output) -> Finding:
     return Finding(
         "partition-column",
         f"sink `{output.sink}` partitions by every column of `{model.name}`",
-        "the columns of partition_by stand in the names of folders, so no column is left for the files",
-        "leave at least one column out of partition_by",
+        "partition_by columns become folder names, so no column is left for the files",
+        "remove at least one column from partition_by",
         model.place_of("partition_by"),
     )
 
@@ -77,10 +77,10 @@ def _repeated(model: CompiledModel, output: Output, names: Sequence[str], *, exa
     return [
         Finding(
             "sink-schema",
-            f"`{model.name}` gives several columns of one name: {', '.join(f'`{name}`' for name in same)}",
-            f"sink `{output.sink}` writes {output.format} files, which Spark could not read again; letter case is no "
-            "difference",
-            "give each column a name of its own with `as`",
+            f"`{model.name}` has several columns with the same name: {', '.join(f'`{name}`' for name in same)}",
+            f"sink `{output.sink}` writes {output.format} files, which Spark could not read back; column names "
+            "are case-insensitive",
+            "give each column a unique name with `as`",
             model.file.location,
         )
         for same in by_name.values()
@@ -98,7 +98,7 @@ def _unfit_types(model: CompiledModel, output: Output, columns: Sequence[Column]
             found.append(
                 Finding(
                     "sink-schema",
-                    f"sink `{output.sink}` cannot take the column `{column.name}` of `{model.name}`",
+                    f"sink `{output.sink}` cannot write the column `{column.name}` of `{model.name}`",
                     why,
                     _rewrite(column.in_sql, column.type),
                     model.place_of("sink"),
@@ -109,8 +109,8 @@ def _unfit_types(model: CompiledModel, output: Output, columns: Sequence[Column]
 
 def _rewrite(name: str, type_: DataType | None) -> str:
     if isinstance(type_, Array | Map | Struct) or type_ == Primitive("variant"):
-        return f"write to_json({name}) as {name}, or use another format"
-    return f"write cast({name} as string) as {name}, or use another format"
+        return f"use to_json({name}) as {name}, or another format"
+    return f"use cast({name} as string) as {name}, or another format"
 
 
 def _unfit_partitions(model: CompiledModel, output: Output, columns: Sequence[Column]) -> list[Finding]:
@@ -118,9 +118,9 @@ def _unfit_partitions(model: CompiledModel, output: Output, columns: Sequence[Co
     return [
         Finding(
             "partition-column",
-            f"sink `{output.sink}` partitions by `{column.name}` of `{model.name}`, which is {column.type}",
-            "the values of such a column stand in the names of folders, so they must be single and plain",
-            "partition by a part of it, or by cast(... as string)",
+            f"sink `{output.sink}` partitions by `{column.name}` of `{model.name}`, whose type is {column.type}",
+            "partition values become folder names, so the type must be simple",
+            "partition by one of its parts, or by cast(... as string)",
             model.place_of("partition_by"),
         )
         for column in columns
@@ -134,12 +134,12 @@ def _unfit_counts(model: CompiledModel, output: Output, columns: Sequence[Column
     written = [column for column in columns if column.name.lower() not in partitions]
     if output.format == "text" and len(written) != 1:
         why = (
-            f"it gives {counted(len(written), 'column')} to write, and a text file has one, whose values are its lines"
+            f"the model has {counted(len(written), 'column')} to write, but a text file holds exactly one string column"
         )
         fix = "select one string, for example concat_ws(',', *) as value or to_json(struct(*)) as value"
     elif output.format == "parquet" and not columns:
-        why, fix = "it gives no columns, and Parquet has no files without one", "select at least one column"
+        why, fix = "the model has no columns, and a Parquet file needs at least one", "select at least one column"
     else:
         return []
-    message = f"sink `{output.sink}` cannot take the columns of `{model.name}`"
+    message = f"sink `{output.sink}` cannot write the columns of `{model.name}`"
     return [Finding("sink-schema", message, why, fix, model.place_of("sink"))]

@@ -33,8 +33,8 @@ def kafka_findings(model: CompiledModel, output: Output, columns: Sequence[Colum
     if "value" not in by_name:
         yield Finding(
             "sink-schema",
-            f"`{model.name}` has no column `value`, which Kafka sink `{output.sink}` writes",
-            f"a message is what stands in `value`, a string or binary; `{model.name}` gives {given}",
+            f"`{model.name}` has no column `value`, but sink `{output.sink}` writes to Kafka",
+            f"the column `value` (string or binary) becomes the message; the columns of `{model.name}` are {given}",
             "select to_json(struct(*)) as value",
             place,
         )
@@ -42,7 +42,7 @@ def kafka_findings(model: CompiledModel, output: Output, columns: Sequence[Colum
         yield Finding(
             "sink-schema",
             f"Kafka sink `{output.sink}` has no topic for the rows of `{model.name}`",
-            f"the topic is an option of the sink, or a column `topic`; `{model.name}` gives {given}",
+            f"the topic is an option of the sink or a column `topic`; the columns of `{model.name}` are {given}",
             "add options: {topic: ...} to the sink",
             place,
         )
@@ -51,9 +51,9 @@ def kafka_findings(model: CompiledModel, output: Output, columns: Sequence[Colum
         if type_ is not None and not isinstance(type_, Unknown) and not _fits(type_, taken):
             yield Finding(
                 "sink-schema",
-                f"Kafka sink `{output.sink}` cannot take the column `{name}` of `{model.name}`",
-                f"it is {type_}, and Kafka takes {' or '.join(map(str, taken))} there",
-                f"write cast({name} as {taken[0]}) as {name}, or to_json({name})",
+                f"Kafka sink `{output.sink}` cannot write the column `{name}` of `{model.name}`",
+                f"its type is {type_}, but Kafka needs {' or '.join(map(str, taken))} here",
+                f"use cast({name} as {taken[0]}) as {name}, or to_json({name})",
                 place,
             )
 

@@ -38,18 +38,18 @@ def writable_formats(compiled: CompiledProject) -> Iterator[Finding]:
         if sink.format in READ_ONLY:
             yield Finding(
                 "unknown-format",
-                f"sink `{sink.name}` has the format `{sink.format}`, which Spark can read and not write",
-                "Spark starts no query that would write into it",
-                "use a format that Spark writes, such as parquet, kafka or table",
+                f"sink `{sink.name}` has the format `{sink.format}`, which Spark can read but not write",
+                "Spark does not start a query that writes to this format",
+                "use a format that Spark can write, such as parquet, kafka or table",
                 sink.places.get("format", sink.location),
             )
     for model, output in terminal_models(compiled):
         if output.format in BATCHES_ONLY and model.streaming:
             yield Finding(
                 "output-mode",
-                f"`{model.name}` streams into sink `{output.sink}`, and Spark cannot stream into {output.format}",
-                f"Spark writes {output.format} in batches only",
-                "write each batch in a function: format: python, with for example function: sinks:write for "
+                f"`{model.name}` streams into sink `{output.sink}`, but Spark cannot stream into {output.format}",
+                f"Spark writes {output.format} only in batches",
+                "write each batch with a function: format: python, with for example function: sinks:write for "
                 "def write(rows, batch_id)",
                 model.place_of("sink"),
             )
@@ -62,10 +62,11 @@ def modes_of_tables(compiled: CompiledProject) -> Iterator[Finding]:
         if model.streaming and model.config.output_mode != "append" and is_table_of_files(compiled, output):
             yield Finding(
                 "output-mode",
-                f"`{model.name}` streams in {model.config.output_mode} mode, which table `{output.table}` cannot take",
-                "tables of Spark's own catalog are files, which are only ever added to: they take append mode",
-                "use output_mode='append' (an aggregation then needs a watermark), or a catalog whose tables take "
-                "updates, such as Delta Lake's or Iceberg's",
+                f"`{model.name}` streams in {model.config.output_mode} mode, which table `{output.table}` does "
+                "not support",
+                "tables in Spark's own catalog are made of files, which support only append mode",
+                "use output_mode='append' (an aggregation then needs a watermark), or a catalog whose tables "
+                "support updates, such as Delta Lake or Iceberg",
                 model.place_of("output_mode"),
             )
 
@@ -82,9 +83,9 @@ def triggers_of_sinks(compiled: CompiledProject) -> Iterator[Finding]:
             words = kind.replace("_", "-")
             yield Finding(
                 f"{words}-trigger",
-                f"`{model.name}` writes into {what} under a {words} trigger",
-                "Spark refuses it: such a sink gets its rows in batches",
-                "use a trigger of batches, such as trigger='1 second'",
+                f"`{model.name}` writes to {what} with a {words} trigger",
+                "Spark does not allow it: this sink gets its rows in micro-batches",
+                "use a micro-batch trigger, such as trigger='1 second'",
                 model.place_of("trigger"),
             )
 
@@ -107,12 +108,12 @@ def refused_partitions(compiled: CompiledProject) -> Iterator[Finding]:
         made = python_sink(compiled, output)
         is_function = made is not None and made.is_foreach
         if output.partition_by and (is_function or output.format in UNPARTITIONED[model.kind]):
-            what = "a function of python/" if is_function else f"the format {output.format}"
+            what = "a function in python/" if is_function else f"the format {output.format}"
             yield Finding(
                 "unknown-key",
-                f"sink `{output.sink}` partitions what `{model.name}` writes by {', '.join(output.partition_by)}",
-                f"Spark refuses partition_by with {what}, which has no folders",
-                "delete partition_by",
+                f"sink `{output.sink}` partitions the output of `{model.name}` by {', '.join(output.partition_by)}",
+                f"Spark does not allow partition_by with {what}, which has no folders",
+                "remove partition_by",
                 _partition_place(compiled, model, output),
             )
 
@@ -125,9 +126,9 @@ def ignored_partitions(compiled: CompiledProject) -> Iterator[Finding]:
         if output.partition_by and name in PARTITIONS_IGNORED - UNPARTITIONED[model.kind]:
             yield Finding(
                 "unused-config",
-                f"sink `{output.sink}` has partition_by, which has no effect with the format {output.format}",
-                "it names the columns whose values become folders, and Spark writes no folders there",
-                "delete partition_by",
+                f"sink `{output.sink}` sets partition_by, which has no effect with the format {output.format}",
+                "partition_by names the columns whose values become folders, and this format has no folders",
+                "remove partition_by",
                 _partition_place(compiled, model, output),
                 Severity.WARNING,
             )
@@ -155,8 +156,8 @@ def update_mode_of_data_source(model: CompiledModel, output: Output) -> Finding:
     """Returns the finding for a DataSource that is to take rows in update mode."""
     return Finding(
         "output-mode",
-        f"`{model.name}` streams in update mode, which `{output.python}` cannot take",
-        "Spark gives a DataSource of python/ its rows in append or complete mode only",
+        f"`{model.name}` streams in update mode, which `{output.python}` does not support",
+        "Spark supports only append and complete mode for a DataSource in python/",
         "use output_mode='append' or 'complete', or write with a function of (rows, batch_id)",
         model.place_of("output_mode"),
     )
@@ -166,9 +167,9 @@ def options_of_function(model: CompiledModel, output: Output, place: Location) -
     """Returns the finding for options that are given to a function."""
     return Finding(
         "unknown-key",
-        f"sink `{output.sink}` has options, which never reach `{output.python}`",
-        f"Spark calls it with the rows of `{model.name}` and nothing else",
-        "say the values in the Python code, or derive a class from DataSource, which gets its options",
+        f"sink `{output.sink}` sets options, which never reach `{output.python}`",
+        f"Spark calls the function only with the rows of `{model.name}` and the batch id",
+        "put the values into the Python code, or derive a class from DataSource, which receives its options",
         place,
     )
 

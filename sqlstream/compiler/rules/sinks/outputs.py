@@ -16,7 +16,7 @@ FILE_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"
 
 OWN_PLACE = {
     "sink": 'give each its own, for example path: "{{ model.name }}" (or table:) in the sink',
-    "checkpoint": "give each its own, or leave `checkpoint` out: sqlstream then names it after the model",
+    "checkpoint": "give each its own, or remove `checkpoint`: sqlstream then names it after the model",
 }
 """What to do about two queries that share a place, by the key that says it."""
 
@@ -25,12 +25,12 @@ OWN_PLACE = {
 def path_options(compiled: CompiledProject) -> list[Finding]:
     """A path among the options would lie under the working directory, and a full refresh could not change it."""
     by_models = [
-        (f"`{model.name}` gives sink `{output.sink}` its path as an option", model.place_of("options"))
+        (f"`{model.name}` sets the path of sink `{output.sink}` as an option", model.place_of("options"))
         for model, output in terminal_models(compiled)
         if _is_path_among(model.config.options)
     ]
     by_sinks = [
-        (f"sink `{sink.name}` has its path among the options", sink.places.get("options", sink.location))
+        (f"sink `{sink.name}` sets its path as an option", sink.places.get("options", sink.location))
         for sink in compiled.project.sinks
         if _is_path_among(sink.options)
     ]
@@ -38,8 +38,8 @@ def path_options(compiled: CompiledProject) -> list[Finding]:
         Finding(
             "invalid-value",
             what,
-            "an option goes to Spark as it is: the path would be relative to the working directory",
-            'write it as the sink\'s own key, for example path: "{{ model.name }}"',
+            "options go to Spark unchanged, so the path would be relative to the working directory",
+            'write it as a key of the sink, for example path: "{{ model.name }}"',
             location,
         )
         for what, location in (*by_models, *by_sinks)
@@ -53,7 +53,7 @@ def missing_sink_paths(compiled: CompiledProject) -> list[Finding]:
         Finding(
             "missing-path",
             f"sink `{output.sink}` has no path",
-            f"a sink of {output.format} files writes into a folder",
+            f"a sink of {output.format} files writes to a folder",
             'add a path, for example path: "{{ model.name }}"',
             output.location,
         )
@@ -68,8 +68,8 @@ def missing_row_tags(compiled: CompiledProject) -> list[Finding]:
     return [
         Finding(
             "missing-key",
-            f"sink `{output.sink}` has no option rowTag",
-            "it writes XML, and Spark needs the name of the element that a row becomes",
+            f"sink `{output.sink}` needs the option rowTag",
+            "Spark needs a name for the XML element of each row",
             "add options: {rowTag: row} to the sink",
             output.location,
         )
@@ -88,9 +88,9 @@ def output_modes(compiled: CompiledProject) -> list[Finding]:
     return [
         Finding(
             "output-mode",
-            f"`{model.name}` streams in {model.config.output_mode} mode, which sink `{output.sink}` cannot take",
-            f"files are only ever added to: a {output.format} sink takes append mode",
-            "use output_mode='append' (an aggregation then needs a watermark), or a sink that takes updates",
+            f"`{model.name}` streams in {model.config.output_mode} mode, which sink `{output.sink}` does not support",
+            f"{output.format} files support only append mode",
+            "use output_mode='append' (an aggregation then needs a watermark), or a sink that supports updates",
             model.place_of("output_mode"),
         )
         for model, output in terminal_models(compiled)
@@ -126,7 +126,7 @@ def _shared(model: CompiledModel, first: str, what: str, value: str, key: str) -
         Finding(
             "shared-output",
             f"`{model.name}` and `{first}` have the same {what} `{value}`",
-            "Spark keeps one log per checkpoint and per output folder: two queries would lose each other's data",
+            "Spark keeps one log per checkpoint and per output folder, so the two queries would lose each other's data",
             OWN_PLACE[key],
             model.place_of(key),
         )

@@ -17,9 +17,10 @@ def relative_storage(compiled: CompiledProject) -> list[Finding]:
     return [
         Finding(
             "relative-storage",
-            f"target `{target.name}` runs on {target.master} and stores into the relative folder `{target.storage}`",
-            "each machine would write into a folder of its own",
-            "give storage: a URI that all machines reach, such as s3a://bucket/folder or hdfs://host/folder",
+            f"target `{target.name}` runs on {target.master} but stores its data in the relative folder "
+            f"`{target.storage}`",
+            "each machine would write to its own folder",
+            "set storage: to a URI that all machines can reach, such as s3a://bucket/folder or hdfs://host/folder",
             target.location,
         )
     ]

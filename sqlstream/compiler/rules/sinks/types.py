@@ -28,12 +28,12 @@ _PARTS = {Array: "array", Map: "map", Struct: "struct", Decimal: "decimal"}
 def unwritten_reason(format_name: str, type_: DataType) -> str | None:
     """Returns why a format's files cannot hold a column of a type; None where they can, or it is not known."""
     if any(name == "time" for name in map(_name, _within(type_))):
-        return f"it is {type_}, and Spark 4.3 starts no query whose rows hold a TIME"
+        return f"its type is {type_}, and Spark 4.3 does not start a query with a TIME column"
     if format_name == "text" and _name(type_) not in ("string", ""):
-        return f"it is {type_}, and a line of text is a string"
+        return f"its type is {type_}, but a text file holds only strings"
     unfit = _UNWRITTEN.get(format_name, frozenset())
     if any(_name(part) in unfit for part in _within(type_)):
-        return f"it is {type_}, which Spark does not write as {format_name}"
+        return f"its type is {type_}, which Spark cannot write as {format_name}"
     if format_name == "parquet":
         return _unfit_struct(type_)
     return None
@@ -51,11 +51,11 @@ def _unfit_struct(type_: DataType) -> str | None:
         if not isinstance(part, Struct):
             continue
         if not part.fields:
-            return f"it is {type_}, and Parquet has no struct without fields"
+            return f"its type is {type_}, and Parquet has no struct without fields"
         types: dict[str, DataType] = {}
         for field in part.fields:
             if types.setdefault(field.name, field.type) != field.type:
-                return f"it has two fields `{field.name}` of different types, which Parquet takes for one"
+                return f"it has two fields `{field.name}` with different types, which Parquet treats as one"
     return None
 
 

@@ -31,7 +31,7 @@ def unfinished_groups(query: Query) -> Iterator[QueryProblem]:
             continue
         what = {"distinct": "SELECT DISTINCT", "pivot": "PIVOT"}.get(node.kind, "an aggregation")
         why, fix, places = window_upstream(node) or _in_its_own_select(node, query)
-        message = f"{what} in append mode has no watermark on what it groups by"
+        message = f"{what} in append mode has no watermark on its grouping columns"
         yield QueryProblem(node.where, "append-without-watermark", message, why, fix, origins=places)
 
 
@@ -54,9 +54,9 @@ def subtractions(query: Query) -> Iterator[QueryProblem]:
             yield QueryProblem(
                 node.where,
                 "append-without-watermark",
-                "EXCEPT in append mode has no watermark among its columns",
-                "it keeps each row once, as DISTINCT does, and a row comes out when the watermark has passed it",
-                "use a left anti join with the static table, which needs none",
+                "EXCEPT in append mode has no watermark on its columns",
+                "EXCEPT keeps each distinct row once, and emits it only when the watermark passes it",
+                "use a left anti join with the static table, which needs no watermark",
             )
 
 
@@ -71,8 +71,8 @@ def complete_without_aggregation(query: Query) -> Iterator[QueryProblem]:
     yield QueryProblem(
         query.node.where,
         "complete-without-aggregation",
-        f"`{query.model}` streams in complete mode and aggregates no stream",
-        "complete mode writes the whole result in each batch, which Spark keeps for aggregations only",
+        f"`{query.model}` streams in complete mode without a streaming aggregation",
+        "complete mode writes the whole result in each batch, which Spark keeps only for aggregations",
         f"use output_mode='append'{', and delete the sort' if any(sort.streaming for sort in query.all(Sort)) else ''}",
     )
 
@@ -87,15 +87,15 @@ def distinct_functions(query: Query) -> Iterator[QueryProblem]:
             if call.distinct:
                 values = _DISTINCT.sub("", call.text, count=1).removesuffix(")")
                 values = f"struct({values})" if "," in values else values
-                fix = f"use collect_set({values}), and compute from it"
+                fix = f"use collect_set({values}), and compute the result from it"
                 if call.name == "count":
-                    fix = f"use approx_count_distinct({values}), or where they are few size(collect_set({values}))"
+                    fix = f"use approx_count_distinct({values}), or for few values size(collect_set({values}))"
                 yield QueryProblem(
                     call.where,
                     "distinct-aggregate",
                     f"`{call.text}` cannot run on a stream",
-                    "Spark refuses DISTINCT in the aggregate functions of a streaming query",
-                    f"{fix}; or SELECT DISTINCT in an upstream model, with a watermark",
+                    "Spark does not support DISTINCT in aggregate functions of a streaming query",
+                    f"{fix}; or use SELECT DISTINCT in an upstream model, with a watermark",
                 )
 
 
@@ -133,8 +133,8 @@ def _after_aggregation(node: Node, query: Query, severity: Severity) -> QueryPro
         node.where,
         "several-aggregations",
         f"`{query.model}` aggregates or joins the result of an aggregation in {query.mode} mode",
-        f"in that mode the first one gives {given}, and what follows takes it for new rows",
-        "use output_mode='append' with a watermark, or write the first result into a sink and read that",
+        f"in this mode the first aggregation emits {given}, and the next operator counts these as new rows",
+        "use output_mode='append' with a watermark, or write the first result to a sink and read it from there",
         severity,
     )
 
@@ -144,8 +144,8 @@ def _deduplicated_aggregation(node: Deduplicate, query: Query, severity: Severit
         node.where,
         "several-aggregations",
         f"`{query.model}` deduplicates the result of an aggregation in {query.mode} mode",
-        f"in that mode a row comes again with each change, and of those with the same {', '.join(node.keys)} the first "
-        "one alone goes on",
+        "in this mode an updated row is emitted again, and the deduplication keeps only the first row with the "
+        f"same {', '.join(node.keys)}",
         "deduplicate before the aggregation, or use output_mode='append' with a watermark",
         severity,
     )
@@ -159,7 +159,7 @@ def _pivot(node: Aggregate, query: Query, severity: Severity) -> QueryProblem:
         node.where,
         "several-aggregations",
         f"PIVOT is not possible in {query.mode} mode",
-        f"Spark computes `{call}` for each `{by}`, and then puts the numbers into one row by a second aggregation",
+        f"Spark computes `{call}` for each `{by}`, then uses a second aggregation to combine the values into one row",
         f"write an aggregate for each value: {call} filter (where {by} = ...) as name, with GROUP BY",
         severity,
     )
@@ -176,9 +176,9 @@ def rows_beside_aggregation(query: Query) -> Iterator[QueryProblem]:
             yield QueryProblem(
                 node.where,
                 "rows-beside-aggregation",
-                f"`{query.model}` puts rows of a stream beside the result of an aggregation in complete mode",
-                "each batch writes the aggregation's result whole, and of the other rows those of the batch alone",
-                "write the two into sinks of their own, or aggregate both",
+                f"`{query.model}` combines stream rows with the result of an aggregation in complete mode",
+                "each batch writes the whole result of the aggregation, but only the new rows of the stream",
+                "write them to two sinks, or aggregate both",
                 Severity.WARNING,
             )
 
@@ -198,10 +198,10 @@ def sets_without_time(query: Query) -> Iterator[QueryProblem]:
             yield QueryProblem(
                 node.where,
                 "set-without-time",
-                f"some grouping sets leave out `{times[0].text}`, and their rows never come out",
-                "in append mode a group comes out when the watermark has passed its event time, and theirs have none",
-                f"put `{times[0].text}` into every set, as in group by {times[0].text}, rollup(...); or write one "
-                "aggregation for each set",
+                f"some grouping sets leave out `{times[0].text}`, so their rows are never emitted",
+                "append mode emits a group when the watermark passes its event time, and these groups have none",
+                f"include `{times[0].text}` in every set, as in group by {times[0].text}, rollup(...); or write "
+                "one aggregation per set",
                 Severity.WARNING,
             )
 
@@ -216,17 +216,17 @@ def session_windows(query: Query) -> Iterator[QueryProblem]:
             yield QueryProblem(
                 node.where,
                 "session-window",
-                "a session window is not possible in update mode",
-                "two sessions become one when a row between them comes, and what was written cannot be taken back",
+                "session windows are not possible in update mode",
+                "a new row can merge two sessions into one, and rows already written cannot be removed",
                 "use output_mode='append' with a watermark, or 'complete'",
             )
         elif len(node.keys) == 1:
             yield QueryProblem(
                 node.where,
                 "session-window",
-                "a session window is the only key of an aggregation",
-                "Spark refuses sessions over all rows of a stream together",
-                "group by another column beside it, such as the user or the device",
+                "a session window is the only grouping key of an aggregation",
+                "Spark does not support sessions over all rows of a stream",
+                "group by another column too, such as the user or the device",
             )
 
 

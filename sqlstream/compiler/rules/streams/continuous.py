@@ -26,7 +26,7 @@ from sqlstream.compiler.sql.hints import read_hints
 from sqlstream.compiler.sql.tokens import Tokens
 
 CODE = "continuous-trigger"
-FIX = "use a trigger of batches, such as trigger='1 second'"
+FIX = "use a micro-batch trigger, such as trigger='1 second'"
 
 REFUSED: dict[type[Node], str] = {
     Aggregate: "an aggregation",
@@ -68,9 +68,9 @@ def sources_and_sinks(query: Query) -> Iterator[QueryProblem]:
     for node in query.all(Scan):
         name = query.formats.get(node.node_id or "", "")
         if node.stream and name in MICRO_BATCH_SOURCES:
-            yield _problem(query, query.node, f"a source of format {name}", "it is read in batches only")
+            yield _problem(query, query.node, f"a source of format {name}", "it can be read only in batches")
     if query.sink in FILE_FORMATS:
-        yield _problem(query, query.node, f"a sink of format {query.sink}", "it is written in batches only")
+        yield _problem(query, query.node, f"a sink of format {query.sink}", "it can be written only in batches")
 
 
 @rule("continuous-trigger")
@@ -81,7 +81,7 @@ def present_time(query: Query) -> Iterator[QueryProblem]:
     for text in query.texts:
         for index, token in enumerate(text.tokens):
             if token.key in NOW and _is_called(text.tokens, index):
-                why = "there is no batch whose time it could be"
+                why = "its value is the time of the batch, and a continuous query has no batches"
                 yield _text_problem(query, text, token.start, f"`{token.text}`", why)
 
 
@@ -89,7 +89,9 @@ def present_time(query: Query) -> Iterator[QueryProblem]:
 def partitioning_hints(query: Query) -> Iterator[QueryProblem]:
     """Rows stay in the partition that they were read in."""
     for text, offset, name in hints_named(query, PARTITIONING) if query.trigger == "continuous" else ():
-        yield _text_problem(query, text, offset, f"the hint {name}", "rows stay where they were read")
+        yield _text_problem(
+            query, text, offset, f"the hint {name}", "a continuous query does not move rows between partitions"
+        )
 
 
 def hints_named(query: Query, names: Collection[str]) -> Iterator[tuple[QueryText, int, str]]:
@@ -109,13 +111,17 @@ def _is_called(tokens: Tokens, index: int) -> bool:
 
 def _problem(query: Query, node: Node, what: str, why: str) -> QueryProblem:
     return QueryProblem(
-        node.where, CODE, f"`{query.model}` has {what} under a continuous trigger", f"Spark refuses it: {why}", FIX
+        node.where,
+        CODE,
+        f"`{query.model}` uses {what} with a continuous trigger",
+        f"Spark does not support it: {why}",
+        FIX,
     )
 
 
 def _text_problem(query: Query, text: QueryText, offset: int, what: str, why: str) -> QueryProblem:
-    message = f"`{query.model}` has {what} under a continuous trigger"
-    return QueryProblem(text.at(offset), CODE, message, f"Spark refuses it: {why}", FIX)
+    message = f"`{query.model}` uses {what} with a continuous trigger"
+    return QueryProblem(text.at(offset), CODE, message, f"Spark does not support it: {why}", FIX)
 
 
 RULES = (operators, sources_and_sinks, present_time, partitioning_hints)

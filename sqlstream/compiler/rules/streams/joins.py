@@ -31,9 +31,9 @@ def static_sides(query: Query) -> Iterator[QueryProblem]:
         yield QueryProblem(
             node.where,
             "static-outer-join",
-            f"{a_join(node)} keeps the rows of a static table on its {side} side, and its other side is a stream",
-            "whether a static row has no match is known only when the stream ends, which it never does",
-            "use an inner join, or let the stream be the side that is kept",
+            f"{a_join(node)} keeps the rows of a static table on its {side} side, but its other side is a stream",
+            "Spark can tell that a static row has no match only when the stream ends, which never happens",
+            "use an inner join, or keep the rows of the stream",
         )
 
 
@@ -46,7 +46,7 @@ def anti_joins(query: Query) -> Iterator[QueryProblem]:
                 node.where,
                 "stream-anti-join",
                 "a left anti join with a stream on its right side is not possible",
-                "whether a row has no match is known only when the right stream ends",
+                "Spark can tell that a row has no match only when the right stream ends, which never happens",
                 "use a left join with watermarks and a time bound, and keep the rows whose right side is null",
             )
 
@@ -63,7 +63,7 @@ def join_modes(query: Query) -> Iterator[QueryProblem]:
                 node.where,
                 "stream-join-mode",
                 f"{a_join(node)} of two streams is not possible in {query.mode} mode",
-                "what a join has written does not change any more, so it is only ever added to",
+                "an emitted join result never changes, so Spark supports only append mode here",
                 "use output_mode='append'",
             )
 
@@ -91,9 +91,9 @@ def _without_bound(node: Join) -> QueryProblem:
     return QueryProblem(
         node.where,
         "outer-join-without-bound",
-        f"{a_join(node)} of two streams has no bound in time",
-        f"a row of {rows} {what} until the watermark of {others} has passed it, so Spark needs that watermark and a "
-        "condition on both times",
+        f"{a_join(node)} of two streams has no time bound",
+        f"a row of {rows} {what} until the watermark of {others} has passed it, so Spark needs that watermark "
+        "and a condition on both event times",
         f"{watermark}{', and ' if watermark else ''}add a condition such as {' and '.join(bounds)}{upstream}",
         origins=places,
     )
@@ -123,15 +123,15 @@ def equalities(query: Query) -> Iterator[QueryProblem]:
                 node.where,
                 "join-without-key",
                 "a CROSS JOIN of two streams is not possible",
-                "Spark joins streams by a key, and fails in the first batch of a cross join, whatever stands in WHERE",
-                "write JOIN, with a condition such as on a.id = b.id",
+                "Spark joins streams by key, and a cross join fails in the first batch, even with a condition in WHERE",
+                "use JOIN with a condition such as on a.id = b.id",
             )
         elif node.has_equality is False and id(node) not in unclear and all(child.streaming for child in node.children):
             yield QueryProblem(
                 node.where,
                 "join-without-key",
-                "a join of two streams has no equality of columns of both",
-                "Spark looks for matches in the state of a join by key, and fails in the first batch without one",
+                "a join of two streams has no equality between columns of both sides",
+                "Spark looks up matches in the join state by key; without a key, the first batch fails",
                 "add a condition such as a.id = b.id",
             )
 
@@ -144,10 +144,9 @@ def clocks(query: Query) -> Iterator[QueryProblem]:
             yield QueryProblem(
                 node.where,
                 "join-condition",
-                f"`{node.clock}` cannot stand in the condition of a join in a streaming query",
-                "a streaming query gives each batch a time of its own, and Spark takes only conditions that always say "
-                "the same",
-                "move that part of the condition into WHERE",
+                f"`{node.clock}` is not allowed in the join condition of a streaming query",
+                "its value changes with each batch, and Spark accepts only deterministic join conditions",
+                "move that part of the condition to WHERE",
             )
 
 

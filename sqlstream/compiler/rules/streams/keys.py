@@ -25,8 +25,9 @@ def collated_keys(query: Query) -> Iterator[QueryProblem]:
                 yield QueryProblem(
                     key.where,
                     "type-mismatch",
-                    f"`{key.text}` is text of the collation {collation}, by which a stream cannot be grouped",
-                    "the state of a stream finds a key by its bytes, and this collation takes different ones for equal",
+                    f"`{key.text}` has the collation {collation}, so a stream cannot be grouped by it",
+                    "Spark looks up keys in the state by their bytes, and under this collation equal texts can "
+                    "have different bytes",
                     f"group by lower({key.text}), or by {key.text} collate UTF8_BINARY",
                 )
 

@@ -24,7 +24,10 @@ def lateral_joins(query: Query) -> Iterator[QueryProblem]:
         elif query.mode == "update" and node.kind == "left":
             yield _problem(node, "and outer joins of streams are not possible in update mode", Severity.ERROR)
         elif query.mode != "append":
-            why = f"and in {query.mode} mode the aggregation gives values again, so that rows come out more than once"
+            why = (
+                f"and in {query.mode} mode the aggregation emits updated values again, so the output contains "
+                "duplicate rows"
+            )
             yield _problem(node, why, Severity.WARNING)
 
 
@@ -33,10 +36,10 @@ def _problem(node: LateralJoin, consequence: str, severity: Severity) -> QueryPr
     return QueryProblem(
         node.where,
         "lateral-join",
-        "this LATERAL is a join of the stream with an aggregation of itself",
-        f"Spark evaluates it for each distinct value of {read}, joins the stream with the results, {consequence}",
-        "use LATERAL VIEW [OUTER] for a generator, the select list for what is computed from one row, and a join with "
-        "GROUP BY for a table",
+        "this LATERAL joins the stream with an aggregation of itself",
+        f"Spark evaluates it for each distinct value of {read} and joins the stream with the results, {consequence}",
+        "use LATERAL VIEW [OUTER] for a generator, the select list for values computed from one row, and a "
+        "join with GROUP BY for a table",
         severity,
     )
 

@@ -38,7 +38,7 @@ def window_functions(query: Query) -> Iterator[QueryProblem]:
                 call.where,
                 "window-function",
                 f"`{call.name}` with OVER cannot run on a stream",
-                "it compares a row with others of its partition, which may not have come yet",
+                "it compares a row with other rows of its partition, which may arrive later",
                 _without_over(call, node.columns),
             )
 
@@ -54,14 +54,14 @@ def _without_over(call: WindowCall, columns: Columns | None) -> str:
             which = "largest" if call.descends else "smallest"
         of_each = f" of each {keys}" if keys else ""
         fix = f"for the {which} row{of_each}: select {function}(struct(*), {call.order[0]}) as {which} ... {group}"
-        return f"{fix}; or say deduplicate: [{keys}] in its configuration" if which == "first" and keys else fix
+        return f"{fix}; or set deduplicate: [{keys}] in the model's configuration" if which == "first" and keys else fix
     marked = [column.in_sql for column in columns or () if column.event_time]
     times = [column.in_sql for column in columns or () if column.type == TIMESTAMP]
     time = call.order[0] if is_time else next(iter([*marked, *times, *call.order]), "event_time")
     by_window = "group by " + ", ".join([f"window({time}, '1 hour')", *call.partition])
     if call.name in AGGREGATES:
         return f"aggregate instead: {call.text[: call.text.upper().index(' OVER')]} ... {by_window}"
-    return f"gather the rows and compare them there: array_sort(collect_list(struct({time}, *))) ... {by_window}"
+    return f"collect the rows and compare them there: array_sort(collect_list(struct({time}, *))) ... {by_window}"
 
 
 def _begins_with_time(call: WindowCall, columns: Columns | None) -> bool:
@@ -83,9 +83,10 @@ def sorts(query: Query) -> Iterator[QueryProblem]:
             node.where,
             "stream-sort",
             f"`{query.model}` sorts a stream",
-            "the rows of a stream never end, so there is no order of all of them; only the result of an aggregation in "
-            "complete mode is written whole each time",
-            "delete ORDER BY and sort when the output is read; for the first or last row of a key use max_by or min_by",
+            "a stream never ends, so its rows have no final order; only complete mode writes the whole result "
+            "of an aggregation each time",
+            "remove ORDER BY and sort when you read the output; for the first or last row of a key, use max_by "
+            "or min_by",
         )
 
 
@@ -97,17 +98,17 @@ def limits(query: Query) -> Iterator[QueryProblem]:
             yield QueryProblem(
                 node.where,
                 "stream-limit",
-                f"`{query.model}` has an OFFSET",
-                "Spark refuses OFFSET anywhere in a streaming query",
-                "delete it",
+                f"`{query.model}` uses OFFSET on a stream",
+                "Spark does not support OFFSET in a streaming query",
+                "remove it",
             )
         elif node.streaming and query.mode == "update":
             yield QueryProblem(
                 node.where,
                 "stream-limit",
-                f"`{query.model}` has a LIMIT in update mode",
-                "rows that were written once may change in update mode, so Spark cannot count them off",
-                "delete it, or use another output_mode",
+                f"`{query.model}` uses LIMIT in update mode",
+                "rows that were emitted can still change in update mode, so Spark cannot count them",
+                "remove it, or use another output_mode",
             )
 
 
@@ -121,9 +122,9 @@ def lasting_limits(query: Query) -> Iterator[QueryProblem]:
             yield QueryProblem(
                 node.where,
                 "stream-limit",
-                f"`{query.model}` writes nothing more once its LIMIT is reached",
-                "LIMIT counts the rows of all batches together, over the whole life of the checkpoint",
-                "delete it; to look at a few rows use `sqlstream show`",
+                f"`{query.model}` writes no more rows after it reaches its LIMIT",
+                "LIMIT counts the rows of all batches over the whole life of the checkpoint",
+                "remove it; to look at a few rows, use `sqlstream show`",
                 Severity.WARNING,
             )
 
@@ -137,7 +138,7 @@ def samples(query: Query) -> Iterator[QueryProblem]:
                 node.where,
                 "stream-sample",
                 f"`{query.model}` samples a stream",
-                "Spark takes samples of static tables only",
+                "Spark can sample only static tables",
                 "use a filter, for example where rand() < 0.1",
             )
 
@@ -148,15 +149,15 @@ def set_operations(query: Query) -> Iterator[QueryProblem]:
     for node in query.all(SetOperation):
         left, right = (child.streaming for child in node.children)
         if node.kind == "union" and left != right:
-            why = "each batch would read the whole static table again and give its rows once more"
-            fix = "make both streams, or join the static one"
+            why = "each batch would read the whole static table again and emit its rows again"
+            fix = "make both inputs streams, or join the static table"
             yield _set_problem(node, "UNION of a stream and a static table", why, fix)
         elif node.kind == "except" and right:
-            why = "whether a row is in the stream too is known only when that stream ends, which it never does"
+            why = "Spark can tell that a row is not in the stream only when the stream ends, which never happens"
             fix = "use a left anti join with a static table, or a filter"
             yield _set_problem(node, "EXCEPT of a stream", why, fix)
         elif node.kind == "intersect" and (left or right):
-            why = "each row comes once however often it is in both, which no batch alone can know"
+            why = "INTERSECT emits each row once, which a single batch cannot guarantee"
             yield _set_problem(node, "INTERSECT of a stream", why, "use a left semi join on all columns")
 
 
@@ -174,9 +175,9 @@ def subqueries(query: Query) -> Iterator[QueryProblem]:
                     inner.where,
                     "stream-subquery",
                     "a subquery in an expression reads a stream",
-                    "IN, EXISTS and scalar subqueries need all their rows at once",
-                    "join the stream instead: an inner join, a left semi join for IN and EXISTS, and a left join that "
-                    "keeps the rows without a match for NOT IN and NOT EXISTS",
+                    "IN, EXISTS and scalar subqueries need all of their rows at once",
+                    "join the stream instead: use an inner join, a left semi join for IN and EXISTS, or a left "
+                    "join that keeps the rows without a match for NOT IN and NOT EXISTS",
                 )
 
 
@@ -188,9 +189,9 @@ def row_ids(query: Query) -> Iterator[QueryProblem]:
             yield QueryProblem(
                 call.where,
                 "row-id",
-                f"`{call.name}` cannot be used in a streaming query",
-                "it numbers the rows of one run from 0, and would give the same numbers again in each batch",
-                "use uuid() where each row needs an id, or a key that the rows have",
+                f"`{call.name}` is not allowed in a streaming query",
+                "it numbers the rows of each batch from 0, so every batch would repeat the same numbers",
+                "use uuid() if each row needs an id, or a key that the rows already have",
             )
 
 
@@ -203,8 +204,9 @@ def recursions(query: Query) -> Iterator[QueryProblem]:
                 node.where,
                 "stream-recursion",
                 "a recursive CTE reads a stream",
-                "Spark repeats such a query until no row is left, which it does for static tables only",
-                "keep the stream out of the CTE, and join it with what the CTE gives",
+                "Spark repeats a recursive query until it returns no more rows, and supports this only for "
+                "static tables",
+                "keep the stream out of the CTE, and join it with the result of the CTE",
             )
 
 

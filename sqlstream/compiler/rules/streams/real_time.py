@@ -22,7 +22,7 @@ REFUSED_HINTS = frozenset({"COALESCE", "REPARTITION_BY_RANGE"})
 def modes(query: Query) -> Iterator[QueryProblem]:
     """Rows are written as they come, so only update mode has a meaning."""
     if query.trigger == "real_time" and query.mode != "update":
-        why = "Spark takes update mode only there, since a row is written as soon as it is there"
+        why = "Spark writes each row as soon as it arrives, so it supports only update mode here"
         yield _problem(query, query.node, f"streams in {query.mode} mode", why, "use output_mode='update'")
 
 
@@ -34,10 +34,10 @@ def sources_and_sinks(query: Query) -> Iterator[QueryProblem]:
     for node in query.all(Scan):
         name = query.formats.get(node.node_id or "", "")
         if node.stream and name in REFUSED_SOURCES:
-            why, fix = "it gives its rows in batches", "read from Kafka, or use another trigger"
+            why, fix = "it reads rows in batches", "read from Kafka, or use another trigger"
             yield _problem(query, query.node, f"reads a {name} source", why, fix)
     if query.sink in REFUSED_SINKS:
-        why, fix = "it is not among the sinks that Spark allows there", "write to Kafka or the console"
+        why, fix = "Spark does not support this sink here", "write to Kafka or the console"
         yield _problem(query, query.node, f"writes to a {query.sink} sink", why, fix)
 
 
@@ -48,20 +48,22 @@ def operators(query: Query) -> Iterator[QueryProblem]:
         return
     for node in query.all(Join):
         if all(child.streaming for child in node.children):
-            yield _problem(query, node, "joins two streams", "the join waits for rows of both", "use another trigger")
+            yield _problem(
+                query, node, "joins two streams", "the join waits for rows of both streams", "use another trigger"
+            )
     for union in query.all(SetOperation):
         if union.kind == "except" and union.streaming:
-            why, fix = "what it keeps of each row is written at the end of a batch", "use a left anti join"
-            yield _problem(query, union, "subtracts with EXCEPT", why, fix)
+            why, fix = "its state for each row is written only at the end of a batch", "use a left anti join"
+            yield _problem(query, union, "uses EXCEPT", why, fix)
         if union.kind != "union":
             continue
         if any(isinstance(item, Aggregate) and item.streaming for item in union.walk()):
-            why, fix = "nothing stateful may stand below a union there", "aggregate above the union"
-            yield _problem(query, union, "unites the result of an aggregation", why, fix)
+            why, fix = "a real-time query cannot have a stateful operator below a union", "aggregate after the union"
+            yield _problem(query, union, "uses UNION on the result of an aggregation", why, fix)
         left, right = ({id(tree) for tree in _ctes(child)} for child in union.children)
         if left & right:
-            why, fix = "Spark cannot tell the readers of one source apart there", "write the CTE's query in both places"
-            yield _problem(query, union, "unites a CTE with itself", why, fix)
+            why, fix = "Spark cannot tell two readers of one source apart", "repeat the query of the CTE in both places"
+            yield _problem(query, union, "uses UNION on a CTE with itself", why, fix)
 
 
 @rule("real-time-trigger")
@@ -69,8 +71,8 @@ def deduplications(query: Query) -> Iterator[QueryProblem]:
     """Rows are not deduplicated within a watermark."""
     for node in query.all(Deduplicate) if query.trigger == "real_time" else ():
         if node.streaming and node.within:
-            why, fix = "Spark allows a deduplication without a watermark alone there", "use another trigger"
-            yield _problem(query, node, "is deduplicated within a watermark", why, fix)
+            why, fix = "Spark supports deduplication only without a watermark", "use another trigger"
+            yield _problem(query, node, "deduplicates within a watermark", why, fix)
 
 
 def _ctes(node: Node) -> Iterator[Node]:
@@ -88,7 +90,7 @@ def static_joins(query: Query) -> Iterator[QueryProblem]:
         sides = [child.streaming for child in node.children]
         has_key = node.kind != "cross" and node.has_equality is not False
         if any(sides) and not all(sides) and not has_key and id(node) not in unclear:
-            why, fix = "Spark looks rows up by a key there", "add a condition such as a.id = b.id"
+            why, fix = "Spark looks up rows by key", "add a condition such as a.id = b.id"
             yield _problem(query, node, "joins a static table without an equality", why, fix)
 
 
@@ -100,13 +102,13 @@ def refused_hints(query: Query) -> Iterator[QueryProblem]:
     if any(node.subqueries for node in query.nodes):
         return
     for text, offset, name in hints_named(query, REFUSED_HINTS):
-        message = f"`{query.model}` has the hint {name} under a real-time trigger"
-        why, fix = "it is not among the operators that Spark allows there", "delete it, or use REPARTITION"
+        message = f"`{query.model}` uses the hint {name} with a real-time trigger"
+        why, fix = "Spark does not support this operator here", "remove it, or use REPARTITION"
         yield QueryProblem(text.at(offset), CODE, message, why, fix)
 
 
 def _problem(query: Query, node: Node, what: str, why: str, fix: str) -> QueryProblem:
-    return QueryProblem(node.where, CODE, f"`{query.model}` {what} under a real-time trigger", why, fix)
+    return QueryProblem(node.where, CODE, f"`{query.model}` {what} with a real-time trigger", why, fix)
 
 
 RULES = (modes, sources_and_sinks, operators, deduplications, static_joins, refused_hints)

@@ -35,8 +35,8 @@ def endless_groups(query: Query) -> Iterator[QueryProblem]:
             node.where,
             "unbounded-state",
             f"the state of {what} never shrinks",
-            f"it keeps a row for each value of {keys} that was ever seen, since none of them carries a watermark",
-            f"{_windowed(node)}; or allow this where the values are few: {ALLOW}",
+            f"it keeps a row for each value of {keys} ever seen, because none of these columns has a watermark",
+            f"{_windowed(node)}; or, if there are few values, allow this: {ALLOW}",
             Severity.WARNING,
         )
 
@@ -49,7 +49,7 @@ def _windowed(node: Aggregate) -> str:
         return f"add {hint(grouped)} after SELECT"
     carried = next((column.in_sql for column in rows.columns or () if column.event_time), None)
     if carried is not None:
-        return f"group by window({carried}, {DELAY}) too"
+        return f"also group by window({carried}, {DELAY})"
     time = time_of(rows)
     return f"add {hint(time)} after SELECT and group by window({time}, {DELAY}) too"
 
@@ -72,17 +72,17 @@ def _endless(node: Join, sides: list[int]) -> QueryProblem:
     names = quoted_list([node.names[side] for side in sides])
     without = [side for side in (0, 1) if 1 - side in sides and not has_watermark(node.children[side])]
     bounds = [f"{event_time(node, side)} >= {event_time(node, 1 - side)} - interval 1 hour" for side in sides]
-    fix = f"add to the join's condition: {' and '.join(bounds)}"
+    fix = f"add to the join condition: {' and '.join(bounds)}"
     places: tuple[Where, ...] = ()
     if without:
         watermark, upstream, places = sides_fix(node, without)
         fix = f"{watermark}, and {fix}{upstream}"
-    fix = f"{fix}; or allow this where the rows are few: {ALLOW}"
+    fix = f"{fix}; or, if there are few rows, allow this: {ALLOW}"
     return QueryProblem(
         node.where,
         "unbounded-state",
         f"the state of {a_join(node)} of two streams never shrinks",
-        f"it keeps every row of {names} for ever: nothing says how much older than its match a row may be",
+        f"it keeps every row of {names} forever, because no condition says how old a matching row can be",
         fix,
         Severity.WARNING,
         origins=places,
@@ -99,9 +99,9 @@ def endless_duplicates(query: Query) -> Iterator[QueryProblem]:
                 node.where,
                 "unbounded-state",
                 "the state of a deduplication never shrinks",
-                f"it keeps each value of {keys} that was ever seen, since no column of its rows carries a watermark",
-                f"add {hint(time_of(node.children[0]))} after SELECT, and keep that column; or allow this where the "
-                f"values are few: {ALLOW}",
+                f"it keeps each value of {keys} ever seen, because no column of its input has a watermark",
+                f"add {hint(time_of(node.children[0]))} after SELECT, and keep that column; or, if there are "
+                f"few values, allow this: {ALLOW}",
                 Severity.WARNING,
             )
 

@@ -19,8 +19,9 @@ def short_real_time_triggers(compiled: CompiledProject) -> list[Finding]:
         Finding(
             "real-time-trigger",
             f"the real-time trigger of `{model.name}` is too short: {model.config.trigger.interval}",
-            "it says how long a batch lasts, in which rows are written as they come; Spark wants 5 seconds at least",
-            "write for example trigger={'real_time': '5 minutes'}",
+            "the interval is the length of a batch, within which rows are written as they arrive; Spark needs "
+            "at least 5 seconds",
+            "for example, use trigger={'real_time': '5 minutes'}",
             model.place_of("trigger"),
         )
         for model in compiled.models.values()

@@ -24,24 +24,28 @@ def why_unfinished(node: Aggregate, query: Query) -> tuple[str, str]:
     if lost is not None:
         model = query.names.get(lost.where.model, "")
         why = (
-            f"`{lost.column}` carries a watermark, and `{lost.expression}` in `{model}` does not: only the column "
-            "itself and time windows over it do"
+            f"`{lost.column}` has a watermark, but `{lost.expression}` in `{model}` does not keep it: only the "
+            "column itself and time windows over it do"
         )
         if lost.where.model == node.where.model:
             window = f"window({quote_identifier(lost.column)}, '{_period(lost.expression)}')"
             if any(key.text == lost.expression for key in node.keys):
                 return why, f"group by {window} instead, and select window.start"
-            return why, f"keep `{lost.column}` as it is beside it, and group by {window}"
-        fix = f"let `{model}` keep `{lost.column}` as it is under a name of its own, and group by a window over that"
+            return why, f"also select `{lost.column}` unchanged, and group by {window}"
+        fix = f"select `{lost.column}` unchanged in `{model}` under another name, and group by a window over it"
         return why, fix
     field = next((key.text for key in node.keys if key.column.event_time and not key.is_column), None)
     if field is not None:
-        why = f"`{field}` carries a watermark, but it is a field of a struct, and Spark looks for it on columns only"
-        return why, f"select {field} under a name of its own in a subquery or an upstream model, and group by that"
+        why = (
+            f"`{field}` has a watermark, but it is a field of a struct, and Spark looks for watermarks only on columns"
+        )
+        return why, f"select {field} as a column in a subquery or an upstream model, and group by that column"
     times = [column.in_sql for column in node.children[0].columns or () if column.event_time]
-    rule = "a group comes out when the watermark has passed its event time, so one of the keys must be the event time"
+    rule = (
+        "append mode emits a group when the watermark passes its event time, so one of the keys must be the event time"
+    )
     if times:
-        return f"{rule}; it groups by {_keys(node)}", f"add window({times[0]}, '10 minutes') to GROUP BY"
+        return f"{rule}; the keys are {_keys(node)}", f"add window({times[0]}, '10 minutes') to GROUP BY"
     grouped = time_key(node)
     if grouped is not None:
         fix = f"add {hint(grouped)} after SELECT{_or_update(query)}"
@@ -54,7 +58,7 @@ def why_unfinished(node: Aggregate, query: Query) -> tuple[str, str]:
         f"add {hint(time)} after SELECT and window({time}, '10 minutes') to "
         f"{'the select list' if is_list else 'GROUP BY'}{_or_update(query)}"
     )
-    return f"{rule}, with a watermark; it groups by {_keys(node)}", fix
+    return f"{rule}, with a watermark; the keys are {_keys(node)}", fix
 
 
 def upstream_hint(node: Aggregate) -> tuple[str, tuple[Where, ...]]:
@@ -80,8 +84,8 @@ def window_upstream(node: Aggregate) -> tuple[str, str, tuple[Where, ...]] | Non
         return None
     name = quote_identifier(time)
     why = (
-        f"a group comes out when the watermark has passed its window {quoted(key.text)}, and the time of that window, "
-        f"{quoted(time)}, has no watermark"
+        f"append mode emits a group when the watermark passes its window {quoted(key.text)}, but the time "
+        f"column of that window, {quoted(time)}, has no watermark"
     )
     return why, f"add {hint(name)} after SELECT in {ORIGIN}", (lists[0].where,)
 

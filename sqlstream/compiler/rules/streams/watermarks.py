@@ -23,13 +23,15 @@ def second_watermarks(query: Query) -> Iterator[QueryProblem]:
         if below is None:
             continue
         first = "its source" if below.event_time.where is None else f"`{query.names.get(below.where.model, '')}`"
-        effect = "refuses a second one in the first batch" if refused else "takes a second one, and gives no row ever"
+        effect = (
+            "rejects a second one in the first batch" if refused else "accepts a second one, but then never emits a row"
+        )
         yield QueryProblem(
             node.where,
             "second-watermark",
-            f"`{node.column}` gets a watermark where `{below.column}` already has one",
-            f"{first} declares a watermark of {below.event_time.delay}; Spark {effect}",
-            "keep one of the two",
+            f"`{node.column}` gets a second watermark: `{below.column}` already has one",
+            f"{first} declares a watermark of {below.event_time.delay}, and Spark {effect}",
+            "keep one of them",
         )
 
 
@@ -48,10 +50,10 @@ def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
                 yield QueryProblem(
                     node.where,
                     "watermark-type",
-                    f"`{column.name}` cannot have a watermark: it is {column.type}",
-                    "event time is a timestamp to Spark, and no other type",
-                    f"{instead}make it one in an upstream model, for example "
-                    f"to_timestamp({column.in_sql}) as {column.in_sql}",
+                    f"`{column.name}` cannot have a watermark: its type is {column.type}",
+                    "Spark supports watermarks only on timestamps",
+                    f"{instead}convert it in an upstream model, for example to_timestamp({column.in_sql}) as "
+                    f"{column.in_sql}",
                 )
 
 
@@ -69,9 +71,9 @@ def backlogs_from_the_end(query: Query) -> Iterator[QueryProblem]:
         yield QueryProblem(
             where,
             "latest-first",
-            f"`{query.model}` has a watermark over a source that is read newest first",
-            "the newest files move the watermark on, and the rows of all older ones are dropped as too late",
-            "take latestFirst out, or declare a second source over the same path without it for this query",
+            f"`{query.model}` has a watermark on a source that reads the newest files first",
+            "the newest files advance the watermark, so Spark drops the rows of all older files as late",
+            "remove latestFirst, or declare a second source on the same path without it for this query",
             key="options.latestFirst",
         )
 
