@@ -138,7 +138,7 @@ def test_the_start_of_a_window_has_lost_its_watermark(tmp_path: Path) -> None:
     )
 
     assert "`window` has a watermark, but `window.start` in" in found.why
-    assert "keep `window` as it is" in found.fix
+    assert "also select `window` unchanged" in found.fix
 
 
 def test_a_static_sort_is_not_to_be_deleted(tmp_path: Path) -> None:
