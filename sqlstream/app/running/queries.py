@@ -13,6 +13,7 @@ from sqlstream.app.running.empty_sources import empty_source_lines
 from sqlstream.app.running.ledgers import LedgerKeeper, write_before_start
 from sqlstream.app.running.live_tables import serving
 from sqlstream.app.running.ready import Checks, Ready, check_all, storage_location
+from sqlstream.app.running.restarts import Restarts
 from sqlstream.app.running.session import check_java, check_target, start_session
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.app.running.small_runs import is_small
@@ -77,12 +78,12 @@ def _run_ready(
         tell(Notice(line))
     for item in ready:
         _tell_unusual(item, tell)
-    orders = [item.order(checks, write_before_start) for item in ready]
+    orders = [item.order(checks) for item in ready]
     signals.check()
     _for_all(ready, checks, Ready.hold)
     _for_all(ready, checks, write_before_start)
     keeper = LedgerKeeper(ready, checks, tell)
-    runner = Runner(checks.secrets, keeper, _limits(checks))
+    runner = Runner(checks.secrets, keeper, _limits(checks), Restarts(ready, checks))
     with signals.passed_to(runner.request_stop), _live_tables(ready, checks):
         results = runner.run(orders)
     keeper.settle_all()

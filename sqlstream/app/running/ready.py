@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import RunRequest
@@ -51,28 +50,15 @@ class Ready:
     state: CheckpointState
     is_new: bool
 
-    def order(self, checks: Checks, begin: Callable[[Ready, Checks], None]) -> StartOrder:
-        """Returns how the query starts; `begin` writes what must be there before that."""
-        renews = self.plan.action is Action.FRESH_EACH_RUN
+    def order(self, checks: Checks) -> StartOrder:
+        """Returns how the query starts."""
         return StartOrder(
             self.query,
             self.query.model.config.trigger,
             checkpoint_path(self.root, self.plan.version) if self.query.model.streaming else None,
             self.output(checks),
-            lambda: self.check_whole(checks),
-            lambda offset, words: checks.loaded.compiled.place_of_words(self.query.model, offset, words),
-            partial(self._renewed, checks, begin) if renews else None,
+            self.plan.action is Action.FRESH_EACH_RUN,
         )
-
-    def _renewed(self, checks: Checks, begin: Callable[[Ready, Checks], None]) -> StartOrder:
-        """The order of another start, with a new checkpoint, of a query that Spark cannot start again on its own.
-
-        Raises: FindingsError.
-        """
-        ready = replace(self, plan=replace(self.plan, version=self.plan.version + 1))
-        with storage_problems(self.root, storage_location(checks.loaded, self.query.model), checks.secrets):
-            begin(ready, checks)
-        return ready.order(checks, begin)
 
     def output(self, checks: Checks) -> str | None:
         """Returns the path, URI or table that the query writes to, None for sinks that have no place."""

@@ -33,7 +33,7 @@ def failure_finding(running: Running, error: Exception, secrets: Secrets) -> Fin
     """Returns the finding for `error`, with which the query of `running` has ended."""
     model, batch = running.order.query.model, _failed_batch(running)
     what = f"the query of `{model.name}` failed{'' if batch is None else f' in batch {batch}'}"
-    place = running.order.place_of(*fragment_of(error))
+    place = running.order.query.compiled.place_of_words(model, *fragment_of(error))
     record = read_corrupt_record(error)
     if record is not None:
         return corrupt_record_finding(record, what, at(model.file.location), secrets, running.order.query.tables)
@@ -54,7 +54,7 @@ def _next_run(running: Running) -> str:
     """What the next run of a query does that has failed."""
     if running.order.is_batch:
         return WRITTEN_AGAIN
-    return BEGINS_ANEW if running.order.renewed else GOES_ON
+    return BEGINS_ANEW if running.order.is_fresh else GOES_ON
 
 
 def _unreachable(model: CompiledModel, error: UnreachableError, secrets: Secrets) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql.functions import count, lit
@@ -56,6 +56,7 @@ class PreparedQuery:
     `endpoints` are what it connects to, `tables` what it reads that may have corrupt records.
     """
 
+    compiled: CompiledProject = field(repr=False)
     model: CompiledModel
     output: Output
     frame: DataFrame
@@ -93,6 +94,7 @@ def prepare_query(
     counts_rows = model.streaming and model.config.trigger.kind not in UNCOUNTED
     counted = frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if counts_rows else frame
     return PreparedQuery(
+        compiled,
         model,
         output,
         counted,

@@ -48,6 +48,8 @@ LOOK_SECONDS = 0.01
 class Runner:
     """Runs queries of one session side by side. `tell` hears every event, in the thread that calls `run`.
 
+    `restart` gives the order with which a query that failed starts again, and raises FindingsError where it cannot.
+
     `request_stop` may be called from a signal handler: once to stop after the running batches, twice to stop now.
     """
 
@@ -56,11 +58,13 @@ class Runner:
         secrets: Secrets,
         tell: Callable[[RunEvent], None],
         limits: Limits,
+        restart: Callable[[StartOrder], StartOrder],
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         self._secrets = secrets
         self._tell = tell
         self._limits = limits
+        self._restart = restart
         self._stopper = Stopper(tell, grace_seconds)
         self._cores = KeptCores(tell)
         self._events: SimpleQueue[tuple[Running, str | None]] = SimpleQueue()
@@ -145,7 +149,7 @@ class Runner:
             self._tell(QueryResumed(running.name, running.restarts))
         try:
             if not is_first:
-                _renew(running)
+                running.order = self._restart(running.order)
             check_brokers(running.order.query.endpoints)
             running.query = self._write(running) if running.order.is_batch else self._stream(running, is_first)
         except FindingsError as error:
@@ -285,14 +289,6 @@ class Runner:
             self._tell(
                 Notice(f"stopping, because {self._stop_reason or 'a stop was asked for'}: {', '.join(names)} {rest}")
             )
-
-
-def _renew(running: Running) -> None:
-    """Has a failed query go on with its checkpoint, or with a new one where Spark cannot. Raises: FindingsError."""
-    if running.order.renewed is not None:
-        running.order = running.order.renewed()
-    elif not running.order.is_batch:
-        running.order.check()  # what its last run has left may be less than it needs
 
 
 def _has_ended(query: StreamingQuery | BatchWrite) -> bool:

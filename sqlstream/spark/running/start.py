@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sqlstream.compiler.sql.names import quote_identifier
-from sqlstream.location import Place
 from sqlstream.project.configuration.config import Trigger
 from sqlstream.spark.jvm.gateway import activate, set_pool
 from sqlstream.spark.reading.python_code import is_data_source, is_foreach, load_name
@@ -24,19 +22,14 @@ from sqlstream.spark.writing.tables import table_provider
 class StartOrder:
     """A prepared query and where it goes: `checkpoint` and `output` are absolute paths or URIs, `checkpoint` None for a
     batch model, `output` the name of a table where the sink's format is `table`, and None for sinks that have no place.
-    `check` raises FindingsError where the checkpoint does not let the query go on exactly. `place_of` gives the place
-    of a piece of SQL by its offset in the compiled text that it is from, and its words; that of the query's own model
-    where these do not tell which text it is. `renewed` makes the order of another start where the query cannot go on
-    with its checkpoint: with a new one. It is None where it can.
+    `is_fresh` says that every start takes a new checkpoint, since Spark cannot resume the query.
     """
 
     query: PreparedQuery
     trigger: Trigger
     checkpoint: str | None
     output: str | None
-    check: Callable[[], None]
-    place_of: Callable[[int | None, str], Place]
-    renewed: Callable[[], StartOrder] | None = None
+    is_fresh: bool = False
 
     @property
     def is_batch(self) -> bool:
