@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
+from conftest import ProjectFolder, shop_project
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
@@ -127,3 +130,18 @@ def _reads(parser: Any, text: str) -> bool:
     except ParseException:
         return False
     return True
+
+
+def test_threads_ask_at_once(tmp_path: Path) -> None:
+    """Each a Java of its own; PySpark takes its port and secret from the environment that all threads share."""
+    projects = [shop_project(tmp_path / name) for name in ("a", "b")]
+    for project in projects:
+        project.write({"models/m.sql": f"select {project.root.name} as x y\n{READS}"})
+
+    with ThreadPoolExecutor(len(projects)) as pool:
+        found = list(pool.map(lambda project: Compilations(project).findings(), projects))
+
+    for project in projects:
+        shutil.rmtree(project.root / "target")
+    assert found == [Compilations(project).findings() for project in projects]
+    assert [finding.code for findings in found for finding in findings] == ["sql-syntax", "sql-syntax"]

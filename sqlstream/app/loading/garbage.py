@@ -18,5 +18,6 @@ def collect_seldom() -> None:
 
 
 def collect_as_ever() -> None:
-    """For what goes on for days."""
-    gc.set_threshold(*PYTHONS_OWN)
+    """For what goes on for days. What a program has set for itself stays."""
+    if gc.get_threshold()[0] == OBJECTS_BETWEEN_COLLECTIONS:
+        gc.set_threshold(*PYTHONS_OWN)

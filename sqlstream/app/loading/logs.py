@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -33,38 +34,73 @@ class RedactingFormatter(logging.Formatter):
         return self._secrets.redact(super().format(record))
 
 
-def open_log(root: Path, env: Mapping[str, str]) -> None:
-    """Sends what the `sqlstream` loggers say to the project's log file.
+class _LogFile(RotatingFileHandler):
+    """Closes its file with the thread that opened the log, where nothing closes it before."""
 
-    A folder that cannot be written is no error here, since `sqlstream debug` reports it.
+    def __del__(self) -> None:
+        stream = getattr(self, "stream", None)  # none where the file could not be opened
+        if stream is not None:
+            stream.close()
+
+
+class ProjectLog(logging.Handler):
+    """Hands each record to the log of the project that its thread works on, else to the one of `take_other_threads`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._of_thread: ContextVar[tuple[logging.Handler, ...]] = ContextVar("log")
+        self._of_others: tuple[logging.Handler, ...] = ()
+
+    def open(self, *handlers: logging.Handler) -> None:
+        """Has the records of this thread go to `handlers`, and closes those that got them before."""
+        for handler in self._of_thread.get(()):
+            handler.close()
+        if self._of_others == self._of_thread.get(()):
+            self._of_others = handlers
+        self._of_thread.set(handlers)
+
+    def take_other_threads(self) -> None:
+        """Has the records of threads that opened no log go to that of this thread."""
+        self._of_others = self._of_thread.get(())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes the record."""
+        for handler in self._of_thread.get(self._of_others):
+            if record.levelno >= handler.level and handler.filter(record):
+                handler.handle(record)
+
+
+PROJECT_LOG = ProjectLog()
+
+
+def open_log(root: Path, env: Mapping[str, str]) -> None:
+    """Sends what the `sqlstream` loggers say in this thread to the project's log file.
+
+    The program's own handlers stay. A folder that cannot be written is no error: `sqlstream debug` reports it.
     """
     logger = logging.getLogger("sqlstream")
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
-    _remove_handlers(logger)
-    _print_templates_messages(env)
+    logger.addHandler(PROJECT_LOG)
+    PROJECT_LOG.open(*_log_file(root, env), _printed_messages(env))
+
+
+def _log_file(root: Path, env: Mapping[str, str]) -> Iterator[logging.Handler]:
     try:
         (root / LOGS_FOLDER).mkdir(exist_ok=True)
-        handler = RotatingFileHandler(
+        handler = _LogFile(
             root / LOGS_FOLDER / "sqlstream.log", maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8"
         )
     except OSError:
-        logger.addHandler(logging.NullHandler())
         return
     handler.setFormatter(RedactingFormatter(Secrets(env)))
-    logger.addHandler(handler)
+    yield handler
 
 
-def _print_templates_messages(env: Mapping[str, str]) -> None:
-    logger = logging.getLogger(TEMPLATE_LOGGER)
-    _remove_handlers(logger)
+def _printed_messages(env: Mapping[str, str]) -> logging.Handler:
+    """What templates log with `info=True`."""
     printed = logging.StreamHandler()
     printed.setLevel(logging.INFO)
+    printed.addFilter(logging.Filter(TEMPLATE_LOGGER))
     printed.setFormatter(RedactingFormatter(Secrets(env), "%(message)s"))
-    logger.addHandler(printed)
-
-
-def _remove_handlers(logger: logging.Logger) -> None:
-    for handler in list(logger.handlers):
-        logger.removeHandler(handler)
-        handler.close()
+    return printed

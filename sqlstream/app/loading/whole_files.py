@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -86,7 +87,7 @@ def _holds(path: str, content: bytes) -> bool:
 
 def _write_aside(path: str, content: bytes) -> None:
     folder, name = os.path.split(path)
-    aside = os.path.join(folder, f".{name}.{os.getpid()}")
+    aside = os.path.join(folder, f".{name}.{os.getpid()}-{threading.get_ident()}")
     try:
         _write(aside, content)
         os.replace(aside, path)

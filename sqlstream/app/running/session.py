@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.loading.logs import PROJECT_LOG
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import join
@@ -80,6 +81,7 @@ def _start(loaded: Loaded, secrets: Secrets, launch: SparkLaunch) -> SparkRuntim
     missing = secrets.missing(target.spark, target.location)
     if missing:
         raise FindingsError(missing)
+    PROJECT_LOG.take_other_threads()  # such as the one that reads what the JVM logs
     runtime = start_spark(target, secrets, replace(launch, java_options=use_options(os.environ)))
     ship_python(runtime.session, loaded.compiled.project.root)
     wrong = check_python(loaded.compiled)

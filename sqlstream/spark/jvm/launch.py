@@ -30,7 +30,10 @@ STDERR = 2
 LOOK_SECONDS = 0.01
 """How often it is looked whether the JVM is ready."""
 
-IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+IGNORED = ("SIGINT", "SIGTERM", "SIGHUP")
+
+_CONNECTING = threading.Lock()
+"""PySpark takes port and secret from the environment, which all threads share."""
 
 
 def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_stderr: bool = False) -> Any:
@@ -42,8 +45,9 @@ def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_std
     environment, with `reflect` for one. Console sinks print to the JVM's stdout, which is this process's own, or its
     stderr with `console_to_stderr`. Raises: PySparkRuntimeError. Over Connect: the server is not ours to start.
     """
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # somebody has started one for this process
-        return launch_gateway(conf)  # type: ignore[no-untyped-call]
+    with _CONNECTING:
+        if "PYSPARK_GATEWAY_PORT" in os.environ:  # somebody has started one for this process
+            return launch_gateway(conf)  # type: ignore[no-untyped-call]
     read_end, write_end = os.pipe()
     reader = threading.Thread(target=_read_lines, args=(read_end, on_stderr), name="jvm-stderr", daemon=True)
     with tempfile.TemporaryDirectory(prefix="sqlstream-") as folder:
@@ -112,8 +116,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _ignore_signals() -> None:
-    for number in IGNORED:
-        signal.signal(number, signal.SIG_IGN)
+    """Runs in a copy of a process that may have threads, so it takes no locks."""
+    for name in IGNORED:
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
 
 
 def connect(ready: Path) -> Any:
@@ -122,7 +127,7 @@ def connect(ready: Path) -> Any:
     """
     with ready.open("rb") as stream:
         port, secret = int(read_int(stream)), str(UTF8Deserializer().loads(stream))  # type: ignore[no-untyped-call]
-    with _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+    with _CONNECTING, _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
         return launch_gateway()  # type: ignore[no-untyped-call]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from logging.handlers import RotatingFileHandler
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier, Thread
 
 import pytest
 
-from sqlstream.app.loading.logs import BACKUPS, MAX_BYTES, open_log
+from sqlstream.app.loading import logs
+from sqlstream.app.loading.logs import BACKUPS, PROJECT_LOG, open_log
 
 ENV = {"SQLSTREAM_SECRET_TOKEN": "hunter22", "HOME": "/home/me"}
 LOGGER = logging.getLogger("sqlstream")
@@ -18,15 +20,13 @@ LOGGER = logging.getLogger("sqlstream")
 @pytest.fixture(autouse=True)
 def _close_logs() -> Iterator[None]:
     """Leaves the loggers as they were."""
-    handlers, level, propagate = list(LOGGER.handlers), LOGGER.level, LOGGER.propagate
+    level, propagate, is_open = LOGGER.level, LOGGER.propagate, PROJECT_LOG in LOGGER.handlers
     yield
-    for handler in list(LOGGER.handlers):
-        LOGGER.removeHandler(handler)
-        handler.close()
-    for handler in handlers:
-        LOGGER.addHandler(handler)
+    PROJECT_LOG.open()
     LOGGER.setLevel(level)
     LOGGER.propagate = propagate
+    if not is_open:
+        LOGGER.removeHandler(PROJECT_LOG)
 
 
 def read_log(root: Path) -> str:
@@ -67,7 +67,6 @@ def test_the_log_is_added_to_and_opened_once(tmp_path: Path) -> None:
         LOGGER.info("call %d", number)
 
     assert [line[-6:] for line in read_log(tmp_path).splitlines()] == ["call 0", "call 1"]
-    assert len(LOGGER.handlers) == 1
 
 
 def test_another_project_has_a_log_of_its_own(tmp_path: Path) -> None:
@@ -81,13 +80,62 @@ def test_another_project_has_a_log_of_its_own(tmp_path: Path) -> None:
     assert read_log(tmp_path / "b").count("\n") == 1
 
 
-def test_the_log_is_bounded(tmp_path: Path) -> None:
+def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old files make room for new ones."""
+    monkeypatch.setattr(logs, "MAX_BYTES", 1_000)
     open_log(tmp_path, ENV)
 
-    (handler,) = LOGGER.handlers
-    assert isinstance(handler, RotatingFileHandler)
-    assert (handler.maxBytes, handler.backupCount) == (MAX_BYTES, BACKUPS)
+    for _ in range((BACKUPS + 2) * 10):
+        LOGGER.info("x" * 100)
+
+    files = list((tmp_path / "logs").iterdir())
+    assert len(files) == 1 + BACKUPS
+    assert max(file.stat().st_size for file in files) <= 1_000
+
+
+def test_each_thread_has_the_log_of_its_project(tmp_path: Path) -> None:
+    """Its secrets are struck out there, and are in no other log."""
+    both_are_open = Barrier(2, timeout=60)
+
+    def work(name: str) -> None:
+        (tmp_path / name).mkdir()
+        open_log(tmp_path / name, {"SQLSTREAM_SECRET_TOKEN": f"secret-of-{name}"})
+        both_are_open.wait()
+        LOGGER.info("in %s with secret-of-%s", name, name)
+        both_are_open.wait()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, ("a", "b")))
+
+    for name in ("a", "b"):
+        assert [line.split(": ")[1] for line in read_log(tmp_path / name).splitlines()] == [f"in {name} with *****"]
+
+
+def test_a_thread_without_a_project_has_the_log_that_takes_it(tmp_path: Path) -> None:
+    """Such as the one that reads what the JVM says."""
+    open_log(tmp_path, ENV)
+    PROJECT_LOG.take_other_threads()
+
+    thread = Thread(target=LOGGER.info, args=("from elsewhere",))
+    thread.start()
+    thread.join()
+
+    assert read_log(tmp_path).endswith("from elsewhere\n")
+
+
+def test_a_programs_own_handler_stays(tmp_path: Path) -> None:
+    """It hears what is written into the log."""
+    heard: list[str] = []
+    own = logging.Handler()
+    own.emit = lambda record: heard.append(record.getMessage())  # type: ignore[method-assign]
+    LOGGER.addHandler(own)
+    try:
+        open_log(tmp_path, ENV)
+        LOGGER.info("both hear this")
+    finally:
+        LOGGER.removeHandler(own)
+
+    assert heard == ["both hear this"]
 
 
 @pytest.mark.parametrize("blocked", ["logs", "logs/sqlstream.log/x"], ids=["folder", "file"])
