@@ -158,6 +158,7 @@ CODES: dict[str, str] = {
     "python-import": "A module of the project's python/ folder cannot be read or imported.",
     "fixed-schema": "A source whose format has columns of its own declares others.",
     "temporary-catalog": "A table of a catalog that forgets it when the process ends.",
+    "option-value": "Spark does not take the value of an option, or two options together.",
     "unknown-option": "An option that Spark ignores in silence: it does not know it, or it has no effect there.",
     "missing-path": "A file source or sink has no path.",
     "output-mode": "A query cannot stream in its output mode, or into its sink.",
@@ -223,6 +224,7 @@ CODES: dict[str, str] = {
     "unit-test-upgrade": "The older project that a unit test upgrades from cannot be had.",
     "unit-test-failed": "A model does not give what its unit test expects.",
     # Spark
+    "untested-spark": "Spark is later than the versions that sqlstream was checked against.",
     "java-missing": "No working Java was found.",
     "java-too-old": "The Java found is older than Spark needs.",
     "spark-start": "Spark does not start.",
@@ -251,7 +253,7 @@ CODES: dict[str, str] = {
     "ledger-unreadable": "A checkpoint's ledger is missing or cannot be read.",
 }
 
-BRIEF = frozenset({"unused-macro", "unused-sink", "unused-source"})
+BRIEF = frozenset({"untested-spark", "unused-macro", "unused-sink", "unused-source"})
 """The codes of findings that are printed as one line, which says it all; JSON has their reason and fix as well."""
 
 ADVICE = frozenset(
@@ -274,6 +276,7 @@ ADVICE = frozenset(
         "unit-test-empty",
         "unknown-hint",
         "unknown-option",
+        "untested-spark",
         "unused-allow",
         "unused-config",
         "unused-macro",
@@ -283,3 +286,62 @@ ADVICE = frozenset(
     }
 )
 """The codes of findings that need not stop a stage: a project may lower them where they are no errors."""
+
+SPARK_DECIDES = frozenset(
+    {
+        "ambiguous-column",
+        "append-without-watermark",
+        "argument-count",
+        "bad-limit",
+        "bad-position",
+        "column-count",
+        "column-type",
+        "complete-without-aggregation",
+        "continuous-trigger",
+        "distinct-aggregate",
+        "join-condition",
+        "join-type",
+        "join-without-key",
+        "lateral-join",
+        "misplaced-function",
+        "not-constant",
+        "not-grouped",
+        "option-value",
+        "outer-join-without-bound",
+        "output-mode",
+        "partition-column",
+        "real-time-trigger",
+        "row-id",
+        "rows-beside-aggregation",
+        "session-window",
+        "several-aggregations",
+        "sink-schema",
+        "static-outer-join",
+        "stream-anti-join",
+        "stream-join-mode",
+        "stream-limit",
+        "stream-recursion",
+        "stream-sample",
+        "stream-set-operation",
+        "stream-sort",
+        "stream-subquery",
+        "time-travel",
+        "time-window",
+        "type-mismatch",
+        "unknown-column",
+        "unknown-field",
+        "unknown-format",
+        "unknown-function",
+        "watermark-type",
+        "window-function",
+    }
+)
+"""The codes of errors that say what Spark would refuse. A project may lower them: Spark then decides when a query starts."""
+
+LOWERABLE = ADVICE | SPARK_DECIDES
+"""The codes that `rules:` and comments may name."""
+
+
+def can_be_lowered(finding: Finding) -> bool:
+    """Returns whether a project may lower `finding`: what is no error, or an error that Spark decides on."""
+    return finding.code in SPARK_DECIDES or not finding.is_error

@@ -8,11 +8,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded, look_at
 from sqlstream.app.request import ProjectRequest
+from sqlstream.compiler.spark_versions import TESTED, is_later
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import is_absolute, join
 from sqlstream.project.secrets import OptionValue
@@ -38,7 +38,7 @@ def debug(request: ProjectRequest, start_spark: Callable[[Loaded], str] | None =
     """Yields each check as it is done. `start_spark` starts and stops a session and returns its version."""
     yield Check("sqlstream", True, __version__)
     yield Check("Python", True, f"{sys.version.split()[0]} ({sys.executable})")
-    pyspark = _pyspark()
+    pyspark = _pyspark(request.spark_version())
     yield pyspark
     java = _java(request.env)
     yield java
@@ -56,11 +56,11 @@ def debug(request: ProjectRequest, start_spark: Callable[[Loaded], str] | None =
         yield from _spark(loaded, start_spark)
 
 
-def _pyspark() -> Check:
-    try:
-        return Check("PySpark", True, metadata.version("pyspark"))
-    except metadata.PackageNotFoundError:
+def _pyspark(version: str) -> Check:
+    if not version:
         return Check("PySpark", False, "not installed", "install it into this Python: pip install pyspark")
+    later = f", later than the tested versions ({TESTED[0]} to {TESTED[-1]})" if is_later(version) else ""
+    return Check("PySpark", True, version + later)
 
 
 def _java(env: Mapping[str, str]) -> Check:

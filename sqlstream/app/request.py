@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sqlstream.compiler.spark_versions import installed_spark
 from sqlstream.state.runs.limits import NO_LIMITS, Limits
 
 
@@ -21,7 +22,8 @@ class ProjectRequest:
     project.yml; `env` is the environment that env_var() reads, this process's own unless another is given;
     `target_named_by` is where the name `target` comes from, for the message when there is no such target. With
     `partial_parse` what earlier commands have compiled is used again where nothing has changed. `macros` gives what
-    calls of some macros are to give, whatever these say. `tell` hears what takes time.
+    calls of some macros are to give, whatever these say. `tell` hears what takes time. `spark_version`
+    gives the version of Spark that is installed.
     """
 
     folder: Path
@@ -32,6 +34,7 @@ class ProjectRequest:
     partial_parse: bool = True
     macros: Mapping[str, object] = field(default_factory=dict)
     tell: Callable[[str], None] = field(default=silent, repr=False, compare=False)
+    spark_version: Callable[[], str] = field(default=installed_spark, repr=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What a project allows: findings lowered by `rules:` in project.yml and by comments in models, macros and YAML files.
 
-Only warnings and infos can be lowered. A comment `-- sqlstream: allow CODE because ...` allows what is found in its own
+Warnings and infos can be lowered, and errors on which Spark itself decides when a query starts. A comment `-- sqlstream: allow CODE because ...` allows what is found in its own
 file, and names its reason for whoever reads the file next. The other forms of comments, `/* */`, Jinja's `{# #}` and
 the `#` of YAML and Python, say the same.
 """
@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sqlstream.errors import ADVICE, CODES, Finding, Severity
+from sqlstream.compiler.spark_versions import on_spark
+from sqlstream.errors import CODES, LOWERABLE, Finding, Severity, can_be_lowered
 from sqlstream.location import Location, location_at
 from sqlstream.project.configuration.lowering import lowering_problem
 from sqlstream.project.nearest import nearest
@@ -22,6 +23,8 @@ _NAMED = r"(?P<name>[A-Za-z]+)(?P<colon>[ \t]*:|\b)[ \t]*(?P<words>.*?)[ \t]*"
 _COMMENT = re.compile(rf"(?:--|/\*|\{{#[-+]?)[\s*]*{_NAMED}(?:-?#\}}|\*/|$)", re.MULTILINE)
 _HASH_COMMENT = re.compile(rf"#[ \t]*{_NAMED}$", re.MULTILINE)
 _ALLOW = re.compile(r"allow\s+(?P<code>\S+)\s+because\s+\S.*")
+_SEVERITIES = {"warn": Severity.WARNING, "info": Severity.INFO}
+"""What `rules:` lowers to; any other word ignores."""
 _ALMOST = re.compile(r"allow[\s:]+(?P<code>[\w-]+)(?P<because>\s+because\b)?.*", re.IGNORECASE)
 
 LIKENESS = 0.8
@@ -41,13 +44,17 @@ class Allowance:
         return finding.code == self.code and any(place and place.path == self.location.path for place in places)
 
 
-def lower_findings(project: Project, findings: Sequence[Finding], *, complete: bool) -> tuple[Finding, ...]:
-    """Returns `findings` without those that the project allows, and with what is wrong with its allowances.
+def lower_findings(
+    project: Project, findings: Sequence[Finding], *, spark: str, complete: bool
+) -> tuple[Finding, ...]:
+    """Returns `findings` as they are on Spark version `spark`, without those that the project allows, and with what is
+    wrong with its allowances.
 
     `complete` says that `findings` are all that there are, so that an allowance that covers none is of no use.
     """
     allowances, problems = _read_allowances(project)
-    kept = [finding for finding in findings if finding.is_error or not any(a.covers(finding) for a in allowances)]
+    findings = tuple(on_spark(findings, spark))
+    kept = [item for item in findings if not (can_be_lowered(item) and any(a.covers(item) for a in allowances))]
     unused = [item for item in allowances if complete and not any(map(item.covers, findings))]
     problems += [_unused(item) for item in unused]
     return tuple(lowered_by_rules(project, [*kept, *problems]))
@@ -56,11 +63,11 @@ def lower_findings(project: Project, findings: Sequence[Finding], *, complete: b
 def lowered_by_rules(project: Project, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Gives `findings` as `rules:` in project.yml lower them, and without those that it ignores."""
     for finding in findings:
-        rule = None if finding.is_error else project.rules.get(finding.code)
-        if rule is None:
+        rule = project.rules.get(finding.code) if can_be_lowered(finding) else None
+        if rule is None or (rule == "warn" and not finding.is_error):
             yield finding
-        elif rule not in ("ignore", "off"):
-            yield replace(finding, severity=Severity(rule))
+        elif rule in _SEVERITIES:
+            yield replace(finding, severity=_SEVERITIES[rule])
 
 
 def _read_allowances(project: Project) -> tuple[list[Allowance], list[Finding]]:
@@ -100,7 +107,7 @@ def _is_meant(comment: re.Match[str]) -> bool:
 
 def _not_of_the_form(comment: re.Match[str], location: Location) -> Finding:
     words = comment["words"] if _is_named(comment) else comment["name"] + comment["colon"] + " " + comment["words"]
-    code = next((word for word in re.findall(r"[\w-]+", comment["words"].lower()) if word in ADVICE), None)
+    code = next((word for word in re.findall(r"[\w-]+", comment["words"].lower()) if word in LOWERABLE), None)
     opening = "--" if location.path.endswith(".sql") else "#"
     example = f"{code} because ..." if code else "unbounded-state because there are only 40 devices"
     return Finding(

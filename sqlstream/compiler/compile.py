@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlstream.compiler.assembled import Assembled, assemble_models
 from sqlstream.compiler.cache.memory import Memory
@@ -25,6 +25,8 @@ from sqlstream.compiler.work_ahead import NOTHING_AHEAD, Ahead
 from sqlstream.errors import Finding
 from sqlstream.project.values import Project
 
+Lower = Callable[[Sequence[Finding]], Sequence[Finding]]
+
 
 def compile_project(
     project: Project,
@@ -32,11 +34,13 @@ def compile_project(
     memory: Memory | None = None,
     ahead: Ahead = NOTHING_AHEAD,
     parser: SparkParser | None = None,
+    lower: Lower = tuple,
 ) -> CompileResult:
     """Returns the compiled project, or every finding of the first stage that has errors.
 
     What `memory` knows from an earlier compilation is not done again, and what is done is noted there. `ahead` may do
-    parts of a stage before it begins. `parser` is asked about SQL that the compiler cannot read.
+    parts of a stage before it begins. `parser` is asked about SQL that the compiler cannot read. `lower` gives the
+    findings with the severities that the project allows; the result has them as they were found.
     """
     memory = memory or Memory()
     renderer = CachedRenderer(project, options, memory)
@@ -50,7 +54,7 @@ def compile_project(
         return CompileResult(None, tuple(findings))
     with ahead.analyse(linked):
         assembled = assemble_models(linked, options, renderer, memory)
-        result = _check(linked, assembled, options, findings, memory, parser)
+        result = _check(linked, assembled, options, findings, memory, parser, lower)
     renderer.remember_places()
     return result
 
@@ -62,6 +66,7 @@ def _check(
     findings: list[Finding],
     memory: Memory,
     parser: SparkParser | None,
+    lower: Lower,
 ) -> CompileResult:
     """The last stage: the operators of each query, and the rules on them; `findings` are those so far."""
     project, places = linked.project, assembled.places
@@ -80,7 +85,7 @@ def _check(
         findings += [*sink_columns(compiled), *declared_columns(compiled)]
     faulty = _faulty(analyses) if follows_rules else frozenset()
     findings += unread_findings(compiled, analyses, faulty, parser, memory, places)
-    if _has_errors(findings):
+    if _has_errors(findings) and _has_errors(lower(findings)):
         return CompileResult(None, tuple(findings), compiled)
     complete = follows_rules and not assembled.broken
     return CompileResult(compiled, (*findings, *check_use(compiled)), compiled, complete)

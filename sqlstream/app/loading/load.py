@@ -6,6 +6,7 @@ import logging
 import uuid
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from sqlstream.app.loading.compile_cache import CompileCache
@@ -138,10 +139,11 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None, inlin
     options = _render_options(project, request, invocation)
     parser = InstalledParser(project.target, request.env, request.tell)
     work_ahead = WorkersAhead(project, options, memory, workers) if workers else NOTHING_AHEAD
-    result = compile_project(project, options, memory, work_ahead, parser)
+    lower = partial(lower_findings, project, spark=request.spark_version())
+    result = compile_project(project, options, memory, work_ahead, parser, partial(lower, complete=False))
     if cache and inline is None:  # what is asked once is not remembered
         cache.save(memory, {"", *(model.path for model in project.models), *yaml.paths})
-    findings = lower_findings(project, (*loaded.findings, *result.findings), complete=result.complete)
+    findings = lower((*loaded.findings, *result.findings), complete=result.complete)
     if result.attempted is None:
         return Attempt(None, findings)
     no_errors = tuple(finding for finding in findings if not finding.is_error)

@@ -217,7 +217,7 @@ class ProjectDocument(Document):
     targets: dict[str, TargetDocument] = Field(default_factory=dict, description="Environments by name.")
     functions: Names = Field((), description="Functions of python/ that SQL may call, as `module:name`.")
     rules: dict[str, Lowered] = Field(
-        default_factory=dict, description="Warnings to lower, by their codes: to `info`, or `ignore` (`off`)."
+        default_factory=dict, description="Findings to lower, by their codes: to `warn`, `info` or `ignore` (`off`)."
     )
     models: dict[str, Any] = Field(default_factory=dict, description="Configuration of models by folder, keys with +.")
     seeds: dict[str, Any] = Field(default_factory=dict, description="Configuration of seeds by folder, keys with +.")

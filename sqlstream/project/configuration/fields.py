@@ -170,7 +170,7 @@ _RETRIES_SCHEMA: dict[str, Any] = {
 Text = Annotated[str, BeforeValidator(_parse_text), WithJsonSchema(_TEXT_SCHEMA)]
 Format = Annotated[str, BeforeValidator(_parse_text), AfterValidator(format_name), WithJsonSchema(_TEXT_SCHEMA)]
 Lowered = Annotated[
-    Literal["info", "ignore", "off"],
+    Literal["warn", "info", "ignore", "off"],
     BeforeValidator(lambda value: "off" if value is False else value),  # YAML 1.1 reads off as false
 ]
 Name = Annotated[str, BeforeValidator(_parse_name), WithJsonSchema({"type": "string", "pattern": r"^\w[\w-]*$"})]

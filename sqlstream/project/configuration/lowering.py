@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.errors import ADVICE, CODES, Finding
+from sqlstream.errors import CODES, LOWERABLE, Finding
 from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.wording import quoted
@@ -19,15 +19,15 @@ def wrong_rules(project: YamlMapping) -> list[Finding]:
 
 def lowering_problem(code: str, location: Location) -> Finding | None:
     """Returns why findings of `code` cannot be lowered, None where they can."""
-    if code in ADVICE:
+    if code in LOWERABLE:
         return None
     if code in CODES:
         message, fix = (
             f"findings with the code {quoted(code)} cannot be lowered",
             "delete it here, and correct what it finds",
         )
-        why = "only warnings and infos can: an error is what Spark would refuse, or what would do harm"
+        why = "warnings and infos can be, and errors on which Spark itself decides when a query starts"
     else:
-        message, fix = f"there is no finding with the code {quoted(code)}", did_you_mean(code, ADVICE)
+        message, fix = f"there is no finding with the code {quoted(code)}", did_you_mean(code, LOWERABLE)
         why = "the code of a finding stands in brackets in its first line"
     return Finding("invalid-allow", message, why, fix, location)

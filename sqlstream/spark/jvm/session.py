@@ -17,6 +17,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.values import Target
 from sqlstream.spark.jvm.cluster import PARTITIONS, ClusterDefault
@@ -170,7 +171,7 @@ def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> Spa
 
 def names_sources(session: SparkSession) -> bool:
     """Returns whether this Spark can name its sources."""
-    return hasattr(session.readStream, "name") and _version_of(session.version) >= NAMED_SOURCES_SINCE
+    return hasattr(session.readStream, "name") and minor_version(session.version) >= NAMED_SOURCES_SINCE
 
 
 def _jvm_options(launch: SparkLaunch, settings: Mapping[str, str]) -> str:
@@ -251,11 +252,6 @@ def _set_secret_settings(context: SparkContext, settings: Mapping[str, str]) -> 
         if name.startswith("spark.hadoop."):
             java.hadoopConfiguration().set(name.removeprefix("spark.hadoop."), value)
         java.sc().conf().set(name, value)
-
-
-def _version_of(version: str) -> tuple[int, int]:
-    major, minor = version.split(".")[:2]
-    return int(major), int(minor)
 
 
 def child_session(runtime: SparkRuntime, settings: Mapping[str, str]) -> SparkSession:

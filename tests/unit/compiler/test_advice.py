@@ -285,7 +285,7 @@ def test_every_code_of_a_warning_can_be_lowered_by_a_rule(tmp_path: Path, code: 
         Finding(code, "m", "w", "f", Location(path, 1, 1), Severity.WARNING) for path in ("models/a.sql", "sinks.yml")
     ]
 
-    lowered = lower_findings(project, found, complete=False)
+    lowered = lower_findings(project, found, spark="4.3.0", complete=False)
 
     assert [finding.severity for finding in lowered] == ([Severity.INFO] * 2 if value == "info" else [])
 
@@ -302,7 +302,7 @@ def test_every_code_of_a_warning_can_be_allowed_by_a_comment(tmp_path: Path, cod
     project = loaded(tmp_path, files)
     found = [Finding(code, "m", "w", "f", Location(path, 1, 1), Severity.WARNING) for path in (*files, "sources.yml")]
 
-    kept = lower_findings(project, found, complete=False)
+    kept = lower_findings(project, found, spark="4.3.0", complete=False)
 
     assert [finding.location for finding in kept] == [Location("sources.yml", 1, 1)]
 

@@ -45,7 +45,7 @@ def _refused(given: GivenOptions) -> Iterator[Finding]:
     for name, (why, fix) in refused.items():
         if given.has(name):
             what = f"{given.what} sets the option {quoted(name)}, which Spark does not allow"
-            yield Finding("invalid-value", what, why, fix, given.place(name))
+            yield Finding("option-value", what, why, fix, given.place(name))
 
 
 def _topics(given: GivenOptions) -> Iterator[Finding]:
@@ -60,7 +60,7 @@ def _topics(given: GivenOptions) -> Iterator[Finding]:
         )
     for name in found[1:]:
         yield Finding(
-            "invalid-value",
+            "option-value",
             f"{given.what} sets both {quoted(found[0])} and {quoted(name)}",
             f"Spark accepts only one of {', '.join(TOPICS)}",
             "remove one of them",
@@ -87,7 +87,7 @@ def _ends(given: GivenOptions) -> Iterator[Finding]:
     yield from _first_of(given, ENDS)
     if (given.text("startingOffsets") or "").strip().lower() == "latest" and not any(map(given.has, BEGINNINGS[:2])):
         yield Finding(
-            "invalid-value",
+            "option-value",
             f"{given.what} is a batch source that starts at the latest offset",
             "there would be nothing to read, and Spark does not allow it",
             "use startingOffsets: earliest, or remove the option",
@@ -99,7 +99,7 @@ def _bounds(given: GivenOptions) -> Iterator[Finding]:
     least, most = given.text("minOffsetsPerTrigger") or "", given.text("maxOffsetsPerTrigger") or ""
     if given.streams and least.isdecimal() and most.isdecimal() and int(least[:20]) > int(most[:20]):
         yield Finding(
-            "invalid-value",
+            "option-value",
             f"{given.what} sets minOffsetsPerTrigger to {least} and maxOffsetsPerTrigger to {most}",
             "the minimum must not exceed the maximum",
             "lower the minimum, or raise the maximum",

@@ -46,14 +46,14 @@ def ignored_options(compiled: CompiledProject) -> list[Finding]:
     return [found for given in given_options(compiled) for found in (*_unknown(given), *_without_effect(given))]
 
 
-@rule("invalid-value")
+@rule("option-value")
 def option_values(compiled: CompiledProject) -> list[Finding]:
     """Most values of options are read only when a query has started."""
     target = compiled.project.target
     return [finding for given in given_options(compiled) for finding in _wrong_values(given, target)]
 
 
-@rule("missing-key", "invalid-value", "unknown-option")
+@rule("missing-key", "option-value", "unknown-option")
 def required_options(compiled: CompiledProject) -> list[Finding]:
     """Some sources read nothing without certain options, and some options need or exclude each other."""
     findings: list[Finding] = []
@@ -111,7 +111,7 @@ def _wrong_values(given: GivenOptions, target: Target) -> Iterator[Finding]:
         if form is None or lenient or not isinstance(value, str) or form.takes(value):
             continue
         yield Finding(
-            "invalid-value",
+            "option-value",
             f"{given.what} sets the option {quoted(name)} to {quoted(value)}",
             f"Spark expects {form.words}" + (", and silently accepts anything else" if form is MODE else ""),
             _corrected(form, value),
@@ -145,7 +145,7 @@ def _together(given: GivenOptions) -> Iterator[Finding]:
     for name in REFUSED_IN_STREAMS if given.streams and in_question else ():
         if given.has(name):
             yield Finding(
-                "invalid-value",
+                "option-value",
                 f"{given.what} is a stream with the option {name}",
                 "Spark supports this option only for static tables",
                 "remove it, or set mode: batch"
@@ -154,7 +154,7 @@ def _together(given: GivenOptions) -> Iterator[Finding]:
             )
     if given.streams and given.has("maxFilesPerTrigger") and given.has("maxBytesPerTrigger"):
         yield Finding(
-            "invalid-value",
+            "option-value",
             f"{given.what} sets both maxFilesPerTrigger and maxBytesPerTrigger",
             "Spark limits a batch by only one of them",
             "remove one of them",
@@ -177,7 +177,7 @@ def _jdbc_problems(given: GivenOptions) -> Iterator[Finding]:
     table, query = given.has("dbtable"), given.is_source and given.has("query")
     if table == query:
         yield Finding(
-            "invalid-value" if table else "missing-key",
+            "option-value" if table else "missing-key",
             f"{given.what} has {'both of the options dbtable and query' if table else 'no option dbtable'}",
             "Spark reads one table or one query from a database, and writes one table",
             "remove one of them" if table else "add options: {dbtable: schema.table}",
