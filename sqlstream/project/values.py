@@ -254,7 +254,8 @@ class Project:
     """A whole project, as its files say it. Tuples are in the order of their names (macros: of their paths).
 
     `vars` are the effective ones: project.yml's, then the target's, then the command line's. `written_vars` are
-    project.yml's alone, their Jinja unrendered. `rules` are what findings are lowered to, by code: `warn`, `info`, `ignore` or `off`.
+    project.yml's alone, their Jinja unrendered. `rules` are what findings are lowered to, by code: `warn`, `info`,
+    `ignore` or `off`.
     `selectors` are in the order of the file. `python` are the modules below python/, `functions` what SQL may call of
     them. `tests` are the unit tests of the files of models/. `commented` are the YAML files with comments to sqlstream.
     """

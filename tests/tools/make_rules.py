@@ -37,8 +37,8 @@ What `sqlstream compile` looks for, without Java, in milliseconds. One law stand
 accepts and runs rightly is never refused. Where a rule cannot be sure it is silent, and `sqlstream compile --check` asks
 Spark. A corpus of queries with Spark's own verdicts holds the rules to that: `make corpus`.
 
-Each code leads to its page, which `sqlstream explain CODE` prints as well. Errors stop a command; warnings and infos can
-be lowered, see [errors.md](errors.md). This page is made from the rules' own code.
+Each code leads to its page, which `sqlstream explain CODE` prints as well. Errors stop a command. You can
+lower warnings, infos and [some errors](errors.md#errors-that-you-can-lower). This page is made from the rules' own code.
 """
 
 SPARK_ONLY = """## What only Spark can tell

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from make_errors import fill_examples
 
-from sqlstream.errors import BRIEF, CODES
+from sqlstream.compiler.spark_versions import LISTED, TESTED
+from sqlstream.errors import BRIEF, CODES, SPARK_DECIDES
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "errors.md").read_text(encoding="utf-8")
@@ -38,6 +39,16 @@ def test_the_codes_of_the_page_are_those_of_the_code() -> None:
     described = re.findall(r"(?m)^### (\S+)\n\n(.+)$", PAGE)
 
     assert described == list(CODES.items())
+
+
+def test_the_page_lists_the_errors_that_can_be_lowered() -> None:
+    """First all of them, then those that are warnings on a later Spark."""
+    section = PAGE.split("### Errors that you can lower\n")[1].split("\n## ")[0]
+    on_every_spark, on_a_later_one = section.split(f"Spark {TESTED[0]} to {TESTED[-1]}")
+
+    others = {"latest-first", "second-watermark", "shared-output"}
+    assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", on_every_spark)) == SPARK_DECIDES | others
+    assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", on_a_later_one)) == LISTED
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -209,7 +209,7 @@ def test_a_comment_that_allows_nothing_is_said(tmp_path: Path) -> None:
         "-- sqlstream: allow unbounded-state because",
         "-- sqlstream: ignore unbounded-state because we may",
         "--sqlstream: allow unbound-state because we may",
-        "-- sqlstream: allow unknown-column because we may",
+        "-- sqlstream: allow unknown-ref because we may",
         "/* sqlstream: allow unbounded-state because */",
         "{# sqlstream: allow unbounded-state #}",
         "-- sqlstream allow unbounded-state because we may",
@@ -237,9 +237,9 @@ def test_prose_is_no_comment_to_sqlstream(tmp_path: Path, comment: str) -> None:
     assert advice(tmp_path, {path: f"{FILES[path]}\n{comment}"}) == []
 
 
-@pytest.mark.parametrize("code", ["unknown-column", "unbound-state"])
+@pytest.mark.parametrize("code", ["unknown-ref", "unbound-state"])
 def test_a_rule_for_what_cannot_be_lowered_is_an_error(tmp_path: Path, code: str) -> None:
-    """An error stays one."""
+    """An error on which Spark does not decide stays one."""
     assert errors(tmp_path, {"project.yml": f"name: shop\nrules:\n  {code}: info\n"}) == [
         "invalid-allow project.yml:3:3"
     ]

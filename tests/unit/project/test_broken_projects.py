@@ -253,14 +253,14 @@ def test_unknown_key_names_the_nearest_and_the_place(tmp_path: Path) -> None:
     assert "`watermark`" in result.findings[0].why
 
 
-@pytest.mark.parametrize("value", ["on", "error", "wrn"])
+@pytest.mark.parametrize("value", ["on", "error"])
 def test_a_wrong_value_in_a_mapping_is_told_what_the_mapping_is_for(tmp_path: Path, value: str) -> None:
     """Its own key is a name of the user's, of which nothing can be said."""
     result = load(tmp_path, {"project.yml": f"name: a\nrules:\n  unused-source: {value}\n"})
 
     assert found(result) == ["project.yml:3:18 invalid-value"]
-    assert result.findings[0].why.startswith("`rules`: Warnings to lower, by their codes")
-    assert result.findings[0].fix == "write `info`, `ignore` or `off`"
+    assert result.findings[0].why.startswith("`rules`: Findings to lower, by their codes")
+    assert result.findings[0].fix == "write `warn`, `info`, `ignore` or `off`"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,183 @@
+"""A Spark that is later than every tested one: what rests on lists is a warning, and one line says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sqlstream import FindingsError, ProjectRequest, compile_models
+from sqlstream.compiler.allowances import lower_findings
+from sqlstream.compiler.spark_versions import LISTED, TESTED, installed_spark, is_later, minor_version, on_spark
+from sqlstream.errors import CODES, LOWERABLE, SPARK_DECIDES, Finding, Severity
+from sqlstream.location import Location
+from sqlstream.project.values import Project
+
+FILES = {
+    "project.yml": "name: shop\n",
+    "sources.yml": """sources:
+  - name: shop
+    tables:
+      - {name: orders, format: json, path: in, schema: 'id int, ts timestamp', options: {compression: brotli}}
+""",
+    "sinks.yml": "sinks:\n  - {name: out, format: noop}\n",
+    "models/orders_out.sql": """{{ config(sink='out') }}
+select upper(id, 2) as name from {{ source('shop', 'orders') }}
+""",
+    "models/places_out.sql": """{{ config(sink='out') }}
+select to_geohash(id) as place from {{ source('shop', 'orders') }}
+""",
+}
+ON_LISTS = ["argument-count", "option-value", "unknown-function"]
+LATER = "4.4.0.dev1"
+
+
+def project(root: Path, spark: str, **files: str) -> ProjectRequest:
+    """Returns the request to compile the project, with these files besides, on Spark `spark`."""
+    for name, text in {**FILES, **files}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return ProjectRequest(root, env={}, spark_version=lambda: spark)
+
+
+def errors(request: ProjectRequest) -> list[str]:
+    """Returns the codes of the errors that refuse the project."""
+    with pytest.raises(FindingsError) as raised:
+        compile_models(request)
+    return sorted(finding.code for finding in raised.value.findings if finding.is_error)
+
+
+def warnings(request: ProjectRequest) -> list[str]:
+    """Returns the codes of the warnings of a project that compiles."""
+    found = compile_models(request).findings
+    return sorted(finding.code for finding in found if finding.severity is Severity.WARNING)
+
+
+@pytest.mark.parametrize("version", ["4.1.0", "4.2.1", "4.3.0", "4.3.9", "4.3.1.dev2"])
+def test_on_a_tested_spark_what_no_list_has_is_an_error(tmp_path: Path, version: str) -> None:
+    """A patch release of a tested version counts as tested."""
+    assert errors(project(tmp_path, version)) == ON_LISTS
+
+
+@pytest.mark.parametrize("version", ["4.4.0", LATER, "4.10.1", "5.0.0"])
+def test_on_a_later_spark_it_is_a_warning_and_one_line_says_why(tmp_path: Path, version: str) -> None:
+    """The line names the installed version and the tested ones."""
+    found = compile_models(project(tmp_path, version)).findings
+
+    (said,) = [finding for finding in found if finding.code == "untested-spark"]
+    assert f"Spark {version} is later" in said.message
+    assert f"({TESTED[0]} to {TESTED[-1]})" in said.message
+    assert sorted(finding.code for finding in found if finding is not said) == ON_LISTS
+    assert {finding.severity for finding in found} == {Severity.WARNING}
+
+
+def test_what_rests_on_no_list_stays_an_error_on_a_later_spark(tmp_path: Path) -> None:
+    """A misspelt column is one on every Spark."""
+    model = "{{ config(sink='out') }}\nselect idd from {{ source('shop', 'orders') }}\n"
+
+    assert errors(project(tmp_path, LATER, **{"models/wrong.sql": model})) == ["unknown-column"]
+
+
+def test_what_is_remembered_holds_for_every_spark(tmp_path: Path) -> None:
+    """The cache of a compilation on one version changes nothing on another."""
+    tested = project(tmp_path, "4.3.0")
+    later = replace(tested, spark_version=lambda: LATER)
+
+    for _ in range(2):
+        assert errors(tested) == ON_LISTS
+        assert warnings(later) == [*ON_LISTS, "untested-spark"]
+
+
+def test_the_line_can_be_turned_off(tmp_path: Path) -> None:
+    """By its code, as every other warning."""
+    rules = "name: shop\nrules: {untested-spark: ignore}\n"
+
+    assert warnings(project(tmp_path, LATER, **{"project.yml": rules})) == ON_LISTS
+
+
+def test_a_warning_on_a_later_spark_can_be_lowered_too(tmp_path: Path) -> None:
+    """By a rule, or by a comment in the model."""
+    files = {
+        "project.yml": "name: shop\nrules: {unknown-function: ignore, option-value: info}\n",
+        "models/orders_out.sql": FILES["models/orders_out.sql"] + "-- sqlstream: allow argument-count because of 4.4\n",
+    }
+
+    assert warnings(project(tmp_path, LATER, **files)) == ["untested-spark"]
+
+
+@pytest.mark.parametrize("code", sorted(LISTED))
+def test_every_code_that_rests_on_a_list_is_a_warning_on_a_later_spark(code: str) -> None:
+    """A tested Spark leaves it an error."""
+    finding = Finding(code, "m", "w", "f", Location("models/a.sql", 1, 1))
+
+    assert list(on_spark([finding], "4.3.0")) == [finding]
+    assert next(on_spark([finding], "4.4.0")).severity is Severity.WARNING
+
+
+def test_what_rests_on_lists_is_what_spark_decides_on() -> None:
+    """Otherwise a warning would let through what Spark does not refuse."""
+    assert LISTED <= SPARK_DECIDES
+
+
+def test_the_installed_spark_is_one_of_the_tested() -> None:
+    """Its version comes from the metadata of the package."""
+    assert minor_version(installed_spark()) in {minor_version(version) for version in TESTED}
+
+
+@pytest.mark.parametrize("version", ["", "unknown", "4"])
+def test_an_unknown_version_is_not_a_later_one(version: str) -> None:
+    """Where there is no PySpark, the lists are all there is."""
+    assert not is_later(version)
+
+
+def compiled(root: Path, rules: str) -> Project:
+    """Returns a project with these `rules:`."""
+    model = "{{ config(sink='out') }}\nselect id from {{ source('shop', 'orders') }}\n"
+    sources = FILES["sources.yml"].replace("brotli", "gzip")
+    models = dict.fromkeys(("models/orders_out.sql", "models/places_out.sql"), model)
+    files = {"project.yml": f"name: shop\nrules: {rules}\n", "sources.yml": sources, **models}
+    return compile_models(project(root, "4.3.0", **files)).loaded.compiled.project
+
+
+@pytest.mark.parametrize(("value", "severity"), [("warn", Severity.WARNING), ("info", Severity.INFO), ("off", None)])
+def test_every_error_that_spark_decides_on_can_be_lowered(
+    tmp_path: Path, value: str, severity: Severity | None
+) -> None:
+    """A rule in project.yml lowers it on every version."""
+    shop = compiled(tmp_path, "{" + ", ".join(f"{code}: {value}" for code in SPARK_DECIDES) + "}")
+    found = [Finding(code, "m", "w", "f", Location("models/a.sql", 1, 1)) for code in sorted(SPARK_DECIDES)]
+
+    lowered = lower_findings(shop, found, spark="4.3.0", complete=False)
+
+    assert lowered == tuple(replace(finding, severity=severity) for finding in found if severity)
+
+
+def test_a_rule_raises_nothing(tmp_path: Path) -> None:
+    """What is an info stays one."""
+    shop = compiled(tmp_path, "{not-followed: warn}")
+    found = (Finding("not-followed", "m", "w", "f", Location("models/a.sql", 1, 1), Severity.INFO),)
+
+    assert lower_findings(shop, found, spark="4.3.0", complete=False) == found
+
+
+@pytest.mark.parametrize("code", ["latest-first", "second-watermark", "unknown-ref", "yaml-syntax", "shared-output"])
+def test_other_errors_cannot_be_lowered(tmp_path: Path, code: str) -> None:
+    """Those of the project's own structure, and those that Spark would run and lose rows by."""
+    assert code in CODES
+    assert code not in LOWERABLE
+    rules = f"name: shop\nrules: {{{code}: ignore}}\n"
+    assert errors(project(tmp_path, LATER, **{"project.yml": rules})) == ["invalid-allow"]
+
+
+def test_a_lowered_error_lets_the_whole_project_be_looked_at(tmp_path: Path) -> None:
+    """What nothing uses is reported as in a project without errors, and so is a comment that allows nothing."""
+    files = {
+        "project.yml": "name: shop\nrules: {unknown-function: warn, argument-count: ignore, option-value: ignore}\n",
+        "sinks.yml": "sinks:\n  - {name: out, format: noop}\n  - {name: other, format: noop}\n",
+        "sources.yml": FILES["sources.yml"] + "# sqlstream: allow unknown-option because of nothing\n",
+    }
+
+    found = compile_models(project(tmp_path, "4.3.0", **files)).findings
+
+    assert {finding.code for finding in found} == {"unknown-function", "unused-sink", "unused-allow"}
