@@ -336,7 +336,7 @@ SPARK_DECIDES = frozenset(
         "window-function",
     }
 )
-"""The codes of errors that say what Spark would refuse. A project may lower them: Spark then decides when a query starts."""
+"""The codes of errors that predict what Spark refuses. A project may lower them: Spark then decides at the start."""
 
 LOWERABLE = ADVICE | SPARK_DECIDES
 """The codes that `rules:` and comments may name."""

@@ -1,9 +1,8 @@
 """What a project allows: findings lowered by `rules:` in project.yml and by comments in models, macros and YAML files.
 
 Warnings and infos can be lowered, and errors on which Spark itself decides when a query starts. A comment
-`-- sqlstream: allow CODE because ...` allows what is found in its own
-file, and names its reason for whoever reads the file next. The other forms of comments, `/* */`, Jinja's `{# #}` and
-the `#` of YAML and Python, say the same.
+`-- sqlstream: allow CODE because ...` allows what is found in its own file, and names its reason for whoever reads the
+file next. The other forms of comments, `/* */`, Jinja's `{# #}` and the `#` of YAML and Python, say the same.
 """
 
 from __future__ import annotations

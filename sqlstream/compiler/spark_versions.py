@@ -1,4 +1,4 @@
-"""The versions of Spark that the compiler's lists were checked against, and what becomes of its findings on a later one.
+"""The versions of Spark that the compiler's lists were checked against, and how a later one changes findings.
 
 The lists are those of functions, of the arguments that functions take, of types, of formats and of options. A later
 Spark may have more of each, so a name that no list has may be right there.
