@@ -44,9 +44,7 @@ class Allowance:
         return finding.code == self.code and any(place and place.path == self.location.path for place in places)
 
 
-def lower_findings(
-    project: Project, findings: Sequence[Finding], *, spark: str, complete: bool
-) -> tuple[Finding, ...]:
+def lower_findings(project: Project, findings: Sequence[Finding], *, spark: str, complete: bool) -> tuple[Finding, ...]:
     """Returns `findings` as they are on Spark version `spark`, without those that the project allows, and with what is
     wrong with its allowances.
 
