@@ -50,11 +50,15 @@ _UNSTABLE = (
 
 @dataclass(frozen=True)
 class Judge:
-    """Asks one started Spark about cases; may be called from several threads. Queries store below `storage`."""
+    """Asks one started Spark about cases; may be called from several threads. Queries store below `storage`.
+
+    With `is_other` this is not the Spark of the record: a fault in Python, such as a missing parameter, is its verdict.
+    """
 
     runtime: SparkRuntime
     storage: Path
     counts_rows: bool = True
+    is_other: bool = False
 
     def judge(self, case: Case, compiled: CompiledProject, model: CompiledModel) -> Verdict:
         """Returns what Spark says of the SQL of `model`, whatever was found when it was compiled."""
@@ -71,6 +75,10 @@ class Judge:
             if not isinstance(error.__cause__, SPARK_ERRORS):
                 raise
             return self._refusal(stage, error.__cause__)
+        except Exception as error:
+            if not self.is_other:
+                raise
+            return Verdict(False, stage, type(error).__name__, str(error)[:MESSAGE_LENGTH])
 
     def _analysed(self, compiled: CompiledProject, model: CompiledModel) -> DataFrame:
         session = child_session(self.runtime, {EVOLUTION: str(self.runtime.names_sources).lower()})

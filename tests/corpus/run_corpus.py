@@ -40,7 +40,7 @@ def main() -> int:
         verdicts: Mapping[str, Verdict] = recorded
         checked: Mapping[str, bool] = {}
     else:
-        attempts, verdicts, checked, version = _ask_spark(cases, counts_rows=not arguments.no_row_counts)
+        attempts, verdicts, checked, version = _ask_spark(cases, arguments)
         if arguments.other_spark:
             print(f"Spark {version}, beside the verdicts recorded with Spark {recorded_version()}\n")
         elif not arguments.words and not arguments.no_row_counts:
@@ -76,7 +76,7 @@ def _compile_all(project: Project, cases: Sequence[Case]) -> dict[str, Attempt]:
 
 
 def _ask_spark(
-    cases: Sequence[Case], *, counts_rows: bool
+    cases: Sequence[Case], arguments: argparse.Namespace
 ) -> tuple[dict[str, Attempt], dict[str, Verdict], dict[str, bool], str]:
     """By case name the attempts, the verdicts and whether a check agrees with them, all of one Spark session; and
     Spark's version.
@@ -90,7 +90,7 @@ def _ask_spark(
         launch = SparkLaunch("sqlstream corpus", str(folder / "warehouse"), lambda _line: None)
         runtime = start_spark(project.target, Secrets({}), launch)
         try:
-            judge = Judge(runtime, folder, counts_rows)
+            judge = Judge(runtime, folder, not arguments.no_row_counts, is_other=arguments.other_spark)
             with ThreadPoolExecutor(THREADS) as pool:
                 found = list(pool.map(lambda case: _verdict(judge, case, attempts[case.name]), cases))
             verdicts = {case.name: verdict for case, verdict in zip(cases, found, strict=True)}
