@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.cache.memory import Memory
@@ -23,13 +23,13 @@ from sqlstream.project.values import ModelFile, Project
 
 @dataclass(frozen=True)
 class Assembled:
-    """The compiled models by unique id, in the order of the graph, and what is wrong with them. `broken` are the ids of
-    those whose hints or sink are wrong; `places` finds the places of findings.
+    """The compiled models by unique id, in the order of the graph, and what is wrong with them. `broken` has the
+    findings of each model whose hints or sink are wrong; `places` finds the places of findings.
     """
 
     models: Mapping[str, CompiledModel]
     findings: tuple[Finding, ...]
-    broken: frozenset[str]
+    broken: Mapping[str, Sequence[Finding]]
     places: Places
 
 
@@ -39,7 +39,7 @@ def assemble_models(
     """Returns the compiled models of a linked project."""
     findings: list[Finding] = []
     models: dict[str, CompiledModel] = {}
-    broken: set[str] = set()
+    broken: dict[str, Sequence[Finding]] = {}
     rewritten = {
         model_id(linked.project.name, name): _rewritten(linked, name, renderer, memory) for name in linked.enabled
     }
@@ -49,11 +49,11 @@ def assemble_models(
         output, problems = resolve_output(linked.project, options, file, model.config, model.places, memory)
         problems = [*rewritten[unique_id].findings, *problems]
         findings += problems
-        broken |= {unique_id} if any(problem.is_error for problem in problems) else set()
+        broken |= {unique_id: problems} if any(problem.is_error for problem in problems) else {}
         models[unique_id] = _assembled(linked, options, model, rewritten[unique_id], output)
     ordered = {node: models[node] for node in linked.graph.order if node in models}
     places = CachedPlaces(ordered, linked.enabled, renderer)
-    return Assembled(ordered, tuple(findings), frozenset(broken), places)
+    return Assembled(ordered, tuple(findings), broken, places)
 
 
 def _rewritten(linked: LinkedProject, name: str, renderer: CachedRenderer, memory: Memory) -> Rewritten:

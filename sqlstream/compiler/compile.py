@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 from sqlstream.compiler.assembled import Assembled, assemble_models
 from sqlstream.compiler.cache.memory import Memory
@@ -20,7 +21,7 @@ from sqlstream.compiler.rules.declared_columns import declared_columns
 from sqlstream.compiler.rules.sinks.columns import sink_columns
 from sqlstream.compiler.rules.streams.modes import streaming_rules
 from sqlstream.compiler.spark_parser import SparkParser
-from sqlstream.compiler.unread import unread_findings
+from sqlstream.compiler.unread import SUSPECT, suspect_models, unread_findings
 from sqlstream.compiler.work_ahead import NOTHING_AHEAD, Ahead
 from sqlstream.errors import Finding
 from sqlstream.project.values import Project
@@ -84,7 +85,10 @@ def _check(
         findings += streaming_rules(compiled, analyses, memory, places)
         findings += [*sink_columns(compiled), *declared_columns(compiled)]
     faulty = _faulty(analyses) if follows_rules else frozenset()
-    findings += unread_findings(compiled, analyses, faulty, parser, memory, places)
+    suspects = suspect_models(compiled, assembled.broken)
+    unread = unread_findings(compiled, analyses, faulty, suspects, parser, memory, places)
+    replaced = {each for node in suspects & unread.keys() for each in assembled.broken[node] if each.code in SUSPECT}
+    findings = [*(finding for finding in findings if finding not in replaced), *chain(*unread.values())]
     if _has_errors(findings) and _has_errors(lower(findings)):
         return CompileResult(None, tuple(findings), compiled)
     complete = follows_rules and not assembled.broken

@@ -21,35 +21,52 @@ from sqlstream.project.wording import quoted
 SYNTAX_ERROR = "PARSE_SYNTAX_ERROR"
 """Spark's condition for text that its grammar does not know. Other refusals of its parser say what is wrong."""
 
+SUSPECT = frozenset({"misplaced-watermark", "missing-ref"})
+"""Codes of findings that a misspelt keyword can cause: `form x` hides a FROM, `x gruop by a, b` adds the table `b`."""
+
 Answers = dict[str, tuple[SqlProblem, ...]]
 """What Spark's parser finds wrong with models, by unique id; nothing where it accepts one."""
+
+
+def suspect_models(compiled: CompiledProject, broken: Mapping[str, Sequence[Finding]]) -> frozenset[str]:
+    """Returns the ids of the `broken` models whose findings may come from a misspelt keyword: sqlglot cannot read them."""
+    suspects = [node for node, findings in broken.items() if any(finding.code in SUSPECT for finding in findings)]
+    if not suspects:
+        return frozenset()
+    from sqlstream.compiler.sql.parse import parse_sql  # it loads sqlglot
+
+    return frozenset(node for node in suspects if parse_sql(compiled.models[node].sql).tree is None)
 
 
 def unread_findings(
     compiled: CompiledProject,
     analyses: Mapping[str, Analysis],
     faulty: Collection[str],
+    suspects: Collection[str],
     parser: SparkParser | None,
     memory: Memory,
     places: Places,
-) -> list[Finding]:
-    """Returns the findings about models that sqlglot cannot read; those of `faulty` have findings already.
+) -> dict[str, list[Finding]]:
+    """Returns the findings about models that sqlglot cannot read, by unique id; those of `faulty` have findings already.
 
     What Spark's parser refuses is an error. What it accepts is an info, since no rule can follow it. Where Spark's
-    parser cannot be asked, it is a warning.
+    parser cannot be asked, it is a warning. Of `suspects`, which have findings too, only what it refuses is reported.
     """
     unread = [compiled.models[node] for node, known in analyses.items() if not known.is_read and node not in faulty]
+    unread += [compiled.models[node] for node in compiled.models if node in suspects]
     if not unread:
-        return []
+        return {}
     answers, unavailable = _ask(unread, parser, memory)
-    found: list[Finding] = []
+    found: dict[str, list[Finding]] = {}
     for model in unread:
         problems = answers.get(model.unique_id)
-        found += [problem.at(places.locate(model.unique_id, problem.offset)) for problem in problems or ()]
-        if not problems:
+        if problems:
+            found[model.unique_id] = [problem.at(places.locate(model.unique_id, problem.offset)) for problem in problems]
+        elif model.unique_id not in suspects:
             offset = analyses[model.unique_id].found.unread_at
             place = Place(model.file.location) if offset is None else places.locate(model.unique_id, offset)
-            found.append(_accepted(model, place) if problems is not None else _unasked(model, place, unavailable))
+            finding = _accepted(model, place) if problems is not None else _unasked(model, place, unavailable)
+            found[model.unique_id] = [finding]
     return found
 
 

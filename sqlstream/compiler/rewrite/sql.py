@@ -20,6 +20,7 @@ from sqlstream.compiler.rewrite.values import Rewriting
 from sqlstream.compiler.rewrite.watermarks import place_watermarks
 from sqlstream.compiler.sql.bare_names import Spellings, bare_name_problems, bare_names
 from sqlstream.compiler.sql.edits import Edit, EditedText, apply_edits
+from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.hints import ignored_hints
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql
@@ -84,8 +85,12 @@ def plan_rewriting(rendered: RenderedModel, views: Mapping[str, str], repeated: 
     edits = (*marks, *renames, *drop_stream_words(text, repeated))
     if statement is not None:
         return Rewriting(edits, reads, (*problems, statement))
-    problems = (*problems, *ignored_hints(text.sql, text.tokens))
-    return Rewriting(edits, reads, problems, bare_names(text, views))
+    names = bare_names(text, views)
+    if problems or names:  # a bracket that is not closed hides clauses
+        certain = grammar_problems(text)
+        if certain:
+            return Rewriting(edits, reads, tuple(certain))
+    return Rewriting(edits, reads, (*problems, *ignored_hints(text.sql, text.tokens)), names)
 
 
 def _name_reads(
