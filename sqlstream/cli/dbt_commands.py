@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from sqlstream.project.nearest import nearest
+from sqlstream.project.wording import alternatives
+
 OF_DBT = {
     "build": "run `sqlstream test` and then `sqlstream run`",
     "clone": "a target with its own `storage` in project.yml has its own outputs and checkpoints",
@@ -19,7 +22,7 @@ OF_DBT = {
 
 
 class HintingGroup(click.Group):
-    """A group of commands whose error for a command of dbt's says what to do instead."""
+    """A group of commands whose error for an unknown command says what to do instead."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -30,4 +33,8 @@ class HintingGroup(click.Group):
         except click.UsageError as error:
             if args[0] in OF_DBT:
                 raise click.UsageError(f"No such command '{args[0]}': {OF_DBT[args[0]]}.", ctx) from error
+            close = nearest(args[0], self.list_commands(ctx))
+            if close:
+                meant = f"did you mean {alternatives(close)}?"
+                raise click.UsageError(f"No such command '{args[0]}': {meant}", ctx) from error
             raise

@@ -110,8 +110,8 @@ def _not_of_the_form(comment: re.Match[str], location: Location) -> Finding:
     example = f"{code} because ..." if code else "unbounded-state because there are only 40 devices"
     return Finding(
         "invalid-allow",
-        f"{quoted(words)} is not what a comment can say to sqlstream",
-        "its form is `sqlstream: allow CODE because ...`, so that whoever reads it later knows the reason",
+        f"sqlstream does not understand the comment {quoted(words)}",
+        "its form is `sqlstream: allow CODE because ...`, so that later readers know the reason",
         f"write {'' if code else 'for example '}`{opening} {TO_SQLSTREAM} allow {example}`",
         location,
     )

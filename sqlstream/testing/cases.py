@@ -166,7 +166,8 @@ class _Builder:
             what, fix = f"{quoted(item.text)} does not exist", did_you_mean(item.text, read_names or names)
         else:
             what, fix = f"{model} does not read {quoted(item.text)}", "delete this input, or correct its name"
-        texts = quoted_list([text_of(node) for node in self._leaves({})])
+        direct = [read.node_id for read in self._compiled.models[self._model.unique_id].reads]
+        texts = quoted_list([text_of(node) for node in dict.fromkeys([*direct, *self._leaves({})])])
         self._add("unit-test-input", what, f"{model} reads {texts}", fix, item.location)
         return None
 

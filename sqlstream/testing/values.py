@@ -165,7 +165,7 @@ def value_problem(text: str, wanted: DataType) -> str | None:
 
 def _whole_problem(text: str, bits: int) -> str | None:
     if not _INTEGER.fullmatch(text):
-        return "it is no whole number"
+        return "it is not a whole number"
     half = 2 ** (bits - 1)
     return None if -half <= int(text) < half else f"it has to be from {-half} to {half - 1}"
 

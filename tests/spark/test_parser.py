@@ -36,7 +36,8 @@ class Compilations:
             found = compile_models(ProjectRequest(self.project.root, tell=self.told.append, **wishes)).findings
         except FindingsError as error:
             found = error.findings
-        return [finding for finding in found if finding.code in ("sql-syntax", "not-followed")]
+        codes = ("sql-syntax", "not-followed", "misplaced-watermark", "missing-ref")
+        return [finding for finding in found if finding.code in codes]
 
 
 @pytest.fixture
@@ -85,6 +86,20 @@ def test_the_targets_settings_are_those_of_the_parser(compiling: Compilations) -
 
     assert (refused.code, accepted.code, str(accepted.severity)) == ("sql-syntax", "not-followed", "info")
     assert len(compiling.told) == 1  # with another setting it is another question
+
+
+def test_a_misspelt_from_is_the_one_mistake_of_a_model_with_a_watermark_hint(compiling: Compilations) -> None:
+    """The hint has no relation only because FROM is misspelt. Where Spark reads the text, the hint is the mistake."""
+    hint = "/*+ WATERMARK(at, '1 minute') */"
+    compiling.project.write(
+        {
+            "models/a.sql": f"select {hint} id\nform {READS[5:]}",
+            "models/b.sql": f"{READS} map id, (select {hint} 1) using 'cat' as id, kind",
+        }
+    )
+    found = {(finding.location.path, finding.code) for finding in compiling.findings() if finding.location}
+
+    assert found == {("models/a.sql", "sql-syntax"), ("models/b.sql", "misplaced-watermark")}
 
 
 def test_nothing_is_started_for_sql_that_can_be_read(compiling: Compilations) -> None:

@@ -8,7 +8,7 @@ from sqlstream.app.request import Selection
 from sqlstream.compiler.selection.select import Unmatched
 from sqlstream.errors import Finding, Severity
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.project.wording import alternatives, quoted
 
 
 def empty_selection(selection: Selection, unmatched: Sequence[Unmatched]) -> list[Finding]:
@@ -38,7 +38,7 @@ def unmatched_finding(unmatched: Unmatched, severity: Severity) -> Finding:
         why = "compared with the saved manifest, nothing in this project is so"
         fix = "there is nothing to do; where a change was expected, look at what --state names"
     elif unmatched.nearest:
-        fix = f"did you mean {quoted_list(unmatched.nearest)}?"
+        fix = f"did you mean {alternatives(unmatched.nearest)}?"
     message = f"the selector `{unmatched.text}` matches nothing"
     return Finding("empty-selection", message, why, fix, unmatched.location, severity)
 

@@ -180,8 +180,12 @@ def _short_column(root: type[Document], path: Path, node: YamlNode) -> str | Non
 
 def _split_key(key: str, keys: Sequence[str]) -> str | None:
     """The fix for `{name:orders}`, which YAML takes for one word."""
-    first, colon, rest = key.partition(":")
-    return f"write a space after the colon: {quoted(f'{first}: {rest}')}" if colon and first in keys else None
+    first, colon, _ = key.partition(":")
+    return _spaced(key) if colon and first in keys else None
+
+
+def _spaced(key: str) -> str:
+    return f"write a space after the colon: {quoted(key.replace(':', ': ', 1))}"
 
 
 def of_dbt(finding: Finding, place: type[Document], key: str, value: object, beside: Collection[str]) -> Finding:
@@ -224,6 +228,8 @@ def _invalid_value(place: type[Document], problem: ErrorDetails, location: Locat
         keys = [f"{key}: ..." for key in _needed_keys(document_at(place, path[-1:]))]
         fix = f"write for example `{path[-1]}: {{{', '.join(keys)}}}`" if keys else fix
     key = next((part for part in reversed(path) if isinstance(part, str)), None)
+    if problem["input"] is None and key is not None and ":" in key:
+        fix = _spaced(key)
     subject = quoted(key) if key is not None else "the file"
     if path and isinstance(path[-1], int):
         subject = f"entry {path[-1] + 1} of {subject}"

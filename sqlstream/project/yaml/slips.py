@@ -246,7 +246,7 @@ def _indents(lines: list[str], at: int) -> Iterator[_Repair]:
         below += 1
     for level in sorted(levels.keys() - {own}, key=lambda level: (abs(level - own), -level)):
         spaces = counted(level, "space")
-        why = f"with {counted(own, 'space')} before it, this line is no part of what is above it"
+        why = f"its indentation of {counted(own, 'space')} does not fit the lines above"
         like = f"like {_word(lines[levels[level]], level)} in line {levels[level] + 1}"
         fix = f"indent it by {spaces}, {like}" if level else f"delete the spaces before it: it begins {like}"
         slip = Slip(at + 1, own + 1, why, fix)

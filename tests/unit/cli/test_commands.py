@@ -178,6 +178,7 @@ def test_variables_and_target_come_from_the_command_line(project: Path) -> None:
             2,
             "none of the queries in this run",
         ),
+        (("compil",), 2, "No such command 'compil': did you mean `compile`?"),
         (("nothing-such",), 2, "No such command 'nothing-such'."),
         (("build", "--select", "a"), 2, "No such command 'build': run `sqlstream test` and then `sqlstream run`."),
         (("seed",), 2, "seeds need no loading"),

@@ -65,6 +65,23 @@ def test_a_typo_in_group_by_is_one_finding(tmp_path: Path, query: str, code: str
 
 
 @pytest.mark.parametrize(
+    ("columns", "group", "fix"),
+    [
+        ("count(* as c", "group by window(ts, '1 hour')", "add `)` where its contents end"),
+        ("count(*) as c", "gruop by window(ts, '1 hour'), place", "did you mean `group`?"),
+    ],
+)
+def test_a_mistake_of_syntax_is_not_one_of_the_watermark_hint(
+    tmp_path: Path, columns: str, group: str, fix: str
+) -> None:
+    """An open bracket hides FROM, and a misspelt GROUP makes the keys relations."""
+    query = f"select /*+ WATERMARK(ts, '1 minute') */ {columns} from READINGS {group}"
+    (found,) = findings(tmp_path, query)
+
+    assert (found.code, found.fix) == ("sql-syntax", fix)
+
+
+@pytest.mark.parametrize(
     "key",
     ["window(ts, '1 huor')", "window(ts, '1 hour', '5 huor')", "place, session_window(ts, '1 huor')"],
 )

@@ -26,7 +26,7 @@ def codes(root: Path, format_name: str, target: str = "") -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("name", ["jsn", "JSNO", "parqet", "txt", "kafak"])
+@pytest.mark.parametrize("name", ["jsn", "JSNO", "parqet", "txt", "kafak", "cvs"])
 def test_a_near_miss_is_a_misspelling(tmp_path: Path, name: str) -> None:
     """Where the target adds no packages, nothing but Spark's own formats can be meant."""
     assert codes(tmp_path, name) == ["unknown-format"]

@@ -394,3 +394,11 @@ def test_a_target_knows_whether_all_of_spark_is_here(master: str, is_local: bool
     target = Target("t", master, "store", {}, (), Location("project.yml"))
 
     assert target.is_local is is_local
+
+
+def test_an_option_without_a_space_after_its_colon_gets_the_space(tmp_path: Path) -> None:
+    """`{header:true}` is one word to YAML: a key without a value."""
+    text = "sources: [{name: s, tables: [{name: t, format: csv, path: in, schema: a int, options: {header:true}}]}]\n"
+    (found,) = load(tmp_path, {"sources.yml": text}).findings
+
+    assert (found.code, found.fix) == ("invalid-value", "write a space after the colon: `header: true`")

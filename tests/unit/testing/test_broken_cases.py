@@ -136,6 +136,15 @@ def test_rows_of_both_a_view_and_what_it_reads_are_refused(tmp_path: Path) -> No
     assert broken(tmp_path, case(both, model="upper")) == ["tests/models/t.yml:9:21: [unit-test-input]"]
 
 
+def test_a_wrong_input_is_answered_with_all_that_the_model_reads(tmp_path: Path) -> None:
+    """The view between as well as the source, in the words of `input:`."""
+    project = opened(tmp_path, case("{input: \"ref('static')\", rows: []}", model="upper"))
+    results = [prepare_case(project, test) for test in ordered_tests(project)]
+    (why,) = [finding.why for result in results if isinstance(result, CaseResult) for finding in result.findings]
+
+    assert why == "`upper` reads `ref('plain')`, `source('s', 'signals')`"
+
+
 def test_a_seed_or_a_view_between_needs_no_rows(tmp_path: Path) -> None:
     """The rows of the source are enough for a model that reads it through another one."""
     assert broken(tmp_path, case(SIGNALS, "{rows: [{device: A}]}", model="upper")) == []

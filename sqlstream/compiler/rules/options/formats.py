@@ -71,7 +71,7 @@ def _misspelt(what: str, declared: SourceTable | Sink, known: tuple[str, ...]) -
     name = declared.format
     if name in (*SOURCE_FORMATS, *SINK_FORMATS):
         return None
-    close = nearest(name, known, likeness=NEAR)
+    close = nearest(name, known, likeness=NEAR) or tuple(each for each in known if sorted(each) == sorted(name.lower()))
     if not close:
         return None
     return Finding(
