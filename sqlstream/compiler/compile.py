@@ -85,7 +85,7 @@ def _check(
         findings += streaming_rules(compiled, analyses, memory, places)
         findings += [*sink_columns(compiled), *declared_columns(compiled)]
     faulty = _faulty(analyses) if follows_rules else frozenset()
-    suspects = suspect_models(compiled, assembled.broken)
+    suspects = suspect_models(assembled.models, assembled.broken)
     unread = unread_findings(compiled, analyses, faulty, suspects, parser, memory, places)
     replaced = {each for node in suspects & unread.keys() for each in assembled.broken[node] if each.code in SUSPECT}
     findings = [*(finding for finding in findings if finding not in replaced), *chain(*unread.values())]

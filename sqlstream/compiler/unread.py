@@ -28,14 +28,14 @@ Answers = dict[str, tuple[SqlProblem, ...]]
 """What Spark's parser finds wrong with models, by unique id; nothing where it accepts one."""
 
 
-def suspect_models(compiled: CompiledProject, broken: Mapping[str, Sequence[Finding]]) -> frozenset[str]:
-    """Returns the ids of the `broken` models whose findings may come from a misspelt keyword: sqlglot cannot read them."""
+def suspect_models(models: Mapping[str, CompiledModel], broken: Mapping[str, Sequence[Finding]]) -> frozenset[str]:
+    """Returns the ids of the `broken` models that sqlglot cannot read: a misspelt keyword may cause their findings."""
     suspects = [node for node, findings in broken.items() if any(finding.code in SUSPECT for finding in findings)]
     if not suspects:
         return frozenset()
     from sqlstream.compiler.sql.parse import parse_sql  # it loads sqlglot
 
-    return frozenset(node for node in suspects if parse_sql(compiled.models[node].sql).tree is None)
+    return frozenset(node for node in suspects if parse_sql(models[node].sql).tree is None)
 
 
 def unread_findings(
@@ -47,7 +47,7 @@ def unread_findings(
     memory: Memory,
     places: Places,
 ) -> dict[str, list[Finding]]:
-    """Returns the findings about models that sqlglot cannot read, by unique id; those of `faulty` have findings already.
+    """Returns the findings about models that sqlglot cannot read, by unique id; `faulty` ones have findings.
 
     What Spark's parser refuses is an error. What it accepts is an info, since no rule can follow it. Where Spark's
     parser cannot be asked, it is a warning. Of `suspects`, which have findings too, only what it refuses is reported.
@@ -61,7 +61,9 @@ def unread_findings(
     for model in unread:
         problems = answers.get(model.unique_id)
         if problems:
-            found[model.unique_id] = [problem.at(places.locate(model.unique_id, problem.offset)) for problem in problems]
+            found[model.unique_id] = [
+                problem.at(places.locate(model.unique_id, problem.offset)) for problem in problems
+            ]
         elif model.unique_id not in suspects:
             offset = analyses[model.unique_id].found.unread_at
             place = Place(model.file.location) if offset is None else places.locate(model.unique_id, offset)

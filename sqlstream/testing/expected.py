@@ -70,7 +70,7 @@ class Expectation:
             if left_out:
                 what = f"the expected row leaves out {quoted_list(left_out)}"
                 why = f"all columns of {quoted(self.case.model.name)} are compared"
-                fix = "add what is missing (null where there is no value), or write `partial: true` to compare only what is given"
+                fix = "add what is missing, null where there is no value; or write `partial: true` to compare less"
                 findings.append(Finding("unit-test-column", what, why, fix, row.location))
         if findings:
             raise FindingsError(findings)

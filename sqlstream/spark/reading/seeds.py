@@ -109,7 +109,9 @@ def _wrong_value(seed: Seed, cell: tuple[int, int], data_type: DataType, readers
     return Finding(
         "seed-value",
         f"{named(value)} is not a value of the type {named(data_type.simpleString())}",
-        f"{place.path}:{place.line} declares this type for {named(name)}" if place else "the column has this declared type",
+        f"{place.path}:{place.line} declares this type for {named(name)}"
+        if place
+        else "the column has this declared type",
         "correct the value, leave it empty for null, or declare another type, such as `string`",
         location,
     )
