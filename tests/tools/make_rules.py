@@ -1,10 +1,9 @@
-"""Writes docs/rules.md: every rule of the compiler, from the rules themselves, and what only Spark can tell.
+"""Writes docs/rules.md: every rule of the compiler, and what only Spark can judge.
 
     .venv/bin/python tests/tools/make_rules.py
 
-The words of a rule are its function's docstring; its page is that of its code in docs/errors.md. The queries that no
-compiler can judge are those of the corpus that say so. tests/unit/test_documentation.py says when the page is out of
-date.
+The text of a rule is its function's docstring; each code links to docs/errors.md. The corpus marks the queries that no
+compiler can judge. tests/unit/test_documentation.py fails when the page is out of date.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ NAMES = "Names and streaming queries"
 
 INTRODUCTION = """# Rules
 
-What `sqlstream compile` looks for, without Java, in milliseconds. One law stands above all rules: a query that Spark
-accepts and runs rightly is never refused. Where a rule cannot be sure it is silent, and `sqlstream compile --check` asks
-Spark. A corpus of queries with Spark's own verdicts holds the rules to that: `make corpus`.
+`sqlstream compile` applies these rules in milliseconds, without Java. A rule never refuses a query that Spark runs correctly:
+if it cannot be sure, it reports nothing, and `sqlstream compile --check` asks Spark. `make corpus` compares the rules with
+Spark's own verdicts on a corpus of queries.
 
-Each code leads to its page, which `sqlstream explain CODE` prints as well. Errors stop a command. You can
-lower warnings, infos and [some errors](errors.md#errors-that-you-can-lower). This page is made from the rules' own code.
+Each code links to its description, which `sqlstream explain CODE` also prints. Errors stop a command. You can lower
+warnings, infos and [some errors](errors.md#errors-that-you-can-lower). This page is generated from the code of the rules.
 """
 
 SPARK_ONLY = """## What only Spark can tell
 
-Queries of the corpus that Spark refuses and no compiler can judge. `sqlstream compile --check` has Spark analyse every
-query; what fails in a batch only shows when data come.
+Spark refuses these queries of the corpus, and a compiler cannot. `sqlstream compile --check` lets Spark analyze every query.
+Errors that depend on the data appear only when data arrive.
 
 | query | why |
 | --- | --- |
@@ -85,7 +84,7 @@ def _names() -> str:
     ruled = {code for item in rules_on_queries for code in item.codes}
     codes = [code for code in re.findall(r"(?m)^### (\S+)$", section) if code not in ruled]
     rows = [f"| {_link(code)} | {CODES[code]} |" for code in codes]
-    return "\n".join(["## Names, types and clauses", "", "| code | what it is |", "| --- | --- |", *rows, ""])
+    return "\n".join(["## Names, types and clauses", "", "| code | meaning |", "| --- | --- |", *rows, ""])
 
 
 def _unknown() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Rules about batch models: those that name a sink and whose inputs are all static, written once per run."""
+"""Rules about batch models: models with a sink and only static inputs, which each run writes once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENDING = frozenset({"default", "available_now", "once"})
 
 @rule("batch-model")
 def stream_words_in_batches(compiled: CompiledProject) -> Iterator[Finding]:
-    """A batch model is written once per run: it has no triggers, and no output modes."""
+    """A batch model has no trigger and no output mode, because each run writes it once."""
     for model, _ in terminal_models(compiled):
         mode, trigger = model.config.output_mode, model.config.trigger
         if model.streaming:
@@ -31,7 +31,7 @@ def stream_words_in_batches(compiled: CompiledProject) -> Iterator[Finding]:
 
 @rule("batch-model")
 def sinks_of_streams(compiled: CompiledProject) -> Iterator[Finding]:
-    """A batch model is not given to the project's own Python."""
+    """A batch model cannot write to a Python sink of the project."""
     for model, output in terminal_models(compiled):
         if not model.streaming and output.format == "python":
             yield Finding(
@@ -62,7 +62,7 @@ def _nothing_to(model: CompiledModel, key: str, value: str, why: str) -> Finding
 
 @rule("shared-output")
 def batch_places(compiled: CompiledProject) -> Iterator[Finding]:
-    """The folder that a batch model replaces as a whole must hold nothing else."""
+    """A batch model replaces its whole output folder, so nothing else may use the folder."""
     for model, output in terminal_models(compiled):
         if model.streaming or output.format not in FILE_FORMATS or not output.path:
             continue

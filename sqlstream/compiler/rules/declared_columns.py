@@ -1,4 +1,4 @@
-"""Rules on the columns that properties files declare for models, which describe and do not enforce."""
+"""Rules on the declared columns of models: they describe a model and enforce nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sqlstream.project.wording import quoted, quoted_list
 
 @rule("declared-column", severity=Severity.WARNING)
 def declared_columns(compiled: CompiledProject) -> Iterator[Finding]:
-    """A properties file declares a column that its model does not have, or another type than it has."""
+    """A properties file declares a column that the model does not have, or with another type."""
     for unique_id, model in compiled.models.items():
         columns = compiled.columns.get(unique_id)
         if columns is None or not model.file.columns:

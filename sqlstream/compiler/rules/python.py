@@ -1,4 +1,4 @@
-"""Rules about sources and sinks that are the project's own Python."""
+"""Rules about Python sources and sinks of the project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlstream.project.on_corrupt import declared_sources
 
 @rule("missing-key", "unknown-key", "python-name")
 def python_names(compiled: CompiledProject) -> list[Finding]:
-    """What has the format `python` names a function or class of python/, and nothing else does."""
+    """A source or sink with the format `python` names a function or class in python/; others must not."""
     findings: list[Finding] = []
     for what, key, format_name, reference, location in _declared(compiled):
         if format_name == "python" and reference is None:

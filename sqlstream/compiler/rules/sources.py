@@ -34,7 +34,7 @@ INFERENCE = "spark.sql.streaming.schemaInference"
 
 @rule("missing-schema", "invalid-value", "missing-path")
 def missing_schemas(compiled: CompiledProject) -> list[Finding]:
-    """A stream of files needs a path, and a declared schema unless the target has Spark infer it."""
+    """A stream of files needs a path, and a schema unless the target lets Spark infer it."""
     inferred = str(compiled.project.target.spark.get(INFERENCE, "false")).lower() == "true"
     findings: list[Finding] = []
     for table in declared_sources(compiled.project.sources):
@@ -79,8 +79,8 @@ def _path_option(table: SourceTable) -> Finding:
 
 @rule("fixed-schema", "invalid-value")
 def fixed_schemas(compiled: CompiledProject) -> list[Finding]:
-    """The generators and sockets have columns of their own, and only as streams; so have binary files. Databases and
-    the state of queries are no streams.
+    """Generators, sockets and binary files have fixed columns. Generators and sockets are streams only; databases and
+    the state of queries are static only.
     """
     findings: list[Finding] = []
     for table in declared_sources(compiled.project.sources):
@@ -142,7 +142,7 @@ def _has_binary_columns(schema: Schema) -> bool:
 
 @rule("unknown-column", "watermark-type")
 def source_watermarks(compiled: CompiledProject) -> list[Finding]:
-    """The watermark of a source is on one of its columns, a timestamp."""
+    """The watermark of a source must be on one of its timestamp columns."""
     judges_types = is_judged(compiled.project.target)
     findings: list[Finding] = []
     for table in declared_sources(compiled.project.sources):
@@ -160,7 +160,7 @@ def source_watermarks(compiled: CompiledProject) -> list[Finding]:
 
 @rule("unknown-column")
 def masked_columns(compiled: CompiledProject) -> list[Finding]:
-    """A masked column that does not exist hides nothing."""
+    """A masked column must exist."""
     findings: list[Finding] = []
     for table in declared_sources(compiled.project.sources):
         columns = source_node(compiled.project.name, table).columns
@@ -205,7 +205,7 @@ def _wrong_event_time(table: SourceTable, column: Column, columns: Sequence[Colu
 
 @rule("socket-available-now")
 def socket_sources(compiled: CompiledProject) -> list[Finding]:
-    """Under `available_now` a socket source reads 0 rows: it keeps nothing that could be available."""
+    """A socket source stores no rows, so it reads 0 rows with `available_now`."""
     name = compiled.project.name
     sockets = {source_id(name, table): table for table in used_sources(compiled) if table.format == "socket"}
     return [

@@ -1,4 +1,4 @@
-"""Rules about tables of Spark's catalog, as sources and as sinks."""
+"""Rules about tables in Spark's catalog, as sources and sinks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRAPPERS = ("org.apache.spark.sql.delta.catalog.DeltaCatalog",)
 
 @rule("missing-key", "unknown-key")
 def table_names(compiled: CompiledProject) -> list[Finding]:
-    """The format `table` needs the table's name in the catalog, and no other format takes one."""
+    """The format `table` needs the name of a table in the catalog; other formats do not take one."""
     findings: list[Finding] = []
     declared = _places(compiled, declared_sources(compiled.project.sources), declared_outputs(compiled))
     for what, format_name, table, location in declared:
@@ -49,7 +49,7 @@ def table_names(compiled: CompiledProject) -> list[Finding]:
 
 @rule("temporary-catalog")
 def temporary_catalogs(compiled: CompiledProject) -> list[Finding]:
-    """Spark's catalog is in memory unless the target says otherwise, and forgets tables when the process ends."""
+    """By default Spark's catalog is in memory and forgets tables when the process ends."""
     target = compiled.project.target
     used = _places(compiled, used_sources(compiled), [output for _, output in terminal_models(compiled)])
     return [

@@ -1,4 +1,4 @@
-"""Rules about use: what a project declares and nothing uses. Disabled models use what they name."""
+"""Rules about unused declarations. Disabled models count as users."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMMENT = re.compile(r"(?s)\{#.*?#\}")
 
 @rule("no-models", severity=Severity.WARNING)
 def no_models(compiled: CompiledProject) -> list[Finding]:
-    """A project without an enabled model has nothing to run."""
+    """A project needs an enabled model."""
     if any(model.file.declared_at is None for model in compiled.models.values()):
         return []
     is_disabled = bool(compiled.project.models)
@@ -36,7 +36,7 @@ def no_models(compiled: CompiledProject) -> list[Finding]:
 
 @rule("unwritten-model", severity=Severity.WARNING)
 def unwritten_models(compiled: CompiledProject) -> list[Finding]:
-    """A model that nobody reads and that names no sink does nothing."""
+    """A model without readers and without a sink has no effect."""
     return [
         Finding(
             "unwritten-model",
@@ -53,7 +53,7 @@ def unwritten_models(compiled: CompiledProject) -> list[Finding]:
 
 @rule("unused-source", severity=Severity.INFO)
 def unused_sources(compiled: CompiledProject) -> list[Finding]:
-    """Sources that no model reads."""
+    """No model reads the source."""
     name = compiled.project.name
     elsewhere = _words(_disabled_texts(compiled))
     unused = {
@@ -66,7 +66,7 @@ def unused_sources(compiled: CompiledProject) -> list[Finding]:
 
 @rule("unused-sink", severity=Severity.INFO)
 def unused_sinks(compiled: CompiledProject) -> list[Finding]:
-    """Sinks that no model writes to."""
+    """No model writes to the sink."""
     used = {model.output.sink for model in compiled.models.values() if model.output is not None}
     used |= _words(_disabled_texts(compiled))
     unused = {sink.location: sink.name for sink in compiled.project.sinks if sink.name not in used}
@@ -75,7 +75,7 @@ def unused_sinks(compiled: CompiledProject) -> list[Finding]:
 
 @rule("unused-macro", severity=Severity.INFO)
 def unused_macros(compiled: CompiledProject) -> list[Finding]:
-    """Macros whose names occur only in their own definitions."""
+    """No template uses the macro's name outside the macro."""
     project = compiled.project
     texts = [*(file.text for file in project.models), *(_MACRO.sub("", file.text) for file in project.macros)]
     unnamed = {match["name"] for file in project.macros for match in _MACRO.finditer(_without_comments(file.text))}

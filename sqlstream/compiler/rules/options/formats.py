@@ -57,7 +57,7 @@ _JARS = ("spark.jars", "spark.driver.extraClassPath", "spark.plugins", "spark.su
 
 @rule("unknown-format")
 def misspelt_formats(compiled: CompiledProject) -> list[Finding]:
-    """Spark takes any data source that is installed; where the target installs none, a near miss is a misspelling."""
+    """Spark accepts any installed data source. If the target installs none, a similar name is a typo."""
     target = compiled.project.target
     if target.packages or target.remote or not target.is_local or any(key.startswith(_JARS) for key in target.spark):
         return []

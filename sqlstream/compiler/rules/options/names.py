@@ -1,4 +1,4 @@
-"""Rules about options of sources and sinks: names that Spark ignores, values that it refuses late."""
+"""Rules about options of sources and sinks: names that Spark ignores, and values that it refuses only at runtime."""
 
 from __future__ import annotations
 
@@ -40,22 +40,20 @@ LENIENT = {
 
 @rule("unknown-option", severity=Severity.WARNING)
 def ignored_options(compiled: CompiledProject) -> list[Finding]:
-    """Spark ignores an option that it does not know, or that has no effect there. Names with a dot are for the file
-    system.
-    """
+    """Spark ignores unknown options and options without effect. Names with a dot configure the file system."""
     return [found for given in given_options(compiled) for found in (*_unknown(given), *_without_effect(given))]
 
 
 @rule("option-value")
 def option_values(compiled: CompiledProject) -> list[Finding]:
-    """Most values of options are read only when a query has started."""
+    """Spark reads most option values only after a query has started."""
     target = compiled.project.target
     return [finding for given in given_options(compiled) for finding in _wrong_values(given, target)]
 
 
 @rule("missing-key", "option-value", "unknown-option")
 def required_options(compiled: CompiledProject) -> list[Finding]:
-    """Some sources read nothing without certain options, and some options need or exclude each other."""
+    """Some sources need certain options, and some options need or exclude each other."""
     findings: list[Finding] = []
     for given in given_options(compiled):
         findings += [*_missing(given), *_together(given), *(kafka_problems(given) if given.format == "kafka" else ())]

@@ -1,4 +1,4 @@
-"""Rules on the columns that a sink gets: those it partitions by, names that are there twice, types it cannot write."""
+"""Rules on the columns that a sink receives: partition columns, duplicate names, types it cannot write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlstream.project.wording import counted
 
 @rule("partition-column", "sink-schema")
 def sink_columns(compiled: CompiledProject) -> list[Finding]:
-    """What a sink cannot take of the columns of a model, as far as they are known."""
+    """A sink cannot write some columns; the rule checks the columns that the compiler knows."""
     found: list[Finding] = []
     for unique_id, model in compiled.models.items():
         columns = compiled.columns.get(unique_id)

@@ -1,4 +1,4 @@
-"""Rules about what each kind of sink can take of a query: streams or batches, output modes, triggers, partitions.
+"""Rules about what each kind of sink supports: streams or batches, output modes, triggers, partitions.
 
 `tests/spark/test_sink_kinds.py` asks the installed Spark about each of them.
 """
@@ -33,7 +33,7 @@ PARTITIONS_IGNORED = frozenset({"console", "jdbc", "kafka", "memory", "noop"})
 
 @rule("unknown-format", "output-mode")
 def writable_formats(compiled: CompiledProject) -> Iterator[Finding]:
-    """Spark writes no rows into some of its formats, and no streams into others."""
+    """Spark can only read some formats, and cannot stream into others."""
     for sink in compiled.project.sinks:
         if sink.format in READ_ONLY:
             yield Finding(
@@ -73,7 +73,7 @@ def modes_of_tables(compiled: CompiledProject) -> Iterator[Finding]:
 
 @rule("continuous-trigger", "real-time-trigger")
 def triggers_of_sinks(compiled: CompiledProject) -> Iterator[Finding]:
-    """Functions and tables of files get their rows in batches."""
+    """Python functions and tables of files receive rows in micro-batches only."""
     for model, output in terminal_models(compiled):
         kind = model.config.trigger.kind if model.streaming else ""
         if kind not in ("continuous", "real_time"):
@@ -92,7 +92,7 @@ def triggers_of_sinks(compiled: CompiledProject) -> Iterator[Finding]:
 
 @rule("output-mode", "unknown-key")
 def python_sinks(compiled: CompiledProject) -> Iterator[Finding]:
-    """A DataSource takes no update mode, and options never reach a function."""
+    """A DataSource does not support update mode, and a function receives no options."""
     for model, output in terminal_models(compiled):
         made = python_sink(compiled, output)
         if made is not None and made.is_data_source and model.streaming and model.config.output_mode == "update":
@@ -103,7 +103,7 @@ def python_sinks(compiled: CompiledProject) -> Iterator[Finding]:
 
 @rule("unknown-key")
 def refused_partitions(compiled: CompiledProject) -> Iterator[Finding]:
-    """Spark starts no query with `partition_by` for a sink that has no partitions."""
+    """Spark refuses `partition_by` for a sink without partitions."""
     for model, output in terminal_models(compiled):
         made = python_sink(compiled, output)
         is_function = made is not None and made.is_foreach

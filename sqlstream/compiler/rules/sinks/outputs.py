@@ -23,7 +23,7 @@ OWN_PLACE = {
 
 @rule("invalid-value")
 def path_options(compiled: CompiledProject) -> list[Finding]:
-    """A path among the options would lie under the working directory, and a full refresh could not change it."""
+    """A path in the options would be relative to the working directory, and a full refresh could not change it."""
     by_models = [
         (f"`{model.name}` sets the path of sink `{output.sink}` as an option", model.place_of("options"))
         for model, output in terminal_models(compiled)
@@ -48,7 +48,7 @@ def path_options(compiled: CompiledProject) -> list[Finding]:
 
 @rule("missing-path")
 def missing_sink_paths(compiled: CompiledProject) -> list[Finding]:
-    """A file sink without a path has nowhere to write."""
+    """A file sink needs a path."""
     return [
         Finding(
             "missing-path",
@@ -64,7 +64,7 @@ def missing_sink_paths(compiled: CompiledProject) -> list[Finding]:
 
 @rule("missing-key")
 def missing_row_tags(compiled: CompiledProject) -> list[Finding]:
-    """Spark writes XML only with the name of the element that a row becomes."""
+    """Spark needs `rowTag`, the name of the element for each row, to write XML."""
     return [
         Finding(
             "missing-key",
@@ -84,7 +84,7 @@ def _is_path_among(options: Iterable[str]) -> bool:
 
 @rule("output-mode")
 def output_modes(compiled: CompiledProject) -> list[Finding]:
-    """File sinks refuse update and complete mode at start."""
+    """Spark refuses update and complete mode for file sinks."""
     return [
         Finding(
             "output-mode",

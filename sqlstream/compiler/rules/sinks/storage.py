@@ -10,7 +10,7 @@ from sqlstream.project.files.paths import is_absolute
 
 @rule("relative-storage")
 def relative_storage(compiled: CompiledProject) -> list[Finding]:
-    """A relative folder means another folder on each machine of a cluster."""
+    """A relative folder is a different folder on each machine of a cluster."""
     target = compiled.project.target
     if target.is_local or is_absolute(target.storage):
         return []

@@ -1,4 +1,4 @@
-"""Rules on aggregations: when their rows can come out, and what may follow them."""
+"""Rules on aggregations: when they emit their rows, and which operators can follow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DISTINCT = re.compile(r".*?\(\s*DISTINCT\b\s*", re.IGNORECASE)
 
 @rule("append-without-watermark")
 def unfinished_groups(query: Query) -> Iterator[QueryProblem]:
-    """In append mode a group comes out when the watermark has passed it: a key must carry one."""
+    """In append mode a group is emitted when the watermark passes it, so a key needs a watermark."""
     if query.mode != "append":
         return
     for node in {node.where: node for node in query.all(Aggregate)}.values():
@@ -43,7 +43,7 @@ def _in_its_own_select(node: Aggregate, query: Query) -> tuple[str, str, tuple[W
 
 @rule("append-without-watermark")
 def subtractions(query: Query) -> Iterator[QueryProblem]:
-    """EXCEPT keeps each row once, as DISTINCT does: in append mode it needs a watermark as well."""
+    """EXCEPT deduplicates rows as DISTINCT does, so in append mode it needs a watermark too."""
     if query.mode != "append":
         return
     for node in query.all(SetOperation):
@@ -62,7 +62,7 @@ def subtractions(query: Query) -> Iterator[QueryProblem]:
 
 @rule("complete-without-aggregation")
 def complete_without_aggregation(query: Query) -> Iterator[QueryProblem]:
-    """Complete mode writes the whole result each time, which only an aggregation keeps."""
+    """Complete mode writes the whole result each time, and only an aggregation keeps it."""
     if query.mode != "complete":
         return
     nodes = query.nodes
@@ -79,7 +79,7 @@ def complete_without_aggregation(query: Query) -> Iterator[QueryProblem]:
 
 @rule("distinct-aggregate")
 def distinct_functions(query: Query) -> Iterator[QueryProblem]:
-    """Aggregate functions with DISTINCT would keep every value for ever."""
+    """Aggregate functions with DISTINCT would keep every value forever."""
     for node in query.all(Aggregate):
         if not node.streaming:
             continue
@@ -101,7 +101,7 @@ def distinct_functions(query: Query) -> Iterator[QueryProblem]:
 
 @rule("several-aggregations")
 def stateful_after_aggregation(query: Query) -> Iterator[QueryProblem]:
-    """Outside append mode an aggregation changes rows that it has given: nothing stateful may follow."""
+    """Outside append mode an aggregation updates emitted rows, so no stateful operator can follow."""
     if query.mode == "append":
         return
     stateful = [node for node in query.nodes if is_stateful(node)]
@@ -167,7 +167,7 @@ def _pivot(node: Aggregate, query: Query, severity: Severity) -> QueryProblem:
 
 @rule("rows-beside-aggregation", severity=Severity.WARNING)
 def rows_beside_aggregation(query: Query) -> Iterator[QueryProblem]:
-    """In complete mode only an aggregation keeps its rows: those of the other side of a UNION ALL come once."""
+    """In complete mode only an aggregation keeps its rows; rows from the other side of a UNION ALL are emitted once."""
     if query.mode != "complete":
         return
     for node in query.all(SetOperation):
@@ -189,7 +189,7 @@ def _is_kept(node: Node) -> bool:
 
 @rule("set-without-time", severity=Severity.WARNING)
 def sets_without_time(query: Query) -> Iterator[QueryProblem]:
-    """A grouping set that leaves out the event time has no watermark: in append mode its groups never come out."""
+    """A grouping set without the event time has no watermark, so append mode never emits its groups."""
     if query.mode != "append":
         return
     for node in query.all(Aggregate):
@@ -208,7 +208,7 @@ def sets_without_time(query: Query) -> Iterator[QueryProblem]:
 
 @rule("session-window")
 def session_windows(query: Query) -> Iterator[QueryProblem]:
-    """Sessions cannot be updated, since they merge; and Spark needs a key beside them."""
+    """Session windows merge, so they cannot be updated; Spark also needs another key."""
     for node in query.all(Aggregate):
         if not node.streaming or not node.session:
             continue

@@ -52,7 +52,7 @@ NOW = frozenset({"CURRENT_TIMESTAMP", "CURRENT_DATE", "CURDATE", "NOW", "LOCALTI
 
 @rule("continuous-trigger")
 def operators(query: Query) -> Iterator[QueryProblem]:
-    """Under a continuous trigger rows are only projected and filtered."""
+    """A continuous query can only project and filter rows."""
     if query.trigger != "continuous":
         return
     for node in query.all(*REFUSED):
@@ -75,7 +75,7 @@ def sources_and_sinks(query: Query) -> Iterator[QueryProblem]:
 
 @rule("continuous-trigger")
 def present_time(query: Query) -> Iterator[QueryProblem]:
-    """There is no batch whose time it could be; what is said within subqueries is not looked at by Spark."""
+    """A continuous query has no batch time for the current time; Spark does not check subqueries."""
     if query.trigger != "continuous" or any(node.subqueries for node in query.nodes):
         return
     for text in query.texts:
@@ -87,7 +87,7 @@ def present_time(query: Query) -> Iterator[QueryProblem]:
 
 @rule("continuous-trigger")
 def partitioning_hints(query: Query) -> Iterator[QueryProblem]:
-    """Rows stay in the partition that they were read in."""
+    """A continuous query cannot repartition rows."""
     for text, offset, name in hints_named(query, PARTITIONING) if query.trigger == "continuous" else ():
         yield _text_problem(
             query, text, offset, f"the hint {name}", "a continuous query does not move rows between partitions"

@@ -1,4 +1,4 @@
-"""Rules on joins: which sides may stream, and what an outer join of two streams needs."""
+"""Rules on joins: which sides can be streams, and what an outer join of two streams needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATIC_SIDES = {"left": (True,), "left semi": (True,), "left anti": (True,), "ri
 
 @rule("static-outer-join")
 def static_sides(query: Query) -> Iterator[QueryProblem]:
-    """A static table cannot be the kept side of an outer join with a stream."""
+    """An outer join with a stream cannot keep the rows of a static table."""
     for node in query.all(Join):
         left, right = (child.streaming for child in node.children)
         if left == right or (not left) not in STATIC_SIDES.get(node.kind, ()):
@@ -39,7 +39,7 @@ def static_sides(query: Query) -> Iterator[QueryProblem]:
 
 @rule("stream-anti-join")
 def anti_joins(query: Query) -> Iterator[QueryProblem]:
-    """Two streams have no anti join."""
+    """Spark has no anti join of two streams."""
     for node in query.all(Join):
         if node.kind == "left anti" and all(child.streaming for child in node.children):
             yield QueryProblem(
@@ -53,7 +53,7 @@ def anti_joins(query: Query) -> Iterator[QueryProblem]:
 
 @rule("stream-join-mode")
 def join_modes(query: Query) -> Iterator[QueryProblem]:
-    """Two streams are joined in append mode; inner and semi joins in update mode as well."""
+    """Joins of two streams need append mode; inner and semi joins can also use update mode."""
     for node in query.all(Join):
         if not all(child.streaming for child in node.children):
             continue
@@ -70,7 +70,7 @@ def join_modes(query: Query) -> Iterator[QueryProblem]:
 
 @rule("outer-join-without-bound")
 def outer_joins(query: Query) -> Iterator[QueryProblem]:
-    """An outer join of two streams must know when a row can match no more."""
+    """An outer join of two streams needs watermarks and a time bound to know when a row can no longer match."""
     for node in query.all(Join):
         if node.kind not in KEPT or not all(child.streaming for child in node.children):
             continue
@@ -115,7 +115,7 @@ def event_time(node: Join, side: int) -> str:
 
 @rule("join-without-key")
 def equalities(query: Query) -> Iterator[QueryProblem]:
-    """Two streams are joined by a key: Spark finds each row's matches in its state by that."""
+    """A join of two streams needs an equality, because Spark finds matches in its state by key."""
     unclear = query.below(lambda hints: hints.may_equate)
     for node in query.all(Join):
         if node.kind == "cross" and all(child.streaming for child in node.children):
@@ -138,7 +138,7 @@ def equalities(query: Query) -> Iterator[QueryProblem]:
 
 @rule("join-condition")
 def clocks(query: Query) -> Iterator[QueryProblem]:
-    """The current time in a join's condition is refused in the first batch."""
+    """Spark refuses the current time in a join condition, but only in the first batch."""
     for node in query.all(Join):
         if node.clock:
             yield QueryProblem(

@@ -1,4 +1,4 @@
-"""Rules on what Spark's state stores cannot hold as a key."""
+"""Rules on types that Spark's state stores cannot use as a key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNEQUAL_BYTES = ("_LCASE", "_CI", "_AI", "_RTRIM")
 
 @rule("type-mismatch")
 def collated_keys(query: Query) -> Iterator[QueryProblem]:
-    """A state store finds a key by its bytes, so equal keys must have equal bytes
+    """A state store compares the bytes of keys, so equal keys must have equal bytes
     (STATE_STORE_UNSUPPORTED_OPERATION_BINARY_INEQUALITY).
     """
     for node in query.all(Aggregate):

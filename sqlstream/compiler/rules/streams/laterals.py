@@ -1,4 +1,4 @@
-"""Rules on LATERAL: what Spark can only join by aggregating the stream before it."""
+"""Rules on LATERAL: subqueries that Spark can join only by aggregating the stream."""
 
 from __future__ import annotations
 

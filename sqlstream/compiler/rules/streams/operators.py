@@ -1,4 +1,4 @@
-"""Rules on what a stream cannot do: order, count off, sample, look over rows, subtract and intersect."""
+"""Rules on operators that streams do not support: sorts, limits, samples, window functions, set operations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RANKING = frozenset({"row_number", "rank", "dense_rank"})
 
 @rule("window-function")
 def window_functions(query: Query) -> Iterator[QueryProblem]:
-    """Functions with OVER look at rows that have not come yet."""
+    """Functions with OVER need rows that have not arrived yet."""
     for node in query.all(WindowFunctions):
         if not node.streaming:
             continue
@@ -75,7 +75,7 @@ def _begins_with_time(call: WindowCall, columns: Columns | None) -> bool:
 
 @rule("stream-sort")
 def sorts(query: Query) -> Iterator[QueryProblem]:
-    """A sort needs all rows: only complete mode writes them all each time."""
+    """A sort needs all rows, and only complete mode writes all of them."""
     for node in query.all(Sort):
         if not node.streaming or (query.mode == "complete" and _has_aggregate(node)):
             continue
@@ -92,7 +92,7 @@ def sorts(query: Query) -> Iterator[QueryProblem]:
 
 @rule("stream-limit")
 def limits(query: Query) -> Iterator[QueryProblem]:
-    """LIMIT is refused in update mode, OFFSET always."""
+    """Spark refuses LIMIT in update mode, and OFFSET always."""
     for node in query.all(Limit):
         if node.is_offset:
             yield QueryProblem(
@@ -114,7 +114,7 @@ def limits(query: Query) -> Iterator[QueryProblem]:
 
 @rule("stream-limit", severity=Severity.WARNING)
 def lasting_limits(query: Query) -> Iterator[QueryProblem]:
-    """In append mode LIMIT counts the rows of all batches and restarts together, and then nothing comes out."""
+    """In append mode LIMIT counts the rows of all batches and restarts; then the query emits nothing more."""
     if query.mode != "append":
         return
     for node in query.all(Limit):
@@ -131,7 +131,7 @@ def lasting_limits(query: Query) -> Iterator[QueryProblem]:
 
 @rule("stream-sample")
 def samples(query: Query) -> Iterator[QueryProblem]:
-    """A sample of a stream is refused."""
+    """Spark cannot sample a stream."""
     for node in query.all(Sample):
         if node.streaming:
             yield QueryProblem(
@@ -145,7 +145,7 @@ def samples(query: Query) -> Iterator[QueryProblem]:
 
 @rule("stream-set-operation")
 def set_operations(query: Query) -> Iterator[QueryProblem]:
-    """UNION ALL of streams only; EXCEPT with a static right side; no INTERSECT."""
+    """Streams support UNION ALL with other streams and EXCEPT with a static right side, but not INTERSECT."""
     for node in query.all(SetOperation):
         left, right = (child.streaming for child in node.children)
         if node.kind == "union" and left != right:
@@ -167,7 +167,7 @@ def _set_problem(node: Node, what: str, why: str, fix: str) -> QueryProblem:
 
 @rule("stream-subquery")
 def subqueries(query: Query) -> Iterator[QueryProblem]:
-    """A query within an expression must be static."""
+    """A subquery in an expression must be static."""
     for node in query.nodes:
         for inner in node.subqueries:
             if inner.streaming:
@@ -183,7 +183,7 @@ def subqueries(query: Query) -> Iterator[QueryProblem]:
 
 @rule("row-id")
 def row_ids(query: Query) -> Iterator[QueryProblem]:
-    """Functions that number rows are refused anywhere, in static parts as well."""
+    """Spark refuses functions that number rows anywhere in the query, also in static parts."""
     for node in query.all(Node):
         for call in node.row_ids:
             yield QueryProblem(
@@ -197,7 +197,7 @@ def row_ids(query: Query) -> Iterator[QueryProblem]:
 
 @rule("stream-recursion")
 def recursions(query: Query) -> Iterator[QueryProblem]:
-    """A CTE that reads itself is run as a batch; one that nobody reads is not run."""
+    """Spark runs a recursive CTE as a batch, so it cannot read a stream; an unused CTE does not run."""
     for node in query.read():
         if isinstance(node, Recursion) and node.streaming:
             yield QueryProblem(

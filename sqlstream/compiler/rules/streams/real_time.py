@@ -20,7 +20,7 @@ REFUSED_HINTS = frozenset({"COALESCE", "REPARTITION_BY_RANGE"})
 
 @rule("real-time-trigger")
 def modes(query: Query) -> Iterator[QueryProblem]:
-    """Rows are written as they come, so only update mode has a meaning."""
+    """Real-time mode writes rows as they arrive, so it needs update mode."""
     if query.trigger == "real_time" and query.mode != "update":
         why = "Spark writes each row as soon as it arrives, so it supports only update mode here"
         yield _problem(query, query.node, f"streams in {query.mode} mode", why, "use output_mode='update'")
@@ -28,7 +28,7 @@ def modes(query: Query) -> Iterator[QueryProblem]:
 
 @rule("real-time-trigger")
 def sources_and_sinks(query: Query) -> Iterator[QueryProblem]:
-    """Few sources and sinks can be read and written row by row."""
+    """Real-time mode supports only a few sources and sinks."""
     if query.trigger != "real_time":
         return
     for node in query.all(Scan):
@@ -43,7 +43,7 @@ def sources_and_sinks(query: Query) -> Iterator[QueryProblem]:
 
 @rule("real-time-trigger")
 def operators(query: Query) -> Iterator[QueryProblem]:
-    """Joins of streams, unions of a CTE with itself or over an aggregation, and EXCEPT are not allowed."""
+    """Real-time mode has no joins of streams, unions of a CTE with itself or over an aggregation, and EXCEPT."""
     if query.trigger != "real_time":
         return
     for node in query.all(Join):
@@ -68,7 +68,7 @@ def operators(query: Query) -> Iterator[QueryProblem]:
 
 @rule("real-time-trigger")
 def deduplications(query: Query) -> Iterator[QueryProblem]:
-    """Rows are not deduplicated within a watermark."""
+    """Real-time mode does not support deduplication within a watermark."""
     for node in query.all(Deduplicate) if query.trigger == "real_time" else ():
         if node.streaming and node.within:
             why, fix = "Spark supports deduplication only without a watermark", "use another trigger"
@@ -82,7 +82,7 @@ def _ctes(node: Node) -> Iterator[Node]:
 
 @rule("real-time-trigger")
 def static_joins(query: Query) -> Iterator[QueryProblem]:
-    """A static table is joined by a key: Spark sends it to all tasks, which look each row up there."""
+    """In real-time mode a join with a static table needs an equality, because each task looks rows up by key."""
     if query.trigger != "real_time":
         return
     unclear = query.below(lambda hints: hints.may_equate)
@@ -96,7 +96,7 @@ def static_joins(query: Query) -> Iterator[QueryProblem]:
 
 @rule("real-time-trigger")
 def refused_hints(query: Query) -> Iterator[QueryProblem]:
-    """Rows flow through tasks that all run at once: some hints on partitions are not allowed over streams."""
+    """Real-time mode runs all tasks at the same time, so some partitioning hints are not allowed on streams."""
     if query.trigger != "real_time" or not all(scan.stream for scan in query.all(Scan)):
         return
     if any(node.subqueries for node in query.nodes):

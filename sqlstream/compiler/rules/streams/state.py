@@ -1,4 +1,4 @@
-"""Rules on state: what a query never forgets, so that Spark runs it until memory or the disk is full."""
+"""Rules on state that grows until memory or the disk is full."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALLOW = "-- sqlstream: allow unbounded-state because ..."
 
 @rule("unbounded-state", severity=Severity.WARNING)
 def endless_groups(query: Query) -> Iterator[QueryProblem]:
-    """In update mode a group is dropped when the watermark has passed it; without one each is kept for ever."""
+    """In update mode the watermark removes groups from the state; without one the state keeps every group forever."""
     if query.mode != "update":
         return
     for node in query.all(Aggregate):
@@ -56,7 +56,7 @@ def _windowed(node: Aggregate) -> str:
 
 @rule("unbounded-state", severity=Severity.WARNING)
 def endless_joins(query: Query) -> Iterator[QueryProblem]:
-    """A join of streams keeps each row of a side until the other side's watermark shows that it can match no more."""
+    """A join of streams keeps each row until the other side's watermark shows that it can no longer match."""
     unclear = query.below(lambda hints: hints.may_bound)
     for node in query.all(Join):
         if not all(child.streaming for child in node.children) or node.time_in_keys is not False:
@@ -91,7 +91,7 @@ def _endless(node: Join, sides: list[int]) -> QueryProblem:
 
 @rule("unbounded-state", severity=Severity.WARNING)
 def endless_duplicates(query: Query) -> Iterator[QueryProblem]:
-    """Without a watermark on its rows, a deduplication keeps the key of every row that it has ever seen."""
+    """Without a watermark, a deduplication keeps the key of every row forever."""
     for node in query.all(Deduplicate):
         if node.streaming and node.within is False:
             keys = quoted_list(list(node.keys))

@@ -14,7 +14,7 @@ SHORTEST_REAL_TIME = 5.0
 
 @rule("real-time-trigger")
 def short_real_time_triggers(compiled: CompiledProject) -> list[Finding]:
-    """The interval of a real-time trigger is how long each of its batches lasts, and has a least length."""
+    """The interval of a real-time trigger is the length of its batches and has a minimum."""
     return [
         Finding(
             "real-time-trigger",

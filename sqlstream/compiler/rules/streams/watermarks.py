@@ -1,4 +1,4 @@
-"""Rules on watermarks: one on each stream, on a timestamp."""
+"""Rules on watermarks: one per stream, on a timestamp."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sqlstream.project.types.types import Unknown
 
 @rule("second-watermark")
 def second_watermarks(query: Query) -> Iterator[QueryProblem]:
-    """A watermark over rows that already have one fails in the first batch; with an aggregation between them nothing
-    ever comes out.
+    """A second watermark on the same rows fails in the first batch; with an aggregation in between, the query never
+    emits anything.
     """
     for node in query.all(Watermark):
         refused = _first_watermark(node.children[0].walk(Aggregate))
@@ -41,7 +41,7 @@ def _first_watermark(nodes: Iterator[Node]) -> Watermark | None:
 
 @rule("watermark-type")
 def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
-    """A watermark needs a timestamp. Those of sources are checked where they are declared."""
+    """A watermark needs a timestamp column. Another rule checks the watermarks of sources."""
     for node in query.all(Watermark):
         for column in node.columns or () if node.event_time.where is not None else ():
             if column.event_time is node.event_time and not may_be_event_time(column):
@@ -64,7 +64,7 @@ def may_be_event_time(column: Column) -> bool:
 
 @rule("latest-first")
 def backlogs_from_the_end(query: Query) -> Iterator[QueryProblem]:
-    """A backlog that is read from its end moves the watermark past all that comes after."""
+    """Reading a backlog newest first moves the watermark past all other rows."""
     for where in dict.fromkeys(
         scan.where for scan in _scans_with_late_rows(query) if scan.newest_first and scan.stream
     ):
