@@ -110,8 +110,8 @@ def _not_of_the_form(comment: re.Match[str], location: Location) -> Finding:
     example = f"{code} because ..." if code else "unbounded-state because there are only 40 devices"
     return Finding(
         "invalid-allow",
-        f"sqlstream does not understand the comment {quoted(words)}",
-        "its form is `sqlstream: allow CODE because ...`, so that later readers know the reason",
+        f"{quoted(words)} is not a valid comment for sqlstream",
+        "the form is `sqlstream: allow CODE because ...`; the reason helps later readers",
         f"write {'' if code else 'for example '}`{opening} {TO_SQLSTREAM} allow {example}`",
         location,
     )
@@ -120,9 +120,9 @@ def _not_of_the_form(comment: re.Match[str], location: Location) -> Finding:
 def _unused(allowance: Allowance) -> Finding:
     return Finding(
         "unused-allow",
-        f"nothing in this file has the finding {quoted(allowance.code)}",
-        "the comment would hide one that somebody brings in later",
-        "delete the comment",
+        f"no finding {quoted(allowance.code)} in this file",
+        "the comment would hide the finding if it appears later",
+        "remove the comment",
         allowance.location,
         Severity.INFO,
     )

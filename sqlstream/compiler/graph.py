@@ -82,15 +82,15 @@ def resolve_reference(reference: Reference, names: Names) -> str | Finding:
         return Finding(
             "disabled-ref",
             f"`{name}` is disabled",
-            "a disabled model is no view, so nothing can read it",
-            f"enable `{name}` (enabled: true), or disable this model too",
+            "nothing can read a disabled model",
+            f"enable `{name}` (enabled: true), or also disable this model",
             reference.location,
             calls=reference.calls,
         )
     return Finding(
         "unknown-ref",
         f"`{name}` is not a model or a seed of this project",
-        "ref() takes the name of a file in models/ or seeds/, without its extension",
+        "ref() takes the name of a file in models/ or seeds/, without the extension",
         _source_call(name, names) or did_you_mean(name, names.nodes),
         reference.location,
         calls=reference.calls,
@@ -100,17 +100,17 @@ def resolve_reference(reference: Reference, names: Names) -> str | Finding:
 def _source_call(name: str, names: Names) -> str | None:
     """The fix where ref() is given the name of a source's table, and no model's."""
     tables = [f"source('{source}', '{table}')" for source, table in names.sources if table == name]
-    return f"read a source's table with {' or '.join(tables)}" if tables else None
+    return f"read a source table with {' or '.join(tables)}" if tables else None
 
 
 def _unknown_source(reference: Reference, names: Names) -> Finding:
     given = ".".join(reference.parts)
     files = names.source_files.get(reference.parts[0]) or frozenset().union(*names.source_files.values())
-    declared = f"; see {quoted_list(sorted(files))}" if files else ", and no file declares any"
+    declared = f"; see {quoted_list(sorted(files))}" if files else ", and no file declares a source"
     return Finding(
         "unknown-source",
         f"`{given}` is not a declared source table",
-        f"source() takes the name of a source and of one of its tables{declared}",
+        f"source() takes the names of a source and of one of its tables{declared}",
         did_you_mean(given, [".".join(parts) for parts in names.sources]),
         reference.location,
         calls=reference.calls,
@@ -143,8 +143,8 @@ def _cycle_finding(circle: Sequence[str], models: Mapping[str, RenderedModel]) -
     model = models[path[first]]
     return Finding(
         "cycle",
-        "models depend on each other in a circle: " + " -> ".join(ring),
-        "a stream cannot read its own output: each model must be computable from those before it",
+        "models depend on each other in a cycle: " + " -> ".join(ring),
+        "a stream cannot read its own output, so a model can depend only on its upstream models",
         f"remove one of these references, for example ref('{ring[1]}') in `{ring[0]}`",
         _reference_to(model, ring[1]),
     )

@@ -80,7 +80,7 @@ def _unknown_sink(project: Project, name: str, location: Location) -> Finding:
     return Finding(
         "unknown-sink",
         f"`{name}` is not a declared sink",
-        "a terminal model names one of the sinks in sinks.yml",
+        "a terminal model must name one of the sinks in sinks.yml",
         did_you_mean(name, [sink.name for sink in project.sinks]),
         location,
     )

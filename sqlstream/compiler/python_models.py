@@ -84,12 +84,12 @@ def _other_uses(file: ModelFile, function: ast.FunctionDef) -> Iterator[Finding]
     called = {id(call.func.value) for call in _calls(function, name) if isinstance(call.func, ast.Attribute)}
     for call in _calls(function, name):
         if _called(call) not in CALLS:
-            what = f"`{name}.{_called(call)}()` is nothing that a model can call"
+            what = f"a model cannot call `{name}.{_called(call)}()`"
             yield _finding(file, call, what, f"a model can call {', '.join(CALLS)}", did_you_mean(_called(call), CALLS))
     for node in ast.walk(function):
         if isinstance(node, ast.Name) and node.id == name and id(node) not in called:
-            what = f"`{name}` is used other than by calling ref, source, var or config of it"
-            yield _finding(file, node, what, fix="pass on the DataFrame that it gives, and not the object itself")
+            what = f"`{name}` is used for something other than ref, source, var or config"
+            yield _finding(file, node, what, fix="pass on the DataFrame that it returns, not the object itself")
 
 
 @dataclass
@@ -106,7 +106,7 @@ class _Reader:
         count, what = ARGUMENTS[kind]
         parts = tuple(_text(argument) for argument in call.args)
         if call.keywords or len(parts) != count or None in parts:
-            self.findings.append(_not_literal(self.file, call, f"{kind}() takes {what} as literal text"))
+            self.findings.append(_not_literal(self.file, call, f"{kind}() needs {what} as literal text"))
             return None
         names = tuple(part for part in parts if part is not None)
         return Reference("ref" if kind == "ref" else "source", names, _place(self.file, call))
@@ -124,7 +124,7 @@ class _Reader:
         except (ValueError, TypeError):
             found = {}
         if call.args or len(found) != len(call.keywords):
-            self.findings.append(_not_literal(self.file, call, "config() takes keywords with literal values"))
+            self.findings.append(_not_literal(self.file, call, "config() needs keyword arguments with literal values"))
         return found
 
     def check_variable(self, call: ast.Call) -> None:
@@ -133,13 +133,13 @@ class _Reader:
             return
         name = _text(call.args[0]) if call.args else None
         if name is None or len(call.args) + len(call.keywords) > 2:
-            self.findings.append(_not_literal(self.file, call, "var() takes the name of a variable as literal text"))
+            self.findings.append(_not_literal(self.file, call, "var() needs the name of a variable as literal text"))
         elif name not in self.variables and len(call.args) + len(call.keywords) == 1:
             self.findings.append(
                 Finding(
                     "missing-var",
                     f"the variable `{name}` is not set, and var() has no default here",
-                    "variables come from vars: in project.yml, from the target and from --vars",
+                    "set variables in vars: in project.yml, in the target or with --vars",
                     did_you_mean(name, self.variables),
                     _place(self.file, call),
                 )
@@ -154,9 +154,9 @@ def _parsed(file: ModelFile) -> ast.Module:
         words = error.msg if isinstance(error, SyntaxError) else str(error) or "it is nested too deeply"
         problem = Finding(
             "python-model",
-            f"the Python of `{file.name}` cannot be read",
-            f"Python says: {words}",
-            "correct it",
+            f"the Python code of `{file.name}` cannot be parsed",
+            f"Python reports: {words}",
+            "fix the Python code",
             Location(file.path, max(line, 1), max(column, 1)),
         )
         raise FindingsError([problem]) from error
@@ -167,15 +167,15 @@ def _text(node: ast.expr) -> str | None:
 
 
 def _not_literal(file: ModelFile, call: ast.Call, message: str) -> Finding:
-    why = "what a model reads, and how it is configured, is found without running it"
-    return _finding(file, call, message, why, "write the values themselves into the call")
+    why = "sqlstream determines the inputs and the configuration of a model without running it"
+    return _finding(file, call, message, why, "use literal values in the call")
 
 
 def _finding(
     file: ModelFile, node: ast.AST | None, message: str, why: str | None = None, fix: str | None = None
 ) -> Finding:
     place = file.location if node is None else _place(file, node)
-    return Finding("python-model", message, why or f"a Python model is: {FORM}", fix or f"write {FORM}", place)
+    return Finding("python-model", message, why or f"a Python model has the form {FORM}", fix or f"write {FORM}", place)
 
 
 def _place(file: ModelFile, node: ast.AST) -> Location:

@@ -75,7 +75,7 @@ def unread_findings(
 def _ask(models: Sequence[CompiledModel], parser: SparkParser | None, memory: Memory) -> tuple[Answers, str]:
     """The answers that are remembered or given now, and why there are not more."""
     if parser is None:
-        return {}, "Spark's parser is not asked here"
+        return {}, "Spark's parser is not available"
     keys = {model.unique_id: digest(model.name, model.sql, parser.identity) for model in models}
     known = {model.unique_id: memory.recall("syntax", model.file.path, keys[model.unique_id]) for model in models}
     answers: Answers = {node: problems for node, problems in known.items() if problems is not None}
@@ -114,9 +114,9 @@ def _syntax_error(text: SqlText, refusal: SyntaxRefusal) -> SqlProblem:
     return SqlProblem(
         at(tokens, min(index, last)).start,
         "sql-syntax",
-        f"Spark cannot read the SQL {place}",
-        f"Spark says: {refusal.words}",
-        "correct the SQL here or just before: a word, a comma or a bracket may be missing, misspelt or left over",
+        f"Spark cannot parse the SQL {place}",
+        f"Spark reports: {refusal.words}",
+        "fix the SQL here or just before: a word, a comma or a bracket may be missing, misspelled or extra",
     )
 
 
@@ -125,8 +125,8 @@ def _refused(model: CompiledModel, refusal: SyntaxRefusal) -> SqlProblem:
     return SqlProblem(
         refusal.offset or 0,
         "sql-syntax",
-        f"Spark refuses the SQL of `{model.name}`",
-        f"Spark says: {refusal.words}{condition}",
+        f"Spark rejects the SQL of `{model.name}`",
+        f"Spark reports: {refusal.words}{condition}",
         "change the SQL so that Spark accepts it",
     )
 
@@ -134,9 +134,10 @@ def _refused(model: CompiledModel, refusal: SyntaxRefusal) -> SqlProblem:
 def _accepted(model: CompiledModel, place: Place) -> Finding:
     return Finding(
         "not-followed",
-        f"sqlstream cannot follow the SQL of `{model.name}`",
-        "Spark's parser accepts it, and sqlstream's does not know this form: no rule checks its columns or its stream",
-        "`sqlstream compile --check` has Spark check them",
+        f"sqlstream cannot analyze the SQL of `{model.name}`",
+        "Spark's parser accepts it, but sqlstream's parser does not know this syntax, so its columns and "
+        "stream rules are not checked",
+        "run `sqlstream compile --check` to check them with Spark",
         place.location,
         Severity.INFO,
         place.calls,
@@ -146,9 +147,9 @@ def _accepted(model: CompiledModel, place: Place) -> Finding:
 def _unasked(model: CompiledModel, place: Place, why: str) -> Finding:
     return Finding(
         "not-followed",
-        f"sqlstream cannot read the SQL of `{model.name}`, and Spark's parser cannot be asked",
-        f"{why}; this may be a typo, or SQL that only Spark's own parser knows",
-        "check the SQL here for a typo; `sqlstream compile --check` asks Spark itself",
+        f"sqlstream cannot parse the SQL of `{model.name}`, and Spark's parser is not available",
+        f"{why}; this may be a typo, or syntax that only Spark's parser knows",
+        "check the SQL here for a typo, or run `sqlstream compile --check` to check it with Spark",
         place.location,
         Severity.WARNING,
         place.calls,

@@ -119,7 +119,7 @@ class Emission:
 
 
 POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
-NOT_FOLLOWED = "what it waits for is not followed here"
+NOT_FOLLOWED = "when it emits rows cannot be determined"
 IDLE_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
@@ -184,14 +184,16 @@ def _steps(node: Node, mode: str, delays: tuple[Delay, ...]) -> Iterator[Step]:
     elif isinstance(node, Limit) and mode == "append":
         yield Step(Release.FIRST, "LIMIT", node.where)
     elif isinstance(node, Opaque):
-        yield Step(Release.UNKNOWN, "", node.where, unknown="this part of the query is not followed")
+        yield Step(
+            Release.UNKNOWN, "", node.where, unknown="when this part of the query emits rows cannot be determined"
+        )
 
 
 def _join(node: Join) -> Iterator[Step]:
     operator = f"{node.kind.upper()} JOIN"
     yield Step(Release.MATCH, operator, node.where)
     if node.kind in ("left", "right", "full"):
-        reason = "the time that the condition allows is not computed here"
+        reason = "the time bound of the join condition cannot be computed"
         yield Step(Release.UNMATCHED, operator, node.where, unknown=reason)
 
 
@@ -203,9 +205,7 @@ def _aggregation(node: Aggregate, mode: str, delays: tuple[Delay, ...]) -> Step:
         return Step(Release.CHANGE if mode == "update" else Release.WHOLE, operator, node.where)
     times = [key for key in node.keys if key.is_column and key.column.event_time]
     if len(times) != 1:
-        reason = (
-            "several of its keys carry a watermark" if times else "which of its keys carries a watermark is not known"
-        )
+        reason = "several of its keys have a watermark" if times else "the key with the watermark is unknown"
         return Step(Release.UNKNOWN, operator, node.where, unknown=f"{reason} here")
     return _timed(node, operator, times[0], delays)
 
@@ -230,13 +230,13 @@ def _release(key: Key, call: WindowCall | None) -> Release:
 def _obstacle(node: Aggregate, key: Key, call: WindowCall | None, delays: tuple[Delay, ...]) -> str | None:
     """Why no example can be computed, None where one can."""
     if any(delay.span is None for delay in delays) or not delays:
-        return "the delay of a watermark is not of a form that is known here"
+        return "the delay of a watermark is in an unknown form"
     if any(isinstance(item, Join) and all(c.streaming for c in item.children) for item in _executed(node)):
-        return "the join below it holds the watermark back, by a time that is not computed here"
+        return "the upstream join holds back the watermark by a time that cannot be computed"
     if call is None and key.column.window:
-        return "the length of its windows is not known here"
+        return "the length of its windows is unknown"
     if call is not None and call.length is None:
-        return "the length of its windows is not a plain interval"
+        return "the length of its windows is not a simple interval"
     return None
 
 

@@ -74,8 +74,8 @@ class CommonFunctions:
         raise TemplateProblem(
             "missing-var",
             f"the variable {quoted(name)} is not set",
-            "neither project.yml, nor the target, nor --vars sets it, and var() is given no default",
-            f"{_nearest_variable(name, self._variables)} otherwise give a default, as second argument of var()",
+            "project.yml, the target and --vars do not set it, and var() has no default",
+            f"{_nearest_variable(name, self._variables)} otherwise add a default as the second argument of var()",
         )
 
     def env_var(self, name: object, default: object = UNSET) -> object:
@@ -91,8 +91,8 @@ class CommonFunctions:
         raise TemplateProblem(
             "missing-env-var",
             f"the environment variable {quoted(name)} is not set",
-            "the environment of this command does not have it, and env_var() is given no default",
-            "set it before the command is run, or give a default, as second argument of env_var()",
+            "the environment of this command does not have it, and env_var() has no default",
+            "set it before you run the command, or add a default as the second argument of env_var()",
         )
 
     def to_json(self, value: object, default: object = None, sort_keys: bool = False) -> object:
@@ -152,8 +152,8 @@ def text_argument(function: str, value: object) -> str:
     str(value)  # something undefined raises what says so
     raise TemplateProblem(
         "jinja-failed",
-        f"{function}() takes text, not a value of type {type(value).__name__}",
-        f"{function}() looks its argument up by name",
+        f"{function}() needs text, not a value of type {type(value).__name__}",
+        f"{function}() looks up its argument by name",
         f"put the name in quotes: {function}('...')",
     )
 
@@ -162,7 +162,7 @@ def refuse_secret(name: str, _default: object = None) -> object:
     """Refuses to read a secret, whether it is set or not. Raises: TemplateProblem."""
     raise TemplateProblem(
         "secret-not-allowed",
-        f"the secret {quoted(name)} may not be read here",
-        "what a template reads becomes SQL or configuration, which is written to target/, to ledgers and to logs",
-        "read it under options: of a source or sink, or under spark: of a target, where it stays a reference",
+        f"the secret {quoted(name)} cannot be read here",
+        "the values that a template reads become SQL or configuration, which is written to target/, ledgers and logs",
+        "read it in options: of a source or sink, or in spark: of a target, where it stays a reference",
     )

@@ -94,17 +94,17 @@ class ModelFunctions:
         if named:
             raise TemplateProblem(
                 "jinja-failed",
-                f"ref() takes no `{next(iter(named))}`",
-                "a model of a stream has one version: its name",
-                "leave the argument out; for a second version, write a second model",
+                f"ref() has no argument `{next(iter(named))}`",
+                "models have no versions",
+                "remove the argument; for a second version, create a second model",
             )
         names = _names("ref", args, (1, 2), "ref('model')")
         if len(names) == 2 and names[0] != self._options.project_name:
             raise TemplateProblem(
                 "unknown-ref",
-                f"{quoted(names[0])} is not this project",
-                f"ref() with two names takes the project first, and this project is `{self._options.project_name}`",
-                f"write ref() with {quoted(names[1])} alone; models of other projects are declared as sources",
+                f"{quoted(names[0])} is not the name of this project",
+                f"the first of two names in ref() is the project, and this project is `{self._options.project_name}`",
+                f"use ref() with {quoted(names[1])} alone; declare models of other projects as sources",
             )
         return self._record(Reference("ref", names[-1:], *self._here()))
 
@@ -131,8 +131,8 @@ class ModelFunctions:
         if model is None:
             raise TemplateProblem(
                 "jinja-failed",
-                "a macro file calls this outside of its macros",
-                "macro files are read once, before any model",
+                "a macro file calls this outside its macros",
+                "macro files are loaded once, before any model",
                 "move the call into a macro",
             )
         return model
@@ -164,9 +164,9 @@ class ModelFunctions:
             return plain_value(found.value)
         raise TemplateProblem(
             "missing-key",
-            f"the configuration {quoted(name)} is required and not set",
-            "the template asks for it by config.require()",
-            "set it by config() above this line, or in the model's properties",
+            f"the required configuration {quoted(name)} is not set",
+            "the template requires it with config.require()",
+            "set it with config() above this line, or in the properties of the model",
         )
 
     def _configured(self, name: str) -> Located | None:
@@ -201,8 +201,8 @@ class ModelFunctions:
 
 def _said(message: str) -> tuple[str, str, str]:
     """Message, why and fix of what the project itself says, which is its author's to explain."""
-    text = " ".join(message.split()).rstrip(".") or "the project says nothing"
-    return text, "the project's own template says so, by a call of `exceptions` at this place", "do as the message says"
+    text = " ".join(message.split()).rstrip(".") or "the message is empty"
+    return text, "a template of the project calls `exceptions` here", "follow the message"
 
 
 def _names(function: str, args: tuple[object, ...], counts: tuple[int, ...], example: str) -> tuple[str, ...]:
@@ -213,8 +213,8 @@ def _names(function: str, args: tuple[object, ...], counts: tuple[int, ...], exa
     wanted = " or ".join("one name" if count == 1 else "two names" for count in counts)
     raise TemplateProblem(
         "jinja-failed",
-        f"{function}() takes {wanted}, and is given {len(args) or 'none'}",
-        f"{function}() says what the model reads",
+        f"{function}() needs {wanted}, but has {len(args) or 'none'}",
+        f"{function}() defines what the model reads",
         f"write {example}",
     )
 
@@ -222,7 +222,7 @@ def _names(function: str, args: tuple[object, ...], counts: tuple[int, ...], exa
 def _config_problem(argument: object) -> TemplateProblem:
     return TemplateProblem(
         "jinja-failed",
-        f"config() takes keys with values, not a value of type {type(argument).__name__}",
-        "each configuration has a name",
-        "write config(key=value) or config({'key': value})",
+        f"config() needs keys with values, not a value of type {type(argument).__name__}",
+        "each configuration needs a name",
+        "use config(key=value) or config({'key': value})",
     )

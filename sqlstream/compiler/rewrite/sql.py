@@ -105,10 +105,12 @@ def _name_reads(
 
 
 def _unreadable(error: SqlTokenError | UnicodeEncodeError, rendered: RenderedModel) -> SqlProblem:
-    message = f"the SQL of `{rendered.file.name}` cannot be read"
+    message = f"the SQL of `{rendered.file.name}` cannot be parsed"
     if isinstance(error, UnicodeEncodeError):
-        return SqlProblem(error.start, "sql-syntax", message, "a half of a letter stands here alone", "delete it")
-    return SqlProblem(error.offset, "sql-syntax", message, error.message, "close what is left open")
+        return SqlProblem(
+            error.start, "sql-syntax", message, "half of a surrogate pair is not a character", "remove it"
+        )
+    return SqlProblem(error.offset, "sql-syntax", message, error.message, "close what is still open")
 
 
 def _clash(parents: Sequence[str], rendered: RenderedModel) -> tuple[Finding, ...]:
@@ -122,8 +124,8 @@ def _clash(parents: Sequence[str], rendered: RenderedModel) -> tuple[Finding, ..
     return tuple(
         Finding(
             "duplicate-name",
-            f"`{rendered.file.name}` reads two inputs that would both be the view `{view}`",
-            " and ".join(nodes) + " have the same view name, whatever its letters' case",
+            f"`{rendered.file.name}` reads two inputs with the same view name `{view}`",
+            " and ".join(nodes) + " have the same view name, ignoring case",
             "rename one of them",
             rendered.file.location,
         )

@@ -70,12 +70,12 @@ def _place(sql: str, hint: Hint, item: HintItem, relations: tuple[Relation, ...]
     relation = _choose(item, watermark, _in_reach(hint, item, relations))
     label = f"`{relation.visible_name}`" if relation.visible_name else "this relation"
     if not relation.takes_clauses:
-        why = "Spark's grammar has no WATERMARK clause there"
-        raise _MisplacedError(item.start, f"{label} cannot have a watermark", why, "read it in a subquery instead")
+        why = "Spark's grammar does not allow a WATERMARK clause here"
+        raise _MisplacedError(item.start, f"{label} cannot have a watermark", why, "read it in a subquery")
     if relation.has_watermark or relation.primary_end in taken:
-        first = "Spark's own WATERMARK clause" if relation.has_watermark else "a WATERMARK hint before this one"
-        why = f"it is given by {first}, and Spark takes one for each relation"
-        raise _MisplacedError(item.start, f"{label} already has a watermark", why, "keep only one of the two")
+        first = "Spark's WATERMARK clause" if relation.has_watermark else "an earlier WATERMARK hint"
+        why = f"{first} already sets it, and Spark accepts one per relation"
+        raise _MisplacedError(item.start, f"{label} already has a watermark", why, "keep one of them")
     taken.add(relation.primary_end)
     clause = f" WATERMARK {watermark.column} DELAY OF {watermark.delay}"
     at = relation.primary_end
@@ -85,14 +85,14 @@ def _place(sql: str, hint: Hint, item: HintItem, relations: tuple[Relation, ...]
 def _in_reach(hint: Hint, item: HintItem, relations: tuple[Relation, ...]) -> list[Relation]:
     """Returns the relations of the FROM clause that belongs to the hint's SELECT; there is at least one."""
     if hint.select is None:
-        why = "Spark reads hints only there, before DISTINCT and before the first column"
-        fix = f"write it right after the word SELECT: SELECT /*+ {_EXAMPLE} */"
+        why = "Spark reads hints only directly after SELECT, before DISTINCT and the first column"
+        fix = f"write it directly after SELECT: SELECT /*+ {_EXAMPLE} */"
         raise _MisplacedError(item.start, "a WATERMARK hint must directly follow SELECT", why, fix)
     found = [relation for relation in relations if relation.select == hint.select]
     if not found:
-        why = "the hint names a column of a relation in the FROM clause of its own SELECT"
-        fix = "move it to the SELECT that reads the stream, or write Spark's clause after the relation there"
-        raise _MisplacedError(item.start, "this SELECT has no FROM clause to put the watermark in", why, fix)
+        why = "the hint names a column of a relation in the FROM clause of the same SELECT"
+        fix = "move it to the SELECT that reads the stream, or use Spark's clause after the relation there"
+        raise _MisplacedError(item.start, "this SELECT has no FROM clause for the watermark", why, fix)
     return found
 
 
@@ -101,7 +101,7 @@ def _read(item: HintItem) -> _Watermark:
     arguments = item.arguments or ()
     if len(arguments) != 2 or not all(arguments):
         why = "WATERMARK takes a column and a delay"
-        raise _MisplacedError(item.start, "this WATERMARK hint does not have two arguments", why, f"write {_EXAMPLE}")
+        raise _MisplacedError(item.start, "this WATERMARK hint needs exactly two arguments", why, f"write {_EXAMPLE}")
     column, delay = arguments
     parts = column[::2]
     is_path = (
@@ -116,13 +116,13 @@ def _not_a_column(argument: Tokens, *, is_path: bool) -> _MisplacedError:
     """Returns the error of an expression, or of the path to a field (Spark's clause takes both, but adds a column)."""
     text = _as_written(argument)
     if argument[0].kind is Kind.STRING:
-        why = "WATERMARK takes the column first, without quotes"
+        why = "the first argument of WATERMARK is the column, without quotes"
         return _MisplacedError(argument[0].start, f"the text {text} is not a column", why, f"write {_EXAMPLE}")
     return _MisplacedError(
         argument[0].start,
-        f"`{text}` is not a column, but {'a field within one' if is_path else 'an expression'}",
-        "Spark would put the watermark on a new column, and not on what the query goes on to use",
-        f"write Spark's own clause, WATERMARK {text} AS event_time DELAY OF ..., and use event_time",
+        f"`{text}` is not a column but {'a field of a struct' if is_path else 'an expression'}",
+        "Spark would put the watermark on a new column, not on the one that the query uses later",
+        f"use Spark's clause, WATERMARK {text} AS event_time DELAY OF ..., and then event_time",
     )
 
 
@@ -168,16 +168,16 @@ def _choose(item: HintItem, watermark: _Watermark, found: list[Relation]) -> Rel
         if len(outer) == 1:
             return outer[0]
         names = [relation.visible_name for relation in found if relation.visible_name]
-        fix = f"for example WATERMARK({names[0]}.{watermark.column}, ...)" if names else "give the relations aliases"
+        fix = f"for example WATERMARK({names[0]}.{watermark.column}, ...)" if names else "add aliases to the relations"
         why = f"the FROM clause has {len(outer)} relations" + (f": {', '.join(names)}" if names else "")
-        raise _MisplacedError(item.start, f"it is not clear which relation's `{watermark.column}` is meant", why, fix)
+        raise _MisplacedError(item.start, f"the relation of `{watermark.column}` is ambiguous", why, fix)
     qualifier = watermark.qualifier.name
     same = [relation for relation in found if (relation.visible_name or "").lower() == qualifier.lower()]
     if len(same) == 1:
         return same[0]
     if same:
-        why, fix = "the FROM clause has it more than once", "give each its own alias"
-        raise _MisplacedError(watermark.qualifier.start, f"`{qualifier}` is not one relation", why, fix)
+        why, fix = "the FROM clause contains it more than once", "give each one an alias"
+        raise _MisplacedError(watermark.qualifier.start, f"`{qualifier}` is more than one relation", why, fix)
     raise _no_relation(watermark.qualifier, watermark.column, found)
 
 
@@ -186,13 +186,13 @@ def _no_relation(qualifier: Token, column: str, found: list[Relation]) -> _Mispl
     hidden = {relation.name.lower(): relation.alias for relation in found if relation.name and relation.alias}
     first = next(iter(names.values()), "x")
     fix = (
-        f"write WATERMARK({first}.{column}, ...), or for a field of a struct Spark's own clause: "
-        f"{first} WATERMARK {qualifier.text}.{column} AS event_time DELAY OF INTERVAL ..., and use event_time"
+        f"use WATERMARK({first}.{column}, ...), or for a field of a struct Spark's clause: {first} WATERMARK "
+        f"{qualifier.text}.{column} AS event_time DELAY OF INTERVAL ..., and then event_time"
     )
     return _MisplacedError(
         qualifier.start,
         f"`{qualifier.name}` is not a relation of this FROM clause",
-        f"it has {', '.join(names.values())}" if names else "its relations have no alias",
+        f"it has {', '.join(names.values())}" if names else "its relations have no aliases",
         _nearest(qualifier.name.lower(), column, names, hidden) or fix,
     )
 

@@ -138,7 +138,7 @@ def default_method(value: str) -> str:
 def _check_operators(criterion: Criterion) -> None:
     if criterion.childrens_parents and criterion.children_depth != 0:
         raw = criterion.raw
-        raise SelectorError(raw, "`@` goes to all children already, so it takes no `+` at the end", [raw[1:]])
+        raise SelectorError(raw, "`@` already includes all children, so a `+` at the end is not allowed", [raw[1:]])
 
 
 def _operator(depth: int | None, form: str) -> str:

@@ -46,11 +46,11 @@ def criterion_finding(error: SelectorError, location: Location | None = None) ->
     """Returns the finding for a criterion that cannot be read."""
     return Finding(
         "unknown-selector",
-        f"the selector `{error.criterion}` cannot be read",
+        f"the selector `{error.criterion}` cannot be parsed",
         error.problem,
         f"did you mean {quoted_list(error.nearest)}?"
         if error.nearest
-        else "write for example tag:hourly or source:shop",
+        else "for example, use tag:hourly or source:shop",
         location,
     )
 
@@ -85,10 +85,10 @@ class _Reader:
         exclusions = [exclusion for item in items if (exclusion := _exclusion(item)) is not None]
         parts = tuple(self.read(item) for item in items if _exclusion(item) is None)
         if items and not parts:
-            fix = "put what is taken into the list, too; all models and seeds are `fqn: '*'`"
-            self._keys.wrong(f"`{entry.key}` has nothing but an exclusion", fix, entry.key_location)
+            fix = "also list what to include; `fqn: '*'` includes all models and seeds"
+            self._keys.wrong(f"`{entry.key}` contains only an exclusion", fix, entry.key_location)
         for second in exclusions[1:]:
-            fix = "put all exclusions into one list"
+            fix = "combine all exclusions in one list"
             self._keys.wrong(f"`{entry.key}` has a second `exclude`", fix, second.key_location)
         base = Union(parts) if entry.key == "union" else Intersection(parts)
         return self._without(base, exclusions[0]) if exclusions else base
@@ -122,8 +122,8 @@ class _Reader:
         switched = self._keys.switch(entries.get(side))
         depth = entries.get(f"{side}_depth")
         if depth is not None and not switched:
-            fix = f"write `{side}: true` beside it"
-            self._keys.wrong(f"`{depth.key}` says nothing without `{side}: true`", fix, depth.key_location)
+            fix = f"add `{side}: true`"
+            self._keys.wrong(f"`{depth.key}` has no effect without `{side}: true`", fix, depth.key_location)
         return self._keys.count(depth) if switched else 0
 
     def _without(self, base: Selection, exclusion: YamlEntry) -> Selection:

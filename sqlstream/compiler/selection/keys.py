@@ -10,7 +10,7 @@ from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.wording import alternatives, given, quoted, quoted_list
 from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, plain
 
-_WHY = "a selector takes criteria, and unions and intersections of them, less what `exclude` finds"
+_WHY = "a selector consists of criteria, unions and intersections, minus the results of `exclude`"
 
 
 class Keys:
@@ -31,15 +31,15 @@ class Keys:
         """Refuses every key beside `alone`."""
         for entry in node.entries:
             if entry is not alone:
-                fix = "delete it, or make it an entry of the list, for example `- exclude: [...]`"
-                self._unknown(entry, f"beside `{alone.key}` no other key can stand", fix)
+                fix = "remove it, or make it an entry of the list, for example `- exclude: [...]`"
+                self._unknown(entry, f"`{alone.key}` must be the only key", fix)
 
     def required(self, node: YamlMapping, key: str) -> str | None:
         """Returns the text of a key that must be there."""
         entry = node.entry(key)
         if entry is not None:
             return self.text(entry)
-        why = "written in full, a criterion names its method and the value to look for"
+        why = "the full form of a criterion has a method and a value"
         place = node.entries[0].key_location
         self._findings.append(
             Finding("missing-key", f"a criterion needs the key `{key}`", why, f"add `{key}:` to it", place)
@@ -50,7 +50,7 @@ class Keys:
         """Returns a scalar as it stands in the file, so that `true` and `010` stay what they are."""
         if isinstance(entry.value, YamlScalar) and entry.value.value is not None:
             return entry.value.value if isinstance(entry.value.value, str) else entry.value.text
-        problem = f"`{entry.key}` must be one value, and is {given(plain(entry.value))}"
+        problem = f"`{entry.key}` must be a single value, but is {given(plain(entry.value))}"
         self.wrong(problem, "write one value, or a `union:` of several", entry.key_location)
         return None
 
@@ -59,15 +59,15 @@ class Keys:
         if isinstance(entry.value, YamlSequence) and entry.value.items:
             return entry.value.items
         shown = "empty" if isinstance(entry.value, YamlSequence) else given(plain(entry.value))
-        problem = f"`{entry.key}` must be a list with entries, and is {shown}"
-        self.wrong(problem, "begin each entry with `- `", entry.key_location)
+        problem = f"`{entry.key}` must be a non-empty list, but is {shown}"
+        self.wrong(problem, "start each entry with `- `", entry.key_location)
         return ()
 
     def switch(self, entry: YamlEntry | None) -> bool:
         """Returns whether a key is true; no key is false."""
         value = False if entry is None else plain(entry.value)
         if entry is not None and not isinstance(value, bool):
-            self.wrong(f"`{entry.key}` must be true or false, and is {given(value)}", "write `true` or `false`", entry)
+            self.wrong(f"`{entry.key}` must be true or false, but is {given(value)}", "use `true` or `false`", entry)
         return value is True
 
     def count(self, entry: YamlEntry | None) -> int | None:
@@ -75,14 +75,14 @@ class Keys:
         value = None if entry is None else plain(entry.value)
         if entry is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
             return value if isinstance(value, int) else None
-        problem = f"`{entry.key}` must be a whole number above zero, and is {given(value)}"
-        self.wrong(problem, "write how many steps to go, or leave it out to go all the way", entry)
+        problem = f"`{entry.key}` must be a whole number of at least 1, but is {given(value)}"
+        self.wrong(problem, "set the number of steps, or remove the key for all steps", entry)
         return None
 
     def one_of(self, entry: YamlEntry | None, values: Sequence[str]) -> None:
         """Checks that a key has one of `values`."""
         if entry is not None and plain(entry.value) not in values:
-            self.wrong(f"`{entry.key}` cannot be {given(plain(entry.value))}", f"write {alternatives(values)}", entry)
+            self.wrong(f"`{entry.key}` cannot be {given(plain(entry.value))}", f"use {alternatives(values)}", entry)
 
     def wrong(self, message: str, fix: str, place: YamlEntry | Location) -> None:
         """Adds the finding for a value that a definition cannot have."""
@@ -90,5 +90,5 @@ class Keys:
         self._findings.append(Finding("invalid-value", message, _WHY, fix, location))
 
     def _unknown(self, entry: YamlEntry, why: str, fix: str) -> None:
-        message = f"{quoted(entry.key)} cannot stand here in a selector's definition"
+        message = f"{quoted(entry.key)} is not allowed here in a selector definition"
         self._findings.append(Finding("unknown-key", message, why, fix, entry.key_location))

@@ -73,7 +73,7 @@ def find_matcher(criterion: Criterion) -> Matcher:
     method = METHODS.get(criterion.method)
     if method is None:
         nearest = get_close_matches(criterion.method.lower(), (*METHODS, SELECTOR), n=3)
-        problem = f"`{criterion.method}` is not a selection method; those are {', '.join((*METHODS, SELECTOR))}"
+        problem = f"`{criterion.method}` is not a selection method; the methods are {', '.join((*METHODS, SELECTOR))}"
         raise SelectorError(criterion.raw, problem, nearest)
     return method(criterion)
 
@@ -122,7 +122,7 @@ def _by_source(criterion: Criterion) -> Matcher:
     """`source`, `source.table` or `project.source.table`."""
     words = criterion.value.split(".")
     if len(words) > 3:
-        raise SelectorError(criterion.raw, "a source is named as source, source.table or project.source.table")
+        raise SelectorError(criterion.raw, "the form of a source is source, source.table or project.source.table")
     padded = [*words, "*"] if len(words) == 1 else words
     patterns = padded if len(padded) == 3 else ["*", *padded]
 
@@ -158,11 +158,13 @@ def _path_pattern(criterion: Criterion) -> tuple[str, ...]:
     """The glob's parts: `**` is any number of folders, every other part matches one name."""
     parts = tuple(part for part in criterion.value.split("/") if part not in ("", "."))
     if criterion.value.startswith("/"):
-        raise SelectorError(criterion.raw, "a path is relative to the project's folder", [criterion.value.lstrip("/")])
+        raise SelectorError(
+            criterion.raw, "a path must be relative to the project directory", [criterion.value.lstrip("/")]
+        )
     if not parts:
-        raise SelectorError(criterion.raw, "the path is empty; the whole project is `*`", ["path:*"])
+        raise SelectorError(criterion.raw, "the path is empty; use `*` for the whole project", ["path:*"])
     if any("**" in part and part != "**" for part in parts):
-        raise SelectorError(criterion.raw, "`**` stands for whole folders, so it stands alone between slashes")
+        raise SelectorError(criterion.raw, "`**` matches whole folders, so it must be alone between slashes")
     return parts
 
 
@@ -203,7 +205,7 @@ def _by_unit_test(criterion: Criterion) -> Matcher:
 def _by_resource_type(criterion: Criterion) -> Matcher:
     if criterion.value not in DBT_RESOURCE_TYPES:
         nearest = get_close_matches(criterion.value.lower(), DBT_RESOURCE_TYPES[:3]) or DBT_RESOURCE_TYPES[:3]
-        raise SelectorError(criterion.raw, f"`{criterion.value}` is not a type of node", nearest)
+        raise SelectorError(criterion.raw, f"`{criterion.value}` is not a resource type", nearest)
     return lambda node: node.resource_type == criterion.value
 
 

@@ -25,7 +25,7 @@ def named_selectors(criterion: Criterion, names: Iterable[str]) -> tuple[str, ..
     found = tuple(name for name in known if name == criterion.value or fnmatchcase(name, criterion.value))
     if found:
         return found
-    problem = f"selectors.yml has no selector of that name; it has {quoted_list(known) if known else 'none'}"
+    problem = f"selectors.yml has no selector with that name; it has {quoted_list(known) if known else 'none'}"
     raise SelectorError(criterion.raw, problem, [f"{SELECTOR}:{name}" for name in nearest(criterion.value, known)])
 
 
@@ -57,8 +57,8 @@ def _circle(names: Sequence[str], selectors: Sequence[Selector]) -> Finding:
     circle = list(reversed(names))
     return Finding(
         "cycle",
-        f"selectors are defined by each other in a circle: {' -> '.join(circle)}",
-        "what a selector takes must be known before what another takes of it",
-        f"take `selector: {circle[1]}` out of `{circle[0]}`, or one of the others",
+        f"selectors refer to each other in a cycle: {' -> '.join(circle)}",
+        "a selector cannot depend on itself",
+        f"remove `selector: {circle[1]}` from `{circle[0]}`, or one of the others",
         places[circle[0]],
     )

@@ -110,9 +110,9 @@ def _no_table(offset: int, name: str, known: Spellings) -> SqlProblem:
     return SqlProblem(
         offset,
         "missing-ref",
-        f"there is no table {quoted(name)}",
-        "the target starts Spark without any tables, so a model reads only what ref() and source() name",
-        f"did you mean {meant}?" if meant else "write {{ ref('MODEL') }} or {{ source('SOURCE', 'TABLE') }}",
+        f"table {quoted(name)} does not exist",
+        "the target starts Spark without tables, so a model can read only what ref() and source() name",
+        f"did you mean {meant}?" if meant else "use {{ ref('MODEL') }} or {{ source('SOURCE', 'TABLE') }}",
     )
 
 
@@ -132,15 +132,15 @@ def _problem(offset: int, name: str, model: str, known: Spellings) -> SqlProblem
             offset,
             "missing-ref",
             f"`{model}` reads itself",
-            "a stream cannot read its own output: each model must be computable from those before it",
-            "read its input; what a sink holds can be declared as a source of its own",
+            "a stream cannot read its own output, so a model can depend only on its upstream models",
+            "read its input instead; to read the data of a sink, declare it as a source",
             severity,
         )
     return SqlProblem(
         offset,
         "missing-ref",
-        f"`{name}` is read by its bare name",
-        "Spark knows the inputs that a model names by ref() and source(), and no other model, seed or source",
-        f"write {known.calls[name.lower()]}",
+        f"`{name}` is read without ref() or source()",
+        "Spark knows only the inputs that a model names with ref() and source()",
+        f"use {known.calls[name.lower()]}",
         severity,
     )

@@ -59,15 +59,15 @@ def _parentheses(tokens: Tokens) -> Iterator[SqlProblem]:
             opened.append(token)
         elif not opened or CLOSING[opened.pop().key] != token.key:
             yield _problem(
-                token, f"{quoted(token.key)} closes nothing", "no bracket of its kind is open here", "delete it"
+                token, f"{quoted(token.key)} has no opening bracket", "no bracket of this kind is open", "remove it"
             )
             return
     if opened:
         yield _problem(
             opened[-1],
             f"{quoted(opened[-1].key)} is not closed",
-            f"the text ends, and no {quoted(CLOSING[opened[-1].key])} stands for it",
-            f"add {quoted(CLOSING[opened[-1].key])} where its contents end",
+            f"the SQL ends before {quoted(CLOSING[opened[-1].key])}",
+            f"add {quoted(CLOSING[opened[-1].key])} after its contents",
         )
 
 
@@ -81,9 +81,16 @@ def _commas(tokens: Tokens) -> Iterator[SqlProblem]:
         if following.key == "FROM" and froms is None:
             froms = _only_froms(tokens)
         if following.key in (")", "]", ",", ";", "") and following.kind is Kind.SYMBOL:
-            yield _problem(token, "nothing follows this comma", "Spark takes no comma after the last item", "delete it")
+            yield _problem(
+                token, "nothing follows this comma", "Spark does not allow a comma after the last item", "remove it"
+            )
         elif froms is not None and index + 1 in froms and _ends_select_list(tokens, froms[index + 1], index):
-            yield _problem(token, "nothing stands between this comma and FROM", "it ends the select list", "delete it")
+            yield _problem(
+                token,
+                "nothing follows this comma before FROM",
+                "Spark does not allow a comma after the last item",
+                "remove it",
+            )
 
 
 def _ends_select_list(tokens: Tokens, start: int, index: int) -> bool:
@@ -99,9 +106,9 @@ def _stars(tokens: Tokens) -> Iterator[SqlProblem]:
         if is_star and before.kind not in (Kind.WORD, Kind.QUOTED, Kind.NUMBER):
             yield _problem(
                 tokens[index - 1],
-                f"`.*` stands behind {quoted(before.text)}",
-                "Spark takes it behind the name of a relation or of a struct column, and not behind an expression",
-                "name the struct in a subquery or model below: select s.* from (select ... as s from ...)",
+                f"`.*` cannot follow {quoted(before.text)}",
+                "Spark allows `.*` after a relation or a struct column, but not after an expression",
+                "name the struct in a subquery or an upstream model: select s.* from (select ... as s from ...)",
             )
 
 
@@ -128,13 +135,13 @@ def _statements(tokens: Tokens) -> Iterator[SqlProblem]:
     ended = next((index for index, token in enumerate(words) if token.key == ";"), len(words))
     second = next((token for token in words[ended:] if token.kind is not Kind.HINT and token.key != ";"), None)
     if second is not None:
-        why, fix = "a model is one query", "put it into a model of its own, or delete it"
-        yield _problem(second, "a second statement begins here", why, fix)
+        why, fix = "a model is a single query", "move it to another model, or remove it"
+        yield _problem(second, "a second statement starts here", why, fix)
     first = next((token for token in words if token.key != "("), None)
     if first is not None and first.kind is Kind.WORD and first.key not in COMMANDS | set(BEGINNINGS):
-        why = "a query begins with SELECT, WITH, FROM or VALUES"
+        why = "a query starts with SELECT, WITH, FROM or VALUES"
         fix = did_you_mean(first.key, BEGINNINGS)
-        yield _problem(first, f"{quoted(first.text)} begins no query", why, fix)
+        yield _problem(first, f"a query cannot start with {quoted(first.text)}", why, fix)
 
 
 def _names(tokens: Tokens) -> Iterator[SqlProblem]:
@@ -143,9 +150,9 @@ def _names(tokens: Tokens) -> Iterator[SqlProblem]:
         if token.kind is Kind.WORD and not token.text.isascii() and "://" not in token.text:
             yield _problem(
                 token,
-                f"{quoted(token.text)} stands without backquotes",
-                "Spark reads only the letters a to z, digits and underscores as a name without them",
-                f"write it in backquotes: `{token.text}`",
+                f"{quoted(token.text)} needs backquotes",
+                "unquoted names can contain only the letters a to z, digits and underscores",
+                f"use backquotes: `{token.text}`",
             )
 
 
@@ -158,13 +165,16 @@ def _clauses(tokens: Tokens) -> Iterator[SqlProblem]:
         if token.key == "DELAY" and follows[0].key == "OF" and follows[1].kind in (Kind.STRING, Kind.NUMBER):
             yield _problem(
                 follows[1],
-                "the delay of a watermark is no interval",
-                "Spark's clause takes an interval, which begins with the word INTERVAL",
-                "write delay of interval 10 minutes, or the hint /*+ WATERMARK(column, '10 minutes') */",
+                "the delay of the watermark is not an interval",
+                "Spark's clause needs an interval, which starts with INTERVAL",
+                "use delay of interval 10 minutes, or the hint /*+ WATERMARK(column, '10 minutes') */",
             )
         if token.key == "GROUP" and [item.key for item in follows] == ["BY", "("] and at(tokens, index + 3).key == ")":
-            why, fix = "Spark takes the empty set only within GROUPING SETS", "delete GROUP BY for one row of all"
-            yield _problem(token, "GROUP BY () is not Spark's", why, fix)
+            why, fix = (
+                "Spark allows the empty set only inside GROUPING SETS",
+                "remove GROUP BY to aggregate all rows into one",
+            )
+            yield _problem(token, "GROUP BY () does not exist in Spark SQL", why, fix)
 
 
 def _after_alias(tokens: Tokens, start: int) -> Iterator[SqlProblem]:
@@ -176,9 +186,9 @@ def _after_alias(tokens: Tokens, start: int) -> Iterator[SqlProblem]:
         return
     yield _problem(
         tokens[index],
-        f"the watermark stands behind the name {quoted(alias)}",
-        "Spark's clause belongs to the relation, and its name comes last",
-        f"move {quoted(alias)} behind the clause",
+        f"the watermark comes after the alias {quoted(alias)}",
+        "Spark's clause belongs to the relation, and the alias comes last",
+        f"move {quoted(alias)} after the clause",
     )
 
 
@@ -196,12 +206,12 @@ def _misspelt_after(tokens: Tokens, start: int, index: int) -> Iterator[SqlProbl
         if close and alias.key != "AS":
             yield misspelt(token, close[0])
             return
-    why = f"{quoted(at(tokens, index - 1).text)} ends the relation: a clause, a join, a comma or nothing may follow it"
+    why = f"{quoted(at(tokens, index - 1).text)} ends the relation: only a clause, a join or a comma can follow it"
     yield _problem(
         following,
-        f"Spark cannot read the SQL at {quoted(following.text)}",
+        f"Spark cannot parse the SQL at {quoted(following.text)}",
         why,
-        "put a comma, JOIN or the keyword of a clause before it, or delete it",
+        "add a comma, JOIN or the keyword of a clause before it, or remove it",
     )
 
 
@@ -222,14 +232,14 @@ def _of_pipelines(tokens: Tokens, index: int, relation: Relation) -> Iterator[Sq
     if before.key == "STREAM" and before.start != relation.name_start:
         yield _problem(
             before,
-            f"STREAM stands before {quoted(relation.name)}, which is not a stream",
-            "Spark reads only streams behind this word, and everything in this relation is read once per run",
-            "delete STREAM",
+            f"STREAM is used with {quoted(relation.name)}, which is not a stream",
+            "Spark accepts only streams after STREAM, and this relation is read once per run",
+            "remove STREAM",
         )
     elif at(tokens, index + 1).key == "IDENTIFIED" and at(tokens, index + 2).key == "BY":
         yield _problem(
             tokens[index + 1],
-            f"IDENTIFIED BY stands behind {quoted(relation.name)}",
-            "it names a source that is read with STREAM, as Spark's declarative pipelines do",
-            "delete it; sqlstream names the sources of a query itself",
+            f"IDENTIFIED BY is used with {quoted(relation.name)}",
+            "it names a source that is read with STREAM, as in Spark's declarative pipelines",
+            "remove it; sqlstream names the sources of a query itself",
         )

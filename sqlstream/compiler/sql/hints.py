@@ -87,12 +87,12 @@ def unknown_hint(item: HintItem) -> SqlProblem | None:
         return None
     meant_watermark = _is_near_watermark(name)
     near = get_close_matches(name, sorted(SPARK_HINTS), n=1, cutoff=_NEAR_WATERMARK)
-    fix = f"did you mean `{near[0]}`?" if near else "remove it, or write one of Spark's hints, such as BROADCAST(name)"
+    fix = f"did you mean `{near[0]}`?" if near else "remove it, or use one of Spark's hints, such as BROADCAST(name)"
     return SqlProblem(
         item.start,
         "unknown-hint",
-        f"`{item.name.name}` is not a hint that Spark or sqlstream knows",
-        "Spark ignores a hint that it does not know, without a word",
+        f"`{item.name.name}` is not a hint in Spark or sqlstream",
+        "Spark silently ignores unknown hints",
         "did you mean `WATERMARK`?" if meant_watermark else fix,
         Severity.ERROR if meant_watermark else Severity.WARNING,
     )
@@ -115,9 +115,9 @@ def ignored_hints(sql: str, tokens: Tokens) -> Iterator[SqlProblem]:
             yield SqlProblem(
                 start,
                 "unknown-hint",
-                f"`{meant['opening']} {meant['name']}` is an ordinary comment, and not a hint",
-                "a hint begins with the three characters /*+, and Spark ignores comments",
-                f"write /*+ {meant['name']}(...) */, or delete the + if it is meant as a comment",
+                f"`{meant['opening']} {meant['name']}` is a comment, not a hint",
+                "a hint starts with exactly /*+, and Spark ignores comments",
+                f"use /*+ {meant['name']}(...) */, or remove the + if it is a comment",
                 Severity.WARNING,
             )
 

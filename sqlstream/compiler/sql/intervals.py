@@ -33,7 +33,7 @@ _MICROSECONDS = {
 _MONTHS = {"YEAR": 12, "MONTH": 1}
 
 NEGATIVE = "a watermark's delay cannot be negative"
-NO_DELAY = "write '0 seconds' for no delay at all"
+NO_DELAY = "use '0 seconds' for no delay"
 
 _YEAR_MONTH = frozenset({"YEAR", "YEARS", "MONTH", "MONTHS"})
 _UNITS = frozenset((*_PLURALS, *_PLURALS.values()))
@@ -44,7 +44,7 @@ _PREFIX = re.compile(r"\s*interval\s+", re.IGNORECASE)
 class IntervalError(ValueError):
     """A delay that Spark would not take; the message says why, `fix` what to write."""
 
-    def __init__(self, why: str, fix: str = "write it as '10 minutes' or '1 hour 30 minutes'") -> None:
+    def __init__(self, why: str, fix: str = "use for example '10 minutes' or '1 hour 30 minutes'") -> None:
         super().__init__(why)
         self.why = why
         self.fix = fix
@@ -91,7 +91,9 @@ def parse_interval(text: str) -> Interval:
     if not units:
         raise IntervalError("the delay is empty")
     if 0 < sum(unit in _YEAR_MONTH for _, unit in units) < len(units):
-        raise IntervalError("Spark does not mix years or months with shorter units", "say it in days, as in '31 days'")
+        raise IntervalError(
+            "Spark does not allow years or months together with shorter units", "use days, as in '31 days'"
+        )
     return Interval(tuple(units))
 
 
@@ -143,7 +145,7 @@ def parse_span(text: str) -> Span:
 
 
 def _no_list(text: str) -> IntervalError:
-    return IntervalError(f"`{text.strip()}` is not a list of numbers, each with a unit of time")
+    return IntervalError(f"`{text.strip()}` is not a list of numbers with time units")
 
 
 def _checked_unit(sign: str, value: str, written: str) -> tuple[str, str]:
@@ -158,7 +160,7 @@ def _known_unit(value: str, written: str) -> str:
     if unit not in _UNITS:
         near = get_close_matches(unit, sorted(_UNITS), n=1)
         fix = f"did you mean `{near[0].lower()}`?" if near else "use seconds, minutes, hours, days or weeks"
-        raise IntervalError(f"`{written}` is not a unit of Spark's intervals", fix)
+        raise IntervalError(f"`{written}` is not a unit for Spark intervals", fix)
     if "." in value and not unit.startswith("SECOND"):
-        raise IntervalError("Spark takes a fraction only of seconds", f"write {value} {written} in a smaller unit")
+        raise IntervalError("Spark allows fractions only for seconds", f"use a smaller unit for {value} {written}")
     return unit

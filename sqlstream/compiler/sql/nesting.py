@@ -68,10 +68,10 @@ def nesting_problem(tokens: Tokens) -> Iterator[SqlProblem]:
         elif token.key in _ENDS_CHAIN:
             chains[-1] = 0
         if depths[-1] > 1:
-            yield _problem(token, f"{len(closings):,} brackets, calls or CASE lie within one another here")
+            yield _problem(token, f"{len(closings):,} brackets, calls or CASE expressions are nested here")
             return
         if chains[-1] > LONGEST_CHAIN:
-            yield _problem(token, f"more than {LONGEST_CHAIN:,} operators follow one another here")
+            yield _problem(token, f"more than {LONGEST_CHAIN:,} operators are chained here")
             return
 
 
@@ -88,6 +88,6 @@ def _problem(token: Token, message: str) -> SqlProblem:
         token.start,
         "sql-syntax",
         message,
-        "Spark's parser calls itself for each, and its stack overflows (FAILED_TO_PARSE_TOO_COMPLEX)",
-        "compute parts of it in a subquery, CTE or model below; for many values use a join, or IN with a list",
+        "Spark's parser is recursive, and its stack overflows (FAILED_TO_PARSE_TOO_COMPLEX)",
+        "compute parts of it in a subquery, CTE or upstream model; for many values use a join, or IN with a list",
     )

@@ -33,9 +33,9 @@ def statement_problem(text: SqlText, name: str) -> SqlProblem | None:
         return SqlProblem(
             0,
             "no-query",
-            f"`{name}` holds no query",
-            "there is nothing in it but comments, blanks or Jinja that gives no text",
-            "write a SELECT, delete the file, or leave it out of the project with {{ config(enabled=false) }}",
+            f"`{name}` contains no query",
+            "the file has only comments, whitespace or Jinja that renders to nothing",
+            "add a SELECT, delete the file, or disable it with {{ config(enabled=false) }}",
         )
     command = command_word(text)
     return command_problem(name, command.key, command.start) if command else None
@@ -46,9 +46,9 @@ def command_problem(name: str, command: str, offset: int = 0) -> SqlProblem:
     return SqlProblem(
         offset,
         "no-query",
-        f"`{name}` is not a query: it holds a command ({command})",
-        "a model is one SELECT; Spark would carry a command out at once, and could change or delete data",
-        "write the SELECT alone; the sink says where its rows go",
+        f"`{name}` is not a query but a command ({command})",
+        "a model is one SELECT; Spark would run a command immediately, and it could change or delete data",
+        "keep only the SELECT; the sink defines where its rows go",
     )
 
 

@@ -131,7 +131,7 @@ def tokenize(sql: str) -> Tokens:
         elif group == "symbol":
             done.append(_make(Token, (_SYMBOL, text, start, start + len(text), text.upper(), ())))
         elif group == "opening":
-            raise SqlTokenError(start, f"a {_OPENINGS[text]} starts here and never ends")
+            raise SqlTokenError(start, f"a {_OPENINGS[text]} starts here and is never closed")
         elif text == "/*+" and hint is None:
             hint, outer, done = start, done, []
         elif text == "*/" and hint is not None:
@@ -142,7 +142,7 @@ def tokenize(sql: str) -> Tokens:
             kind = _KINDS.get(group, Kind.SYMBOL)
             done.append(Token(kind, text, start, start + len(text), text.upper() if kind in _KEYED else ""))
     if hint is not None:
-        raise SqlTokenError(hint, "a hint starts here and never ends")
+        raise SqlTokenError(hint, "a hint starts here and is never closed")
     return tuple(done)
 
 
@@ -175,12 +175,12 @@ def _comment_end(sql: str, start: int) -> int:
         depth += -1 if edge.group() == "*/" else 1
         if depth == 0:
             return edge.end()
-    raise SqlTokenError(start, "a comment starts here and never ends")
+    raise SqlTokenError(start, "a comment starts here and is never closed")
 
 
 def _dollar_string_end(sql: str, start: int, body: int) -> int:
     tag = sql[start:body]
     closing = sql.find(tag, body)
     if closing < 0:
-        raise SqlTokenError(start, "a string starts here and never ends")
+        raise SqlTokenError(start, "a string starts here and is never closed")
     return closing + len(tag)

@@ -49,8 +49,8 @@ def misspelt(token: Token, keyword: str) -> SqlProblem:
     return SqlProblem(
         token.start,
         "sql-syntax",
-        f"Spark cannot read the SQL at {quoted(token.text)}",
-        f"Spark takes {quoted(token.text)} for a name, and expects a keyword here",
+        f"Spark cannot parse the SQL at {quoted(token.text)}",
+        f"Spark reads {quoted(token.text)} as a name, but expects a keyword here",
         f"did you mean {quoted(meant)}?",
     )
 

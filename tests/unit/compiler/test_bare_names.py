@@ -19,7 +19,7 @@ NAMES = Names(
     disabled=frozenset(),
 )
 
-UNLIKE = "write {{ ref('MODEL') }} or {{ source('SOURCE', 'TABLE') }}"
+UNLIKE = "use {{ ref('MODEL') }} or {{ source('SOURCE', 'TABLE') }}"
 
 
 def found(sql: str, *views: str, has_catalog: bool = False) -> list[tuple[str, str]]:
@@ -46,7 +46,7 @@ def found(sql: str, *views: str, has_catalog: bool = False) -> list[tuple[str, s
 )
 def test_a_bare_name_is_found(sql: str, at: str, call: str) -> None:
     """At its first character, whatever its case and however it is quoted."""
-    assert found(sql) == [(at, f"write {call}")]
+    assert found(sql) == [(at, f"use {call}")]
 
 
 @pytest.mark.parametrize(

@@ -49,23 +49,23 @@ FIRST = "select min_by(struct(*), ts) as first"
     [
         (
             f"select id from {ORDERS} o join {MARKED} m on o.id = m.id",
-            "`o` and `m` have a column of that name",
-            "write for example `o.id`",
+            "`o` and `m` have a column with that name",
+            "write, for example, `o.id`",
         ),
         (
             f"select id from {ORDERS} o join (select id from {MARKED}) on true",
-            "`o` and a relation without a name have a column of that name",
-            "write for example `o.id`",
+            "`o` and a relation without an alias have a column with that name",
+            "write, for example, `o.id`",
         ),
         (
             f"select id from (select id, amount as id from {ORDERS}) o",
-            "`o` has several of that name",
-            "give the columns names of their own with AS",
+            "`o` has several columns with that name",
+            "give the columns unique names with AS",
         ),
         (
             f"from {ORDERS} o |> extend 1 as amount |> where amount > 1",
-            "`o` and a relation without a name have a column of that name",
-            "write for example `o.amount`",
+            "`o` and a relation without an alias have a column with that name",
+            "write, for example, `o.amount`",
         ),
     ],
 )
@@ -196,4 +196,4 @@ def test_half_a_letter_is_a_finding(tmp_path: Path) -> None:
     """No text can hold it, and no file."""
     found = finding(tmp_path, "sql-syntax", "select '{{ '\\udce9' }}' as x")
 
-    assert found.why == "a half of a letter stands here alone"
+    assert found.why == "half of a surrogate pair is not a character"

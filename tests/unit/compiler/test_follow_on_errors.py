@@ -67,7 +67,7 @@ def test_a_typo_in_group_by_is_one_finding(tmp_path: Path, query: str, code: str
 @pytest.mark.parametrize(
     ("columns", "group", "fix"),
     [
-        ("count(* as c", "group by window(ts, '1 hour')", "add `)` where its contents end"),
+        ("count(* as c", "group by window(ts, '1 hour')", "add `)` after its contents"),
         ("count(*) as c", "gruop by window(ts, '1 hour'), place", "did you mean `group`?"),
     ],
 )
@@ -89,14 +89,14 @@ def test_a_mistyped_unit_of_time_gets_the_unit(tmp_path: Path, key: str) -> None
     """In lengths, slides and gaps, as in watermarks."""
     (found,) = findings(tmp_path, f"select count(*) as c from READINGS group by {key}")
 
-    assert (found.why, found.fix) == ("`huor` is not a unit of Spark's intervals", "did you mean `hour`?")
+    assert (found.why, found.fix) == ("`huor` is not a unit for Spark intervals", "did you mean `hour`?")
 
 
 @pytest.mark.parametrize(
-    ("config", "fix"), [("{{ config(sink='out') }", "write `}}`"), ("{% set a = 1 }", "write `%}`")]
+    ("config", "fix"), [("{{ config(sink='out') }", "use `}}`"), ("{% set a = 1 }", "use `%}`")]
 )
 def test_a_missing_brace_is_named(tmp_path: Path, config: str, fix: str) -> None:
-    """A `}` that closes nothing was meant for the end of its block."""
+    """A `}` that has no opening bracket was meant for the end of its block."""
     (found,) = findings(tmp_path, "select 1", config)
 
     assert (found.code, found.fix) == ("jinja-syntax", fix)

@@ -78,7 +78,7 @@ def test_a_wrong_alias_is_offered_the_relations_in_scope(tmp_path: Path, written
 
     assert (
         finding.why
-        == "the relations here are `c` (model `clean`, models/clean.sql) and `p` (seed `places`, seeds/places.csv)"
+        == "the relations in scope are `c` (model `clean`, models/clean.sql) and `p` (seed `places`, seeds/places.csv)"
     )
     assert finding.fix == fix
 

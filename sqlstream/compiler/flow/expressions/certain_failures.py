@@ -83,6 +83,6 @@ def _problem(literal: exp.Expr, type_: DataType, expressions: Expressions) -> Sq
         text.where(literal).offset,
         "type-mismatch",
         f"the text {quoted(text.written(literal))} cannot be cast to {type_}",
-        "Spark casts it, and stops the query with CAST_INVALID_INPUT",
-        f"write a value of the type {type_}; try_cast gives null instead",
+        "Spark casts it at run time, and the query fails with CAST_INVALID_INPUT",
+        f"use a value of type {type_}; try_cast returns null instead of failing",
     )

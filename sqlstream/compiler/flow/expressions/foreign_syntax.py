@@ -30,16 +30,16 @@ def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:
             yield _problem(
                 node,
                 text,
-                "AT TIME ZONE is not Spark's",
-                "Spark's timestamps have no zone of their own",
-                f"write from_utc_timestamp({text.written(node.this)}, {text.written(node.args['zone'])})",
+                "AT TIME ZONE does not exist in Spark SQL",
+                "Spark timestamps have no time zone",
+                f"use from_utc_timestamp({text.written(node.this)}, {text.written(node.args['zone'])})",
             )
         elif isinstance(node, exp.Select):
             yield from _order_of_clauses(node, text)
         elif isinstance(node, exp.Array) and any(isinstance(item, exp.Select) for item in node.expressions):
-            why = "array() takes values, and a query in an expression stands in parentheses and gives one"
-            fix = "write (select collect_list(column) from ...)"
-            yield _problem(node, text, "ARRAY of a query is not Spark's", why, fix)
+            why = "array() takes values; a query inside an expression needs parentheses and returns one value"
+            fix = "use (select collect_list(column) from ...)"
+            yield _problem(node, text, "ARRAY of a query does not exist in Spark SQL", why, fix)
     if parameters:
         yield from _parameters(parameters, text)
 
@@ -55,9 +55,9 @@ def _order_of_clauses(select: exp.Select, text: Text) -> Iterator[SqlProblem]:
             yield _problem(
                 before,
                 text,
-                f"{CLAUSES[before.key]} stands behind {CLAUSES[name]}",
-                f"the order of a query's clauses is {', '.join(CLAUSES.values())}",
-                f"move {CLAUSES[before.key]} in front of {CLAUSES[name]}",
+                f"{CLAUSES[before.key]} comes after {CLAUSES[name]}",
+                f"the clauses of a query must have the order {', '.join(CLAUSES.values())}",
+                f"move {CLAUSES[before.key]} before {CLAUSES[name]}",
             )
         before = clause
 
@@ -77,9 +77,9 @@ def _parameter(token: Token, written: str) -> SqlProblem:
     return SqlProblem(
         token.start,
         "sql-syntax",
-        f"{quoted(written)} is a parameter, and nobody gives it a value",
-        "Spark fills parameters in when a program runs SQL, and not in a model",
-        "write {{ var('name') }}, and set it in project.yml",
+        f"the parameter {quoted(written)} has no value",
+        "a program can pass parameters with its SQL, but a model has no parameters",
+        "use {{ var('name') }}, and set it in project.yml",
     )
 
 

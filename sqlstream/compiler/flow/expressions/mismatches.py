@@ -75,8 +75,9 @@ class Mismatches:
         if family(type_) not in ("", "boolean"):
             yield self._problem(
                 node,
-                f"{what} is {type_} and not a boolean",
-                "Spark keeps the rows for which a condition is true, and makes nothing else a boolean here",
+                f"{what} has type {type_}, not boolean",
+                "Spark keeps the rows for which the condition is true, and does not convert other types to "
+                "boolean here",
                 f"compare it, for example {self._written(node)} is not null",
             )
 
@@ -94,11 +95,11 @@ class Mismatches:
         if self._is_mismatch(left) or self._is_mismatch(right):
             return  # which is reported, and what it gives is nothing to compare
         if not can_be_compared(one, other) and one is not None and other is not None:
-            why = "Spark has no order or equality for the two"
-            fix = "compare a part of it, or cast one side to the type of the other"
+            why = "Spark cannot compare these two types"
+            fix = "compare a part of the value, or cast one side to the type of the other"
             if isinstance(one, Map) and isinstance(left, exp.Expr):
                 name = self._written(left)
-                why = "the entries of a map have no order, so Spark does not say when two maps are equal"
+                why = "map entries have no order, so Spark cannot compare maps"
                 fix = f"compare values, as in {name}['key'], or array_sort(map_entries({name}))"
             yield self._problem(node, f"{quoted(self._written(node))} compares {one} with {other}", why, fix)
 
@@ -133,18 +134,18 @@ class Mismatches:
             if family(type_) in wrong:
                 yield self._problem(
                     side,
-                    f"{quoted(self._written(side))} is {type_}, with which {quoted(operator)} does not work",
-                    "it works with numbers, and + and - with dates, timestamps and intervals",
-                    "take a number from it, or use a function of its own type",
+                    f"{quoted(self._written(side))} has type {type_}, which does not work with {quoted(operator)}",
+                    "arithmetic works with numbers, and + and - also with dates, timestamps and intervals",
+                    "extract a number from it, or use a function for its type",
                 )
                 return
         left, right = self._type(node.this), self._type(node.expression)
         if operator in "+-" and cannot_be_moved(operator, left, right):
             yield self._problem(
                 node,
-                f"{quoted(self._written(node))} puts {left} and {right} together with {quoted(operator)}",
-                "a timestamp is moved by an interval, a date by an interval or an INT of days",
-                "write an interval, for example + interval 1 day; cast text to the type that is meant",
+                f"{quoted(self._written(node))} combines {left} and {right} with {quoted(operator)}",
+                "add an interval to a timestamp, and an interval or an INT of days to a date",
+                "use an interval, for example + interval 1 day; cast text to the intended type",
             )
 
     def _logic(self, node: exp.Binary) -> Iterator[SqlProblem]:
@@ -166,8 +167,8 @@ class Mismatches:
         if family(type_) not in taken:
             yield self._problem(
                 node,
-                f"{quoted(self._written(node))} is {type_} and stands for true or false",
-                "Spark makes no boolean of it",
+                f"{quoted(self._written(node))} has type {type_} but is used as a boolean",
+                "Spark does not convert it to boolean",
                 f"compare it, for example {self._written(node)} is not null",
             )
 
@@ -187,8 +188,8 @@ class Mismatches:
             if not go_together(one, other):
                 yield self._problem(
                     value,
-                    f"{quoted(self._written(value))} is {other}, and the value before it {one}",
-                    "all values that one expression may give have a common type",
+                    f"{quoted(self._written(value))} has type {other}, but the value before it has type {one}",
+                    "all values that an expression can return must have a common type",
                     f"cast one of them, for example cast({self._written(value)} as string)",
                 )
                 return
@@ -204,17 +205,17 @@ class Mismatches:
             fix = (
                 f"use substring({written}, 1, 1), or split it first"
                 if family(type_) == "string"
-                else "delete the brackets"
+                else "remove the brackets"
             )
             yield self._problem(
                 node,
-                f"{quoted(written)} is {type_}, which has no parts",
-                "brackets take a part of an array, map or struct",
+                f"{quoted(written)} has type {type_}, which has no elements",
+                "brackets access an element of an array, map or struct",
                 fix,
             )
         is_field = isinstance(type_, Array) and isinstance(type_.element, Struct)
         if isinstance(type_, Array) and not is_field and kind(index) not in ("", "void", *DIGITS):
-            why = f"{quoted(written)} is {type_}, whose elements are counted from 0"
+            why = f"{quoted(written)} has type {type_}, whose elements are numbered from 0"
             yield self._problem(
                 node, f"an array has no element {quoted(self._written(key or node))}", why, "use a number"
             )
@@ -239,15 +240,15 @@ class Mismatches:
         written = self._written(node.this)
         yield self._problem(
             node,
-            f"{quoted(written)} is {type_}, and a path after a colon reads VARIANT only",
-            "text that holds JSON is plain text to Spark",
-            f"write parse_json({written}):name or get_json_object; a field of a struct stands behind a dot",
+            f"{quoted(written)} has type {type_}, but a path after a colon works only on VARIANT",
+            "Spark treats JSON text as plain text",
+            f"use parse_json({written}):name or get_json_object; for a field of a struct, use a dot",
         )
 
     def _time_problem(self, node: exp.Expr) -> SqlProblem:
-        why = "Spark 4.3 has the type and refuses to work with it"
-        fix = "keep a timestamp, or text such as date_format(ts, 'HH:mm:ss')"
-        return self._problem(node, f"{quoted(self._written(node))} is of the type TIME", why, fix)
+        why = "Spark 4.3 defines this type but rejects queries that use it"
+        fix = "use a timestamp, or text such as date_format(ts, 'HH:mm:ss')"
+        return self._problem(node, f"{quoted(self._written(node))} has type TIME", why, fix)
 
     def _cast(self, node: exp.TryCast) -> Iterator[SqlProblem]:
         value, target = self._type(node.this), self._type(node)
@@ -256,9 +257,9 @@ class Mismatches:
         if not can_be_cast(value, target):
             yield self._problem(
                 node,
-                f"{quoted(self._written(node.this))} is {value}, which cannot be cast to {target}",
-                "Spark refuses casts that have no sure meaning",
-                "use a function that says what is meant, such as timestamp_seconds, to_json or element_at",
+                f"{quoted(self._written(node.this))} has type {value}, which cannot be cast to {target}",
+                "Spark does not allow this cast",
+                "use a function for the conversion, such as timestamp_seconds, to_json or element_at",
             )
 
     def _function(self, node: exp.Expr) -> Iterator[SqlProblem]:
@@ -278,7 +279,7 @@ class Mismatches:
             type_ = self._type(argument)
             element = type_.element if isinstance(type_, Array) else type_
             if family(element) not in ("", "void") and not (isinstance(type_, Array) and isinstance(element, Struct)):
-                why = "it makes a column of each field of the structs in an array"
+                why = "it takes an array of structs, and returns one column per field"
                 yield self._problem(argument, f"{quoted(name)} gets {type_}", why, "use explode")
 
     def _stacked(self, values: list[exp.Expr]) -> Iterator[SqlProblem]:
@@ -288,9 +289,9 @@ class Mismatches:
             if family(one) != family(other):
                 yield self._problem(
                     value,
-                    f"{quoted(self._written(value))} is {other}, and the row above has {one} there",
-                    "the rows of stack make columns, each of one type, and nothing is cast",
-                    "cast the values of a column to one type",
+                    f"{quoted(self._written(value))} has type {other}, but the row above has {one} in this column",
+                    "stack turns its arguments into columns, and does not cast values to a common type",
+                    "cast all values of the column to one type",
                 )
                 return
 

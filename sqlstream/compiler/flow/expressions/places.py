@@ -20,7 +20,7 @@ class Place(StrEnum):
     WHERE = "WHERE"
     ON = "the condition of a join"
     GROUP_BY = "GROUP BY"
-    POSITION = "GROUP BY as a position"
+    POSITION = "GROUP BY by position"
     HAVING = "HAVING"
     ORDER_BY = "ORDER BY"
     LATERAL_VIEW = "LATERAL VIEW"
@@ -46,18 +46,18 @@ def misplaced_functions(node: exp.Expr, place: Place, text: Text, *, correlated:
             yield _problem(
                 part,
                 text,
-                f"{quoted(name)} has no OVER",
-                "it says where a row stands among others, so it needs to be told which ones",
-                f"write {name}(...) over (partition by ... order by ...), which only static tables take",
+                f"{quoted(name)} needs OVER",
+                "it ranks a row among others, so it needs to know which rows",
+                f"use {name}(...) over (partition by ... order by ...), which works only on static tables",
             )
     for part in look.parts if exp.Window in look.kinds and place not in TAKES_OVER else ():
         if isinstance(part, exp.Window):
             yield _problem(
                 part,
                 text,
-                f"a function with OVER stands in {place}",
-                "it compares rows with each other after WHERE, GROUP BY and HAVING are done",
-                "compute it in a model or subquery below, and use its column here",
+                f"a function with OVER is used in {place}",
+                "window functions run after WHERE, GROUP BY and HAVING",
+                "compute it in a subquery or an upstream model, and use its column here",
             )
 
 
@@ -65,14 +65,14 @@ def _aggregate(part: exp.Expr, place: Place, text: Text, *, correlated: bool) ->
     name = text.function(part)
     if place not in TAKES_AGGREGATES:
         if not correlated:
-            fix = "write that condition in HAVING, behind GROUP BY"
+            fix = "move the condition to HAVING, after GROUP BY"
             if place is not Place.WHERE:
-                fix = "compute it in a model or subquery below, and use its column"
+                fix = "compute it in a subquery or an upstream model, and use its column"
             yield _problem(
                 part,
                 text,
-                f"the aggregate function {quoted(name)} stands in {place}",
-                f"{place} is about single rows, before they are put together",
+                f"the aggregate function {quoted(name)} is used in {place}",
+                f"{place} applies to single rows, before they are aggregated",
                 fix,
             )
         return
@@ -81,9 +81,9 @@ def _aggregate(part: exp.Expr, place: Place, text: Text, *, correlated: bool) ->
         yield _problem(
             part,
             text,
-            f"the aggregate function {quoted(name)} stands within {quoted(text.function(outer))}",
-            "an aggregation puts rows together once; its results cannot be put together in the same step",
-            f"compute {quoted(name)} in a model or subquery below, and aggregate its column",
+            f"the aggregate function {quoted(name)} is used inside {quoted(text.function(outer))}",
+            "Spark cannot nest aggregate functions in one query",
+            f"compute {quoted(name)} in a subquery or an upstream model, and aggregate its column",
         )
 
 
@@ -110,9 +110,9 @@ def _generator(part: exp.Expr, node: exp.Expr, place: Place, text: Text) -> Iter
     yield _problem(
         part,
         text,
-        f"{quoted(name)} stands within {within}",
-        "it gives several rows, so it can only be a column of a select list by itself, or a LATERAL VIEW",
-        f"write from ... lateral view {name}(...) t as value, and use value here",
+        f"{quoted(name)} is used inside {within}",
+        "it returns several rows, so it must be a column of its own in a select list, or be in LATERAL VIEW",
+        f"use from ... lateral view {name}(...) t as value, and value here",
     )
 
 
@@ -141,16 +141,16 @@ def alias_problems(node: exp.Expr, columns: int | None, text: Text) -> Iterator[
         yield _problem(
             node,
             text,
-            f"{quoted(text.written(inner))} gets a list of names",
-            "it is one column; only generators such as explode give several",
-            "write one name without parentheses, or select several columns",
+            f"{quoted(text.written(inner))} has a list of names",
+            "it returns one column; only generators such as explode return several",
+            "use one name without parentheses, or select several columns",
         )
     elif name in GENERATORS and columns is not None and columns != names:
         yield _problem(
             node,
             text,
-            f"{quoted(name)} gives {counted(columns, 'column')} and gets {counted(names, 'name')}",
-            "each column that a generator gives needs a name, if it has any",
+            f"{quoted(name)} returns {counted(columns, 'column')} but has {counted(names, 'name')}",
+            "if a generator has names for its columns, each column needs one",
             f"write as ({', '.join(f'name{place + 1}' for place in range(columns))})",
         )
 
@@ -163,9 +163,9 @@ def lateral_view_problem(node: exp.Expr, text: Text) -> SqlProblem | None:
     return _problem(
         node,
         text,
-        f"{quoted(name)} stands in LATERAL VIEW and is no generator",
-        "LATERAL VIEW adds the rows that a generator such as explode or inline gives",
-        f"put {quoted(name)} into the select list",
+        f"{quoted(name)} in LATERAL VIEW is not a generator",
+        "LATERAL VIEW needs a generator such as explode or inline",
+        f"move {quoted(name)} to the select list",
     )
 
 
@@ -177,9 +177,9 @@ def range_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
         yield _problem(
             node,
             text,
-            f"`range` over {quoted(text.written(name))} stands in FROM",
-            "the table function range takes constants only",
-            f"write lateral view explode(sequence(0, {text.written(name)} - 1)) t as id",
+            f"`range` in FROM depends on {quoted(text.written(name))}",
+            "the table function range accepts only constants",
+            f"use lateral view explode(sequence(0, {text.written(name)} - 1)) t as id",
         )
 
 

@@ -40,9 +40,9 @@ def subquery_problems(
         yield SqlProblem(
             offset,
             "type-mismatch",
-            f"{quoted(written)} is {one}, and the subquery that it is compared with gives {other}",
-            "Spark has no order or equality for the two",
-            "compare a part of it, or cast one side to the type of the other",
+            f"{quoted(written)} has type {one}, but the subquery that it is compared with returns {other}",
+            "Spark cannot compare these two types",
+            "compare a part of the value, or cast one side to the type of the other",
         )
     elif isinstance(around, exp.In):
         yield from text_warning(f"{written} in (...)", one, other, offset)

@@ -71,9 +71,9 @@ def type_problems(node: exp.Expr, scope: Scope, expressions: Expressions) -> Ite
             yield SqlProblem(
                 text.where(first).offset,
                 "type-mismatch",
-                f"{quoted(name)} gets {quoted(text.written(first))}, which is {type_}",
-                f"it takes {alternatives(sorted(families))}, and Spark does not cast to that here",
-                "take a part of it, or use another function",
+                f"the argument {quoted(text.written(first))} of {quoted(name)} has type {type_}",
+                f"it accepts {alternatives(sorted(families))}, and Spark does not cast this type implicitly",
+                "extract a part of the value, or use another function",
             )
 
 
@@ -115,9 +115,9 @@ def _call_problem(text: Text, index: int | None) -> Iterator[SqlProblem]:
         yield SqlProblem(
             name.start,
             "argument-count",
-            f"{quoted(name.text)} gets {counted(count or 0, 'argument')}",
-            f"Spark's function takes {taken}",
-            "look at what is missing or too much; `describe function extended` in a Spark shell shows examples",
+            f"{quoted(name.text)} has {counted(count or 0, 'argument')}",
+            f"this Spark function takes {taken}",
+            "add or remove arguments; `describe function extended` in a Spark shell shows examples",
         )
 
 
@@ -153,7 +153,7 @@ def _taken(name: str, count: int) -> str | None:
     if name in COUNTS and count not in COUNTS[name]:
         *most, last = COUNTS[name]
         listed = f"{', '.join(map(str, most))} or {last}" if most else str(last)
-        return f"{listed} argument{'' if COUNTS[name] == (1,) else 's'}" if last else "no argument"
+        return f"{listed} argument{'' if COUNTS[name] == (1,) else 's'}" if last else "no arguments"
     if count < LEAST.get(name, 0):
         return f"at least {counted(LEAST[name], 'argument')}"
-    return "pairs, so an even number of arguments" if name in PAIRS and count % 2 else None
+    return "pairs of arguments, so an even number" if name in PAIRS and count % 2 else None

@@ -39,7 +39,7 @@ def name_problem(found: Missing | Ambiguous, parts: tuple[str, ...], where: Wher
         return _metadata_problem(what, where.offset)
     most = MOST_COLUMNS if len(relations) == 1 else MOST_COLUMNS // 2
     listed = [f"{_has(item)} {quoted_list([c.name for c in item.columns or ()], most=most)}" for item in relations]
-    why = "; ".join(listed[:MOST_RELATIONS]) or "no relation is read here"
+    why = "; ".join(listed[:MOST_RELATIONS]) or "this query reads no relation"
     fix = did_you_mean(name, found.candidates)
     return SqlProblem(where.offset, "unknown-column", what, why, fix, origins=_origins(relations))
 
@@ -48,7 +48,7 @@ def _unknown_alias(
     found: Missing, parts: tuple[str, ...], relations: Sequence[Visible], called: Sequence[str], where: Where
 ) -> SqlProblem:
     """The problem of `x.column` where no relation is called `x`."""
-    what = f"{quoted(parts[0])} is neither a relation nor a column here"
+    what = f"{quoted(parts[0])} is not a relation or column of this query"
     if parts[0].lower() == METADATA:
         return _metadata_problem(what, where.offset)
     names = [item.name for item in relations if item.name]
@@ -57,7 +57,11 @@ def _unknown_alias(
         for item, text in zip(relations, called, strict=True)
         if item.origin is not None
     ]
-    why = f"the relations here are {' and '.join(shown[:MOST_RELATIONS])}" if shown else "no relation is read here"
+    why = (
+        f"the relations in scope are {' and '.join(shown[:MOST_RELATIONS])}"
+        if shown
+        else "this query reads no relation"
+    )
     having = [item.name for item in relations if item.name and item.named(parts[1].lower(), qualified=True)]
     close = nearest(parts[0], [*names, *found.candidates])
     fix = did_you_mean(parts[0], close or names)
@@ -87,7 +91,7 @@ def _has(relation: Visible) -> str:
 
 def _of_any(called: Sequence[str]) -> str:
     if len(called) > MOST_RELATIONS:
-        return f"of any of the {len(called)} relations here"
+        return f"of any of the {len(called)} relations in scope"
     return f"of {' or '.join(dict.fromkeys(called))}" if called else "here"
 
 
@@ -96,19 +100,19 @@ def _metadata_problem(what: str, offset: int) -> SqlProblem:
         offset,
         "unknown-column",
         what,
-        "models read a source as a view, which has the columns that are declared and no hidden ones",
-        "use input_file_name() for the path of a row's file",
+        "a model reads a source as a view, which has only the declared columns and no hidden ones",
+        "use input_file_name() for the file path of a row",
     )
 
 
 def _ambiguous(found: Ambiguous, written: str, offset: int) -> SqlProblem:
     names = list(dict.fromkeys(found.relations))
     own = [name for name in names if name and found.relations.count(name) == 1]
-    fix = f"write for example {quoted(f'{own[0]}.{written}')}" if own else "give the columns names of their own with AS"
-    shown = [quoted(name) if name else "a relation without a name" for name in names]
-    what, why = f"{quoted(written)} is a column of more than one relation", "have a column of that name"
+    fix = f"write, for example, {quoted(f'{own[0]}.{written}')}" if own else "give the columns unique names with AS"
+    shown = [quoted(name) if name else "a relation without an alias" for name in names]
+    what, why = f"column {quoted(written)} exists in more than one relation", "have a column with that name"
     if len(names) == 1:
-        what, why = f"{quoted(written)} is the name of more than one column", "has several of that name"
+        what, why = f"more than one column has the name {quoted(written)}", "has several columns with that name"
     return SqlProblem(offset, "ambiguous-column", what, f"{' and '.join(shown)} {why}", fix)
 
 
@@ -136,21 +140,23 @@ def function_problem(name: str, offset: int, own: Iterable[str] = ()) -> SqlProb
     return SqlProblem(
         offset,
         "unknown-function",
-        f"{quoted(name)} is not a function of Spark's",
-        "the target adds no packages, jars or extensions that could bring it",
-        f"did you mean {' or '.join(map(quoted, close))}?" if close else "Spark's SQL reference lists its functions",
+        f"{quoted(name)} is not a Spark function",
+        "the target adds no packages, jars or extensions that could provide it",
+        f"did you mean {' or '.join(map(quoted, close))}?"
+        if close
+        else "see the list of functions in Spark's SQL reference",
     )
 
 
 def grouping_problem(written: str, keys: Sequence[str], offset: int) -> SqlProblem:
     """Returns the problem of a column that an aggregation neither groups by nor aggregates."""
-    why = f"it groups by {quoted_list(keys)}" if keys else "without GROUP BY all rows are one group"
+    why = f"the query groups by {quoted_list(keys)}" if keys else "without GROUP BY, all rows are one group"
     return SqlProblem(
         offset,
         "not-grouped",
-        f"{quoted(written)} is neither grouped by nor in an aggregate function",
-        f"{why}, and the rows of a group may have different values of {quoted(written)}",
-        f"add {quoted(written)} to GROUP BY, or take one value: any_value({written}), max({written})",
+        f"{quoted(written)} must be in GROUP BY or in an aggregate function",
+        f"{why}, and the rows of a group can have different values of {quoted(written)}",
+        f"add {quoted(written)} to GROUP BY, or aggregate it: any_value({written}), max({written})",
     )
 
 
@@ -159,7 +165,7 @@ def stage_problem(keyword: str, offset: int) -> SqlProblem:
     return SqlProblem(
         offset,
         "sql-syntax",
-        f"pipe syntax has no {keyword}",
+        f"pipe syntax has no stage {keyword}",
         "the stages of Spark's pipe syntax are SELECT, EXTEND, SET, DROP, AS, WHERE, AGGREGATE, JOIN, ORDER BY, LIMIT, "
         "OFFSET, UNION, PIVOT, UNPIVOT and TABLESAMPLE",
         "use |> EXTEND explode(...) AS name, or |> JOIN LATERAL explode(...) AS t(name)",
@@ -171,9 +177,9 @@ def version_problem(offset: int) -> SqlProblem:
     return SqlProblem(
         offset,
         "time-travel",
-        "this relation cannot be read as of a version or a time",
-        "sources, seeds, models and CTEs are views to Spark, and a view has no versions",
-        "give the version to the source's reader, in its options: where the format has versions, it has an option",
+        "this relation cannot be read at a version or a timestamp",
+        "Spark reads sources, seeds, models and CTEs as views, and views have no versions",
+        "set the version in the options of the source, if its format supports versions",
     )
 
 
@@ -182,8 +188,8 @@ def variant_key_problem(written: str, where: Where) -> SqlProblem:
     return SqlProblem(
         where.offset,
         "type-mismatch",
-        f"{quoted(written)} holds a VARIANT, by which rows cannot be grouped",
-        "values of VARIANT have no equality",
+        f"{quoted(written)} contains a VARIANT, so Spark cannot group by it",
+        "Spark cannot compare VARIANT values",
         f"group by a part of it, for example {written}:name::string, or by to_json({written})",
     )
 

@@ -25,6 +25,6 @@ def constant_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
                 text.where(part).offset,
                 "not-constant",
                 f"{what} cannot read the column {quoted('.'.join(names))}",
-                "Spark evaluates it when it reads the query, before there are any rows",
+                "Spark evaluates it while it analyzes the query, before it reads any rows",
                 "use explode(sequence(1, n)) for numbers, and inline(array(struct(...), ...)) for rows",
             )

@@ -42,17 +42,17 @@ def _problems(model: CompiledModel, node: Deduplicate) -> Iterator[SqlProblem]:
             yield SqlProblem(
                 offset,
                 "unknown-column",
-                f"`{key}` is not a column of `{model.name}`, which is to be deduplicated by it",
-                f"its columns are {', '.join(f'`{column.name}`' for column in columns)}",
+                f"`{model.name}` is deduplicated by `{key}`, which is not one of its columns",
+                f"the columns of the model are {', '.join(f'`{column.name}`' for column in columns)}",
                 did_you_mean(key, [column.name for column in columns]),
             )
         elif not compares_maps and _holds_map(types[key.lower()]):
             yield SqlProblem(
                 offset,
                 "type-mismatch",
-                f"`{model.name}` cannot be deduplicated by `{key}`, which is or holds a map",
-                "Spark compares no maps: they have no order",
-                f"give a column of text, for example to_json({quote_identifier(key)}), and deduplicate by that",
+                f"`{model.name}` cannot be deduplicated by `{key}`, which is or contains a map",
+                "map entries have no order, so Spark cannot compare maps",
+                f"select a text column, for example to_json({quote_identifier(key)}), and deduplicate by it",
             )
 
 

@@ -144,9 +144,9 @@ def position_problems(select: exp.Select, output: tuple[Column, ...] | None, tex
         yield SqlProblem(
             text.where(counted_off[0]).offset,
             "bad-position",
-            "GROUP BY counts positions in a select list with a star",
-            "Spark does not count what a star stands for in GROUP BY",
-            "name the columns",
+            "GROUP BY uses a position, but the select list contains a star",
+            "Spark does not allow positions in GROUP BY together with a star",
+            "use column names",
         )
     elif not stars:
         yield from _out_of_range(keys, len(select.expressions), "GROUP BY", text)
@@ -161,9 +161,9 @@ def _out_of_range(items: list[exp.Expr], columns: int, clause: str, text: Text) 
             yield SqlProblem(
                 text.where(item).offset,
                 "bad-position",
-                f"{clause} {place} is no position in the select list",
-                f"a number in {clause} means a column of the select list, which has {counted(columns, 'column')}",
-                "name the column",
+                f"{clause} {place} is not a position in the select list",
+                f"a number in {clause} is a position in the select list, which has {counted(columns, 'column')}",
+                "use the column name",
             )
 
 

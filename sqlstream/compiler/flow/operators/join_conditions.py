@@ -28,8 +28,8 @@ def condition_problems(condition: exp.Expr, scope: Scope, expressions: Expressio
         yield SqlProblem(
             call.where.offset,
             "join-condition",
-            f"`{call.name}` cannot stand in the condition of a join",
-            "Spark takes only conditions there that say the same each time they are asked",
+            f"`{call.name}` is not allowed in a join condition",
+            "Spark accepts only deterministic join conditions",
             "compute it in a subquery before the join, or in WHERE",
         )
     yield from text_comparisons(condition, scope, expressions)
@@ -56,8 +56,8 @@ def text_warning(written: str, left: DataType | None, right: DataType | None, of
         offset,
         "join-type",
         f"{quoted(written)} compares {left} with {right}",
-        f"Spark casts each text to {types[other]}: one that is not {_CAST[other]} stops the query",
-        "cast one side yourself: cast(... as string) compares text, try_cast of the text gives null where it fails",
+        f"Spark casts each text to {types[other]}, and the query fails for a text that is not {_CAST[other]}",
+        "cast one side explicitly: cast(... as string) compares as text, try_cast of the text returns null if it fails",
         Severity.WARNING,
     )
 
@@ -74,8 +74,8 @@ def using_problems(names: Sequence[str], left: Scope, right: Scope, where: Where
             yield SqlProblem(
                 where.offset,
                 "type-mismatch",
-                f"the column {quoted(name)} of both sides compares {one} with {other}",
-                "Spark has no order or equality for the two",
-                "write ON with a comparison of the two columns, and cast one of them",
+                f"the join column {quoted(name)} has type {one} on one side and {other} on the other",
+                "Spark cannot compare these two types",
+                "use ON to compare the two columns, and cast one of them",
             )
         yield from text_warning(name, one, other, where.offset)

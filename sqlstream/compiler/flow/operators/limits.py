@@ -26,7 +26,7 @@ def limit_problems(clause: str, value: exp.Expr, expressions: Expressions) -> It
             "bad-limit",
             f"{clause.upper()} cannot be {quoted(expressions.text.written(value))}",
             why,
-            "write a whole number; the same one for every row and batch",
+            "use a whole-number literal",
         )
 
 
@@ -42,10 +42,10 @@ def _reason(value: exp.Expr, expressions: Expressions) -> str | None:
     for part in value.walk():
         called = expressions.text.function(part) in NEVER_CONSTANT
         if parts_of(part) or called or isinstance(part, exp.Query):
-            return "Spark wants a constant, which it knows before it reads a row"
+            return "Spark needs a constant that it knows before it reads any rows"
     type_ = expressions.type_of(value, Scope())
     if kind(type_) and type_ != INT:
-        return f"it is of the type {type_}, and Spark wants an INT"
+        return f"it has type {type_}, but Spark needs an INT"
     if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal) and value.this.name.strip("0"):
         return "it is negative"
     return None

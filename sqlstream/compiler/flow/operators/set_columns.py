@@ -32,9 +32,9 @@ def set_problems(left: Node, right: Node, offset: int, *, by_name: bool) -> Iter
         yield SqlProblem(
             offset,
             "sql-syntax",
-            "UNION BY NAME is no SQL of Spark's",
-            "Spark puts the columns of a UNION together by their place; unionByName is for DataFrames alone",
-            "leave out BY NAME, and select the columns of both queries in one order",
+            "UNION BY NAME does not exist in Spark SQL",
+            "UNION matches columns by position; unionByName exists only for DataFrames",
+            "remove BY NAME, and select the columns of both queries in the same order",
         )
     elif left.columns is not None and right.columns is not None:
         if len(left.columns) != len(right.columns):
@@ -47,9 +47,9 @@ def _count_problem(left: int, right: int, offset: int) -> SqlProblem:
     return SqlProblem(
         offset,
         "column-count",
-        f"the first query has {left} columns and this one has {right}",
-        "UNION, EXCEPT and INTERSECT put the columns of their queries one below the other",
-        "select the same columns in both; null as name stands for one that is missing",
+        f"the first query has {left} columns, but this one has {right}",
+        "UNION, EXCEPT and INTERSECT match the columns of their queries by position",
+        "select the same columns in both; use null as name for a missing one",
     )
 
 
@@ -59,9 +59,8 @@ def _type_problems(left: Columns, right: Columns, offset: int) -> Iterator[SqlPr
             yield SqlProblem(
                 offset,
                 "column-type",
-                f"`{second.name}` is {second.type} here, and column {place} of the first query, `{first.name}`, is "
-                f"{first.type}",
-                "UNION, EXCEPT and INTERSECT put the columns of their queries one below the other, and no type holds "
-                "both",
-                "select the columns of both queries in one order, or cast one of the two",
+                f"`{second.name}` has type {second.type}, but column {place} of the first query, "
+                f"`{first.name}`, has type {first.type}",
+                "UNION, EXCEPT and INTERSECT match columns by position, and these two types have no common type",
+                "select the columns of both queries in the same order, or cast one of them",
             )

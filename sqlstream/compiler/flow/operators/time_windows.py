@@ -27,8 +27,8 @@ TIMES = DATETIMES | {"string", "void"}
 """The types that stand for a time; Spark casts dates and text."""
 
 NO_LENGTHS = (exp.Interval, exp.Null, exp.Boolean, exp.Cast, exp.Literal)
-NO_LITERAL = "Spark takes only a text or a whole number of microseconds here, as a literal"
-AS_TEXT = "write it as text, for example '10 minutes'"
+NO_LITERAL = "Spark accepts only a text literal here, or a whole number of microseconds"
+AS_TEXT = "use text, for example '10 minutes'"
 _NOT_LITERAL = IntervalError(NO_LITERAL, AS_TEXT)
 
 LENGTHS = ("length", "slide", "start")
@@ -81,9 +81,9 @@ class TimeWindows:
             return
         yield self._problem(
             time,
-            f"{quoted(self._name(call))} takes a time, and {quoted(self._written(time))} is {type_}",
-            "a window is cut from timestamps, or from the windows of an aggregation below",
-            f"make it one, for example timestamp_seconds({self._written(time)}) or to_timestamp(...)",
+            f"{quoted(self._name(call))} needs a timestamp, but {quoted(self._written(time))} has type {type_}",
+            "a window groups timestamps, or the windows of an upstream aggregation",
+            f"convert it, for example timestamp_seconds({self._written(time)}) or to_timestamp(...)",
         )
 
     def _lengths(self, arguments: list[exp.Expr]) -> Iterator[SqlProblem]:
@@ -118,10 +118,10 @@ class TimeWindows:
         if isinstance(value, IntervalError):
             why, fix = value.why, value.fix
         elif value.months:
-            why, fix = "months and years differ in length, so windows of them are not possible", "say it in days"
+            why, fix = "months and years vary in length, so they cannot be the length of a window", "use days"
         elif what != "start" and value.microseconds <= 0:
-            why = "a window must be longer than no time, and must move on"
-        message = f"{quoted(self._written(argument))} cannot be the {what} of a window" if why else ""
+            why = "the length and the slide of a window must be greater than zero"
+        message = f"{quoted(self._written(argument))} is not a valid {what} for a window" if why else ""
         return self._problem(argument, message, why, fix) if why else None
 
     def _proportions(self, arguments: list[exp.Expr], spans: list[int]) -> Iterator[SqlProblem]:
@@ -130,16 +130,16 @@ class TimeWindows:
             first, second = map(self._written, arguments[:2])
             yield self._problem(
                 arguments[1],
-                f"the window's slide {second} is longer than its length {first}",
-                "windows would lie apart, and the rows between them in none",
-                "make the slide as long as the window or shorter; the length comes first, then the slide",
+                f"the slide {second} of the window is longer than its length {first}",
+                "there would be gaps between windows, and rows in the gaps would be in no window",
+                "make the slide at most as long as the window; the length is the first argument, the slide the second",
             )
         elif len(spans) == len(LENGTHS) and abs(spans[2]) >= slide:
             yield self._problem(
                 arguments[2],
-                f"the window's start {self._written(arguments[2])} is not shorter than its slide",
-                "the start says how far windows are shifted, which is less than the slide from one to the next",
-                "use what is left when the slide is taken off, or leave it out",
+                f"the start {self._written(arguments[2])} of the window is not shorter than its slide",
+                "the start shifts all windows, by less than one slide",
+                "subtract the slide from it, or remove the argument",
             )
 
     def _gap(self, gap: exp.Expr) -> Iterator[SqlProblem]:
@@ -147,21 +147,21 @@ class TimeWindows:
         if _is_known(type_) and kind(type_) not in ("string", "interval", "void"):
             yield self._problem(
                 gap,
-                f"{quoted(self._written(gap))} cannot be the gap of a session: it is {type_}",
-                "Spark takes text such as '5 minutes' here, or what make_interval gives, and no other type",
-                "write it as text, for example '5 minutes' or concat(seconds, ' seconds')",
+                f"{quoted(self._written(gap))} cannot be a session gap: its type is {type_}",
+                "Spark accepts only text such as '5 minutes' here, or the result of make_interval",
+                "use text, for example '5 minutes' or concat(seconds, ' seconds')",
             )
         span = _read(gap.name) if isinstance(gap, exp.Literal) and gap.is_string else None
         if isinstance(span, IntervalError):
-            message = f"{quoted(self._written(gap))} cannot be the gap of a session"
+            message = f"{quoted(self._written(gap))} cannot be a session gap"
             where = self.expressions.text.where(gap).offset
             yield SqlProblem(where, CODE, message, span.why, span.fix, Severity.WARNING)
         elif span is not None and span.months <= 0 and span.microseconds <= 0:
             yield SqlProblem(
                 self.expressions.text.where(gap).offset,
                 CODE,
-                f"sessions with a gap of {self._written(gap)} hold no row",
-                "a session ends this long after its last row, and Spark drops rows that are in a session of no length",
+                f"sessions with the gap {self._written(gap)} contain no rows",
+                "a session ends this long after its last row, and Spark drops the rows of a session with no length",
                 "use a longer gap",
                 Severity.WARNING,
             )
@@ -172,9 +172,9 @@ class TimeWindows:
         if (made and made not in WINDOWS) or (_is_known(type_) and not _is_window(type_)):
             yield self._problem(
                 call,
-                f"window_time takes a window, and {quoted(self._written(window))} is none",
-                "it takes the column that window() or session_window() gave, as it is and whole",
-                "give it that column, for example window_time(window)",
+                f"the argument {quoted(self._written(window))} of window_time is not a window",
+                "window_time takes the unchanged column that window() or session_window() returns",
+                "pass that column, for example window_time(window)",
             )
 
     def _several(self, calls: list[exp.Expr]) -> Iterator[SqlProblem]:
@@ -184,9 +184,10 @@ class TimeWindows:
             if first is not None and self._differ(first, call):
                 yield self._problem(
                     call,
-                    f"{quoted(self._written(call))} is a second time window beside {quoted(self._written(first))}",
-                    "each row lies in windows of both, and Spark does not put them together in one step",
-                    "make the second one in a model or subquery above the first",
+                    f"the query uses two time windows: {quoted(self._written(call))} and "
+                    f"{quoted(self._written(first))}",
+                    "Spark does not support several time windows in one query",
+                    "use the second window in an outer query or a downstream model",
                 )
                 return
 

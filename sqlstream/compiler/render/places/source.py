@@ -74,8 +74,8 @@ class OffsetTokens:
 def _too_long(most: int, offset: int) -> TemplateProblem:
     return TemplateProblem(
         "jinja-limit",
-        f"the template has more than {most:,} words and signs within its tags",
-        "Jinja makes Python code of them all before anything is rendered",
-        "write a loop, or take the values from a seed or a source",
+        f"the template has more than {most:,} tokens in its tags",
+        "Jinja compiles all of them to Python before it renders anything",
+        "use a loop, or read the values from a seed or a source",
         offset,
     )

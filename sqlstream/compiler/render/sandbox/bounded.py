@@ -47,9 +47,9 @@ class BoundedEnvironment(SandboxedEnvironment):
         if isinstance(value, OPAQUE) or (callable(value) and not isinstance(value, Undefined)):
             raise TemplateProblem(
                 "jinja-failed",
-                f"{_callable_name(value)} is not text",
-                "a function or macro gives its text only when it is called",
-                "add parentheses with its arguments behind the name",
+                f"{_callable_name(value)} is used without a call",
+                "a function or macro returns its text only when it is called",
+                "add parentheses with its arguments",
             )
         self.budget.weigh(value)
         result = str(value)

@@ -51,9 +51,10 @@ class Budget:
         if self.left < 0:
             raise TemplateProblem(
                 "jinja-limit",
-                f"the template does more than {self.limits.steps:,} steps of work",
-                "loops, calls and large values cost steps, and a template without end would hang the compiler",
-                "loop over fewer items, or leave the work to the SQL, which Spark runs in parallel",
+                f"the template takes more than {self.limits.steps:,} steps",
+                "loops, calls and large values cost steps; the limit keeps an endless template from blocking "
+                "the compiler",
+                "loop over fewer items, or move the work to the SQL, which Spark runs in parallel",
             )
 
     def spend_text(self, characters: int) -> None:
@@ -68,9 +69,9 @@ class Budget:
     def _refuse_size(self) -> NoReturn:
         raise TemplateProblem(
             "jinja-limit",
-            f"a value in the template grows beyond {self.limits.value_size:,} characters or items",
-            "values of templates are held in memory while the project compiles",
-            "make it smaller, or let the SQL build it (repeat, sequence, explode)",
+            f"a value in the template has more than {self.limits.value_size:,} characters or items",
+            "template values are kept in memory while the project compiles",
+            "make it smaller, or build it in SQL (repeat, sequence, explode)",
         )
 
     def require_bits(self, bits: int) -> None:
@@ -79,8 +80,8 @@ class Budget:
             raise TemplateProblem(
                 "jinja-limit",
                 f"a number in the template has more than {self.limits.int_bits:,} bits",
-                "arithmetic on numbers of that size takes minutes",
-                "let the SQL compute it, or use a smaller power",
+                "arithmetic with such large numbers takes minutes",
+                "compute it in SQL, or use a smaller power",
             )
 
     def weigh(self, value: object) -> int:
@@ -171,7 +172,7 @@ class CountedIterable:
 
     def __len__(self) -> int:
         if not isinstance(self._iterable, Sized) or isinstance(self._iterable, Undefined):
-            raise TypeError("the length is not known")
+            raise TypeError("its length is unknown")
         return len(self._iterable)
 
     def __iter__(self) -> Iterator[object]:

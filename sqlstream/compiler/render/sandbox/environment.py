@@ -100,8 +100,8 @@ class TemplateEnvironment(BoundedEnvironment):
             if size > limit:
                 raise TemplateProblem(
                     "jinja-limit",
-                    f"the template makes more than {limit:,} characters of SQL",
-                    "no SQL of that size can be planned, so the template most likely loops too often",
+                    f"the template renders more than {limit:,} characters of SQL",
+                    "Spark cannot plan SQL of that size; the template probably loops too often",
                     "loop over fewer items, or read the values from a seed or a source",
                     template.get_corresponding_lineno(output.gi_frame.f_lineno) - 1,
                 )

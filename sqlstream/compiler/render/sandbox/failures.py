@@ -48,15 +48,15 @@ def reading_finding(error: Exception, environment: TemplateEnvironment, source: 
     return Finding(
         "jinja-limit",
         f"the template cannot be compiled: {re.sub(r' .<template>, line .*', '', one_line(error))}",
-        "expressions, loops and blocks can be nested only so deep, and literals be only so long",
-        "split the expression at this place with {% set %}, or nest fewer blocks",
+        "Jinja limits the nesting of expressions, loops and blocks, and the length of literals",
+        "split the expression here with {% set %}, or nest fewer blocks",
         source.location(min(offset, len(source.text))),
     )
 
 
 def _syntax_finding(error: TemplateSyntaxError, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
     offset = min(max(error.lineno - 1, 0), len(source.text))
-    first, _, rest = (error.message or "the template cannot be read").partition(". ")
+    first, _, rest = (error.message or "the template cannot be parsed").partition(". ")
     message = _in_words(re.sub(r" at \d+$", "", first))
     if name := re.match(r"No (filter|test) named `(.+)`", message):
         return _unknown_filter(name[1], name[2], source.location(source.find_word(name[2], offset)))
@@ -68,7 +68,7 @@ def _syntax_finding(error: TemplateSyntaxError, environment: TemplateEnvironment
     return Finding(
         "jinja-syntax",
         message[:1].lower() + message[1:],
-        _in_words(rest) or "the template must be readable as a whole before any of it is rendered",
+        _in_words(rest) or "the whole template must be valid before it is rendered",
         _missing_brace(message, source.text, offset) or _syntax_fix(message, rest),
         source.location(offset),
     )
@@ -79,7 +79,7 @@ def _missing_brace(message: str, text: str, offset: int) -> str:
     if message != "unexpected `}`":
         return ""
     is_output = text.rfind("{{", 0, offset) > text.rfind("{%", 0, offset)
-    return "write `}}`" if is_output else "write `%}`"
+    return "use `}}`" if is_output else "use `%}`"
 
 
 def _in_words(message: str) -> str:
@@ -94,14 +94,14 @@ def _syntax_fix(message: str, rest: str) -> str:
             return "close the inner block first"
         if tag[1].removeprefix("end") in TEMPLATE_TAGS:
             return TEMPLATE_TAGS[tag[1].removeprefix("end")]
-        return "remove it, or open the block that it ends" if tag[1] in TAGS else did_you_mean(tag[1], TAGS)
+        return "remove it, or add the block that it ends" if tag[1] in TAGS else did_you_mean(tag[1], TAGS)
     if block := re.search(r"needs to be closed is '(\w+)'", rest):
         return f"close the block with {{% end{block[1]} %}}"
     if message == "Missing end of comment tag":
         return "close the comment with #}"
     if re.search("""unexpected char ["'`]{2}""", message) or 'char "\'"' in message:
         return "close the text with a second quote"
-    return "correct the expression at this place, or write {% raw %} around text that is not Jinja"
+    return "fix the expression here, or use {% raw %} around text that is not Jinja"
 
 
 def _unknown_filter(kind: str, name: str, location: Location) -> Finding:
@@ -111,7 +111,7 @@ def _unknown_filter(kind: str, name: str, location: Location) -> Finding:
     return Finding(
         "jinja-undefined",
         f"there is no {kind} `{name}`",
-        f"templates know Jinja's own {kind}s, except those for web pages and random choice",
+        f"templates have Jinja's built-in {kind}s, except those for HTML and random choice",
         did_you_mean(name, [known for known in (FILTERS if kind == "filter" else TESTS) if known != name]),
         location,
     )
@@ -135,9 +135,9 @@ def _problem(error: Exception) -> TemplateProblem:
     if isinstance(error, RecursionError):
         return TemplateProblem(
             "jinja-limit",
-            "the template calls itself, or nests its values, too deeply",
-            "a macro that calls itself must come to an end after some hundred calls",
-            "check the condition that ends the recursion, or write a loop",
+            "the template calls itself too often, or nests values too deeply",
+            "a recursive macro must end within some hundred calls",
+            "check the condition that ends the recursion, or use a loop",
         )
     if isinstance(error, SecurityError):
         return unsafe_use("this expression")
@@ -146,19 +146,19 @@ def _problem(error: Exception) -> TemplateProblem:
 
 def _failed_expression(error: Exception) -> TemplateProblem:
     message = one_line(error) or "the expression failed"
-    why = f"the expression raised {type(error).__name__} with the values that it had"
-    fix = "correct the expression, or convert its values first (|int, |string, |list)"
+    why = f"the expression raised {type(error).__name__} for these values"
+    fix = "fix the expression, or convert its values first (|int, |string, |list)"
     if isinstance(error, MacroReturn):
-        message, why = "return() stands outside of a macro", "return() gives a macro's value to its caller"
-        fix = "write the value itself in {{ }}"
+        message, why = "return() is used outside a macro", "return() returns the value of a macro"
+        fix = "use the value itself in {{ }}"
     elif isinstance(error, TypeError) and message.startswith("macro "):
-        message, why = _in_words(message), "the macro's definition has other parameters"
-        fix = "give the arguments that the definition of the macro names"
+        message, why = _in_words(message), "the definition of the macro has other parameters"
+        fix = "pass the arguments that the macro defines"
     elif isinstance(error, TypeError) and (operands := OPERANDS.match(message)):
         left, right = (a_kind(name) for name in operands.groups()[1:] if name)
         message = f"`{operands[1] or '+'}` cannot be applied to {left} and {right}"
-        why = "both sides must be of a kind that goes together, such as two numbers"
-        fix = "convert one side (|int, |float, |string), or put texts together with ~"
+        why = "the types of both sides must fit, such as two numbers"
+        fix = "convert one side (|int, |float, |string), or join texts with ~"
     return TemplateProblem("jinja-failed", message, why, fix)
 
 

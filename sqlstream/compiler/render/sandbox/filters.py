@@ -78,8 +78,8 @@ def _round(_budget: Budget, _value: object, precision: int = 0, *_method: object
         raise TemplateProblem(
             "jinja-limit",
             f"|round to {precision:,} places",
-            f"rounding raises 10 to the number of places, so at most {LARGEST_PRECISION:,} are allowed",
-            "round to fewer places",
+            f"rounding computes 10 to the power of the places, so at most {LARGEST_PRECISION:,} are allowed",
+            "use fewer places",
         )
 
 

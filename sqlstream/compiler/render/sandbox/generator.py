@@ -33,8 +33,8 @@ def _refusal(tag: str) -> Any:
         raise TemplateProblem(
             "jinja-syntax",
             f"`{{% {tag} %}}` is not available",
-            "every macro of macros/ is known everywhere by its name, and a model is one file",
-            "call the macro by its name; move text that several models share into a macro",
+            "a macro in macros/ is available everywhere by its name, and a model is one file",
+            "call the macro by its name; move text that several models share to a macro",
             node.lineno - 1,
         )
 
@@ -226,9 +226,9 @@ def _refuse_second(keys: Sequence[tuple[str, int]]) -> None:
         if key in seen:
             raise TemplateProblem(
                 "jinja-syntax",
-                f"config() has the key {quoted(key)} twice",
-                "only one of the two values could count",
-                "delete one of them, or merge their values",
+                f"config() sets the key {quoted(key)} twice",
+                "only one of the values can apply",
+                "remove one of them, or merge their values",
                 offset,
             )
         seen.add(key)

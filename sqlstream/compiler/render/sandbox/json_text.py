@@ -33,7 +33,7 @@ def _plain_json(value: object) -> object:
         return str(value)
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()
-    raise TypeError(f"a value of type {type(value).__name__} has no form in JSON")
+    raise TypeError(f"a value of type {type(value).__name__} cannot be written as JSON")
 
 
 def from_json(budget: Budget, text: str, default: Any = None) -> object:
@@ -49,9 +49,9 @@ def from_json(budget: Budget, text: str, default: Any = None) -> object:
             return default
         raise TemplateProblem(
             "jinja-failed",
-            "the text given to fromjson() is not JSON",
+            "the argument of fromjson() is not valid JSON",
             f"{error}",
-            "correct the text, or give a default: fromjson(text, {})",
+            "fix the text, or add a default: fromjson(text, {})",
         ) from error
     budget.weigh(value)
     return value

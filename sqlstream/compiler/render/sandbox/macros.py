@@ -110,9 +110,9 @@ def _name_findings(
     name: str, location: Location, places: dict[str, Location], own: frozenset[str]
 ) -> Sequence[Finding]:
     if name in own:
-        why, fix = f"`{name}` is a name of sqlstream's own", "give the macro another name"
+        why, fix = f"`{name}` is a built-in name of sqlstream", "rename the macro"
     elif name in places:
-        why, fix = f"{places[name]} defines it too, and macros are known everywhere by name", "rename one of them"
+        why, fix = f"{places[name]} also defines it, and macro names are global", "rename one of them"
     else:
         return ()
     return (Finding("duplicate-name", f"the macro `{name}` is defined twice", why, fix, location),)

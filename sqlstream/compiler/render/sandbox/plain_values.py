@@ -24,8 +24,8 @@ def plain_value(value: object) -> object:
     if callable(value):
         raise TemplateProblem(
             "jinja-failed",
-            "a function stands where a value is expected",
-            "a function gives its value only when it is called",
-            "add parentheses with its arguments behind the name",
+            "a function is used as a value",
+            "a function returns a value only when it is called",
+            "add parentheses with its arguments",
         )
     return value

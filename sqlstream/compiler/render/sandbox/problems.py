@@ -55,7 +55,7 @@ class MacroReturn(Exception):  # noqa: N818 - as above
     """Carries the value of return() out of a macro's body, whatever blocks it stands in."""
 
     def __init__(self, value: object) -> None:
-        super().__init__("return() outside of a macro")
+        super().__init__("return() outside a macro")
         self.value = value
 
 
@@ -63,7 +63,8 @@ def unsafe_use(what: str) -> TemplateProblem:
     """Returns the problem of a template that reaches for `what`, which lies outside of templates."""
     return TemplateProblem(
         "jinja-unsafe",
-        f"{what} is out of reach of templates",
-        "a template may use its own values, their ordinary methods and sqlstream's functions, never Python's insides",
-        "take it out; compute the value in SQL, or hand it in with --vars",
+        f"{what} is not available in templates",
+        "templates can use their values, common methods of these and the functions of sqlstream, but no Python "
+        "internals",
+        "remove it; compute the value in SQL, or pass it with --vars",
     )

@@ -84,7 +84,7 @@ def changed_secret() -> TemplateProblem:
     """Returns the problem of a template that would change a secret, or look into it."""
     return TemplateProblem(
         "secret-not-allowed",
-        "a secret cannot be changed by a filter, compared, or put into a list",
-        "its value is not known while the project is read: it stays a reference until Spark is called",
-        "use {{ env_var('SQLSTREAM_SECRET_...') }} as it is, with text before or behind it",
+        "a secret cannot be filtered, compared, or put into a list",
+        "its value is unknown while the project compiles: it stays a reference until sqlstream calls Spark",
+        "use {{ env_var('SQLSTREAM_SECRET_...') }} unchanged, with text before or after it",
     )

@@ -31,17 +31,17 @@ def undefined_finding(
     source = environment.sources[path]
     location = source.location(source.find_word(name, offset) if name else offset)
     if not name or "was not provided" in str(error) or "No caller" in str(error):
-        message, why = one_line(error).replace("'", "`"), "the template uses a value that its caller does not give"
-        fix = "give the argument in the call, or give the macro's parameter a default"
+        message, why = one_line(error).replace("'", "`"), "the template uses a value that its caller does not pass"
+        fix = "pass the argument in the call, or give the parameter of the macro a default"
     elif error.owner is None:
         message, why = (
             f"`{name}` is not defined",
-            "a template knows sqlstream's functions, the macros in macros/ and what it sets itself",
+            "a template can use the functions of sqlstream, the macros in macros/ and the variables that it sets",
         )
         fix = _fix_of_name(name, source.text[: source.find_word(name, offset)], _known_names(environment, path))
     else:
-        message = f"there is no `{name}` in this {_kind(error.owner)}"
-        why = f"the template asks for it here, and it has {_contents(error.owner)}"
+        message = f"this {_kind(error.owner)} has no `{name}`"
+        why = f"the template uses it here, but the value has {_contents(error.owner)}"
         fix = _fix_of_attribute(name, error.owner)
     return Finding("jinja-undefined", message, why, fix, location, calls=calls)
 
@@ -58,9 +58,9 @@ def _fix_of_name(name: str, before: str, known: Iterable[str]) -> str:
 
 def _fix_of_attribute(name: str, owner: object) -> str:
     if isinstance(owner, ConfigFunction):
-        return f"write config.get('{name}')"
+        return f"use config.get('{name}')"
     names = _attributes(owner)
-    return did_you_mean(name, names) if names else f"take `.{name}` out"
+    return did_you_mean(name, names) if names else f"remove `.{name}`"
 
 
 def _known_names(environment: TemplateEnvironment, path: str) -> Iterable[str]:
@@ -97,7 +97,7 @@ def _attributes(owner: object) -> list[str]:
 def _contents(owner: object) -> str:
     if isinstance(owner, list | tuple | dict):
         return f"{len(owner)} entries"
-    return "none of that name"
+    return "none with that name"
 
 
 def one_line(error: Exception) -> str:
