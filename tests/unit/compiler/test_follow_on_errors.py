@@ -92,9 +92,7 @@ def test_a_mistyped_unit_of_time_gets_the_unit(tmp_path: Path, key: str) -> None
     assert (found.why, found.fix) == ("`huor` is not a unit for Spark intervals", "did you mean `hour`?")
 
 
-@pytest.mark.parametrize(
-    ("config", "fix"), [("{{ config(sink='out') }", "use `}}`"), ("{% set a = 1 }", "use `%}`")]
-)
+@pytest.mark.parametrize(("config", "fix"), [("{{ config(sink='out') }", "use `}}`"), ("{% set a = 1 }", "use `%}`")])
 def test_a_missing_brace_is_named(tmp_path: Path, config: str, fix: str) -> None:
     """A `}` that has no opening bracket was meant for the end of its block."""
     (found,) = findings(tmp_path, "select 1", config)
