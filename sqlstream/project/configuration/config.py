@@ -47,9 +47,9 @@ class ModelConfig(Document):
 
     called: ClassVar[str] = "a model's configuration"
 
-    sink: Name | None = Field(None, description="The sink that the model's rows go to; a model without one is a view.")
+    sink: Name | None = Field(None, description="The sink for the model's rows; a model without a sink is a view.")
     output_mode: Literal["append", "update", "complete"] = Field(
-        "append", description="Which rows of the result each batch writes: append, update or complete."
+        "append", description="Which rows each batch writes: append, update or complete."
     )
     trigger: TriggerField = Field(
         Trigger(),
@@ -58,29 +58,27 @@ class ModelConfig(Document):
     )
     retries: RetriesField = Field(
         Retries(),
-        description="How often a query that fails is started again: a number, or {attempts, first_delay, "
-        "longest_delay, window}; the delay doubles each time, and a query that has run for the window counts anew.",
+        description="How often to restart a failed query: a number, or {attempts, first_delay, "
+        "longest_delay, window}. The delay doubles each time; after a run of length `window` the count starts again.",
     )
     pool: Name | None = Field(
-        None, description="The pool in which queries share the cores, instead of one for each query."
+        None, description="The scheduler pool, whose queries share one part of the cores (default: its own pool)."
     )
     checkpoint: Text | None = Field(
-        None, description="Where the query's checkpoint lies, instead of under the target's storage."
+        None, description="The path of the query's checkpoint, instead of the default path in the target's storage."
     )
-    partition_by: Names = Field(
-        (), description="Columns that the output's folders are split by, instead of the sink's."
-    )
+    partition_by: Names = Field((), description="Columns to partition the output by, instead of the sink's.")
     deduplicate: Names = Field(
-        (), description="Columns: of the rows that have the same values in all of them, the model gives one."
+        (), description="Columns that identify a row; the model emits one row for each combination of their values."
     )
-    tags: Names = Field((), description="Words to select the model by; the tags of all places count together.")
+    tags: Names = Field((), description="Tags for selection; tags from all places are combined.")
     enabled: bool = Field(True, description="Whether the model is part of the project.")
     options: Options = Field(
-        default_factory=dict, description="Options of Spark's writer, merged over the sink's options."
+        default_factory=dict, description="Options of Spark's writer; they take precedence over the sink's options."
     )
-    meta: dict[str, Any] = Field(default_factory=dict, description="Anything of your own; it stands in the manifest.")
+    meta: dict[str, Any] = Field(default_factory=dict, description="Any values; sqlstream copies them to the manifest.")
     previous_name: Name | None = Field(
-        None, description="The model's name before it was renamed, so that its checkpoint is kept."
+        None, description="The model's former name; after a rename the model keeps its checkpoint."
     )
 
     def plain(self) -> dict[str, Any]:
@@ -95,9 +93,9 @@ class SeedConfig(Document):
     called: ClassVar[str] = "a seed's configuration"
 
     enabled: bool = Field(True, description="Whether the seed is part of the project.")
-    delimiter: Delimiter = Field(",", description="The one character between two values of the file.")
-    tags: Names = Field((), description="Words to select the seed by; the tags of all places count together.")
-    meta: dict[str, Any] = Field(default_factory=dict, description="Anything of your own; it stands in the manifest.")
+    delimiter: Delimiter = Field(",", description="The character between two values.")
+    tags: Names = Field((), description="Tags for selection; tags from all places are combined.")
+    meta: dict[str, Any] = Field(default_factory=dict, description="Any values; sqlstream copies them to the manifest.")
 
 
 class MergedConfig(NamedTuple):

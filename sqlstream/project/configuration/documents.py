@@ -21,9 +21,9 @@ from sqlstream.project.configuration.fields import (
 )
 from sqlstream.project.unit_tests.documents import UnitTestDocument
 
-_TAGS = "Words to select by; tags of all places count together."
-_META = "Anything of your own; it stands in the manifest."
-_DESCRIPTION = "What it is, for its readers."
+_TAGS = "Tags for selection; tags from all places are combined."
+_META = "Any values; sqlstream copies them to the manifest."
+_DESCRIPTION = "A description for readers."
 
 
 class WatermarkDocument(Document):
@@ -31,8 +31,8 @@ class WatermarkDocument(Document):
 
     called: ClassVar[str] = "a watermark"
 
-    column: Text = Field(description="The event-time column, of type timestamp.")
-    delay: Delay = Field(description="How late rows may be and still count, for example 10 minutes.")
+    column: Text = Field(description="The event-time column; its type must be timestamp.")
+    delay: Delay = Field(description="How late rows can be and still count, for example 10 minutes.")
 
 
 class ColumnDocument(Document):
@@ -41,7 +41,7 @@ class ColumnDocument(Document):
     called: ClassVar[str] = "a column"
 
     name: Text = Field(description="The column's name.")
-    data_type: Text | None = Field(None, description="Its type in Spark's DDL, for example decimal(10,2).")
+    data_type: Text | None = Field(None, description="The type in Spark's DDL, for example decimal(10,2).")
     description: Text = Field("", description=_DESCRIPTION)
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
@@ -52,10 +52,10 @@ class TableDocument(Document):
 
     called: ClassVar[str] = "a source table"
 
-    name: Name = Field(description="The table's name in source('source', 'table').")
+    name: Name = Field(description="The table's name in `source('source', 'table')`.")
     description: Text = Field("", description=_DESCRIPTION)
     format: Format | None = Field(None, description="Spark's reader, such as json, csv, rate, socket or table.")
-    path: Text | None = Field(None, description="Where the files lie; a relative path is under the project.")
+    path: Text | None = Field(None, description="The path of the files; relative to the project.")
     table: Text | None = Field(None, description="With `format: table`, the table's name in Spark's catalog.")
     class_: Text | None = Field(
         None, alias="class", description="With `format: python`, a DataSource of python/, as `module:Class`."
@@ -63,22 +63,22 @@ class TableDocument(Document):
     schema_: Text | None = Field(
         None, alias="schema", description="The columns as Spark DDL: `id bigint, at timestamp`."
     )
-    schema_file: Text | None = Field(
-        None, description="A file of the project with Spark DDL, or with Spark's JSON schema."
-    )
+    schema_file: Text | None = Field(None, description="A project file with Spark DDL or Spark's JSON schema.")
     columns: tuple[ColumnDocument, ...] = Field(
-        (), description="The columns; with data_type each, they are the schema."
+        (), description="The columns. If all have a data_type, they are the schema."
     )
     options: Options = Field(default_factory=dict, description="Options of Spark's reader.")
-    mode: Literal["stream", "batch"] = Field("stream", description="Read as a stream, or as a static table (batch).")
-    watermark: WatermarkDocument | None = Field(None, description="The table's event time, where it has one itself.")
+    mode: Literal["stream", "batch"] = Field(
+        "stream", description="Whether to read it as a stream, or as a static table (batch)."
+    )
+    watermark: WatermarkDocument | None = Field(None, description="The table's event time and its delay.")
     on_corrupt: Literal["fail", "drop", "quarantine"] | None = Field(
-        None, description="With json, csv and xml, what becomes of records that cannot be read; fail by default."
+        None, description="For json, csv and xml: what to do with corrupt records (default: fail)."
     )
     quarantine_sink: Text | None = Field(
-        None, description="With `on_corrupt: quarantine`, the sink that such records are written to."
+        None, description="For `on_corrupt: quarantine`: the sink for corrupt records."
     )
-    mask: Names = Field((), description="Columns whose values `sqlstream test --record` does not write down.")
+    mask: Names = Field((), description="Columns whose values `sqlstream test --record` replaces.")
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 
@@ -88,13 +88,15 @@ class SourceDocument(Document):
 
     called: ClassVar[str] = "a source"
 
-    name: Name = Field(description="The source's name in source('source', 'table').")
+    name: Name = Field(description="The source's name in `source('source', 'table')`.")
     description: Text = Field("", description=_DESCRIPTION)
-    format: Format | None = Field(None, description="The format of all of its tables that name none.")
-    options: Options = Field(default_factory=dict, description="Options of all of its tables, under their own.")
+    format: Format | None = Field(None, description="The default format of its tables.")
+    options: Options = Field(
+        default_factory=dict, description="Options for all its tables; a table's own options take precedence."
+    )
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
-    tables: tuple[TableDocument, ...] = Field((), description="Its tables.")
+    tables: tuple[TableDocument, ...] = Field((), description="The tables.")
 
 
 class SinkDocument(Document):
@@ -102,20 +104,20 @@ class SinkDocument(Document):
 
     called: ClassVar[str] = "a sink"
 
-    name: Name = Field(description="The name that a model's configuration gives as `sink`.")
+    name: Name = Field(description="The name for `sink` in a model's configuration.")
     description: Text = Field("", description=_DESCRIPTION)
     format: Format = Field(description="Spark's writer, such as parquet, json, table or console.")
     path: Text | None = Field(
-        None, description="Where the output lies, under the target's storage if relative; may use {{ model.name }}."
+        None, description="The path of the output; relative to the target's storage; can use {{ model.name }}."
     )
     table: Text | None = Field(
-        None, description="With `format: table`, the table's name in Spark's catalog; may use {{ model.name }}."
+        None, description="With `format: table`, the table's name in Spark's catalog; can use {{ model.name }}."
     )
     function: Text | None = Field(
         None, description="With `format: python`, a function or class of python/, as `module:name`."
     )
-    partition_by: Names = Field((), description="Columns that the output's folders are split by.")
-    options: Options = Field(default_factory=dict, description="Options of Spark's writer; may use {{ model.name }}.")
+    partition_by: Names = Field((), description="Columns to partition the output by.")
+    options: Options = Field(default_factory=dict, description="Options of Spark's writer; can use {{ model.name }}.")
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 
@@ -125,10 +127,10 @@ class ModelProperties(Document):
 
     called: ClassVar[str] = "a model's properties"
 
-    name: Name = Field(description="The model's name, which is its file's name without the ending.")
+    name: Name = Field(description="The model's name: its file name without the extension.")
     description: Text = Field("", description=_DESCRIPTION)
-    columns: tuple[ColumnDocument, ...] = Field((), description="Its columns.")
-    config: ModelConfig | None = Field(None, description="Its configuration; config() in the model goes before it.")
+    columns: tuple[ColumnDocument, ...] = Field((), description="The columns.")
+    config: ModelConfig | None = Field(None, description="The configuration; `config()` in the model takes precedence.")
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 
@@ -138,10 +140,10 @@ class SeedProperties(Document):
 
     called: ClassVar[str] = "a seed's properties"
 
-    name: Name = Field(description="The seed's name, which is its file's name without the ending.")
+    name: Name = Field(description="The seed's name: its file name without the extension.")
     description: Text = Field("", description=_DESCRIPTION)
-    columns: tuple[ColumnDocument, ...] = Field((), description="Its columns; types that none declares are inferred.")
-    config: SeedConfig | None = Field(None, description="Its configuration.")
+    columns: tuple[ColumnDocument, ...] = Field((), description="The columns; Spark infers undeclared types.")
+    config: SeedConfig | None = Field(None, description="The configuration.")
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 
@@ -151,7 +153,7 @@ class ResourceDocument(Document):
 
     called: ClassVar[str] = "a file of sources, sinks, models and seeds"
 
-    version: Literal[2] = Field(2, description="The version of this format, as dbt numbers it.")
+    version: Literal[2] = Field(2, description="The version of the format, as in dbt.")
     sources: tuple[SourceDocument, ...] = Field((), description="Declared inputs.")
     sinks: tuple[SinkDocument, ...] = Field((), description="Declared outputs.")
     models: tuple[ModelProperties, ...] = Field((), description="Properties of models.")
@@ -164,10 +166,10 @@ class SelectorDocument(Document):
 
     called: ClassVar[str] = "a selector"
 
-    name: Text = Field(description="The name that --selector and selector: take.")
+    name: Text = Field(description="The name for `--selector` and `selector:`.")
     description: Text = Field("", description=_DESCRIPTION)
-    default: bool = Field(False, description="Whether it holds where a command is given no selection of its own.")
-    definition: Definition = Field(description="What it takes: a criterion, or a union or intersection of several.")
+    default: bool = Field(False, description="Whether commands without a selection use it.")
+    definition: Definition = Field(description="A criterion, or a union or intersection of several.")
 
 
 class SelectorsDocument(Document):
@@ -175,7 +177,7 @@ class SelectorsDocument(Document):
 
     called: ClassVar[str] = "selectors.yml"
 
-    version: Literal[2] = Field(2, description="The version of this format, as dbt numbers it.")
+    version: Literal[2] = Field(2, description="The version of the format, as in dbt.")
     selectors: tuple[SelectorDocument, ...] = Field((), description="Named selections.")
 
 
@@ -185,23 +187,21 @@ class TargetDocument(Document):
     called: ClassVar[str] = "a target"
 
     master: Text | None = Field(
-        None, description="Spark's master: local[*] by default, spark://..., yarn or k8s://...."
+        None, description="Spark's master: local[*], spark://..., yarn or k8s://... (default: local[*])."
     )
     remote: Text | None = Field(None, description="A Spark Connect server instead of a master: sc://host:15002.")
     storage: Text | None = Field(
-        None, description="Where sinks, checkpoints and ledgers live: .sqlstream/<target> by default."
+        None, description="The path for sinks, checkpoints and ledgers (default: .sqlstream/<target>)."
     )
     spark: Options = Field(default_factory=dict, description="Any Spark configuration.")
     packages: tuple[Text, ...] = Field((), description="Maven coordinates, group:artifact:version.")
-    threads: int = Field(4, ge=1, description="How many queries that end by themselves run at once.")
-    max_streams: int = Field(
-        100, ge=1, description="How many queries that do not end by themselves may be started together."
-    )
-    vars: dict[str, Any] = Field(default_factory=dict, description="Variables over those of the project.")
+    threads: int = Field(4, ge=1, description="How many queries that end by themselves can run at the same time.")
+    max_streams: int = Field(100, ge=1, description="How many queries that do not end by themselves a run can start.")
+    vars: dict[str, Any] = Field(default_factory=dict, description="Variables; they override those of the project.")
     sources: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="Keys to replace in source tables, by `source.table` or `source`."
+        default_factory=dict, description="Overrides of source tables, by `source.table` or `source`."
     )
-    sinks: dict[str, dict[str, Any]] = Field(default_factory=dict, description="Keys to replace in sinks, by name.")
+    sinks: dict[str, dict[str, Any]] = Field(default_factory=dict, description="Overrides of sinks, by name.")
 
 
 class ProjectDocument(Document):
@@ -211,13 +211,19 @@ class ProjectDocument(Document):
 
     name: Identifier = Field(description="The project's name.")
     version: Text = Field("1.0.0", description="The project's own version.")
-    require_sqlstream: Text = Field("", description="The versions of sqlstream it works with, for example `>=0.1,<1`.")
-    default_target: Text | None = Field(None, description="The target that is used unless --target names another.")
-    vars: dict[str, Any] = Field(default_factory=dict, description="Variables, read with var('name').")
-    targets: dict[str, TargetDocument] = Field(default_factory=dict, description="Environments by name.")
-    functions: Names = Field((), description="Functions of python/ that SQL may call, as `module:name`.")
+    require_sqlstream: Text = Field(
+        "", description="The versions of sqlstream that the project works with, for example `>=0.1,<1`."
+    )
+    default_target: Text | None = Field(None, description="The target to use without `--target`.")
+    vars: dict[str, Any] = Field(default_factory=dict, description="Variables for `var('name')`.")
+    targets: dict[str, TargetDocument] = Field(default_factory=dict, description="Targets by name.")
+    functions: Names = Field((), description="Functions in python/ that SQL can call, as `module:name`.")
     rules: dict[str, Lowered] = Field(
         default_factory=dict, description="Findings to lower, by their codes: to `warn`, `info` or `ignore` (`off`)."
     )
-    models: dict[str, Any] = Field(default_factory=dict, description="Configuration of models by folder, keys with +.")
-    seeds: dict[str, Any] = Field(default_factory=dict, description="Configuration of seeds by folder, keys with +.")
+    models: dict[str, Any] = Field(
+        default_factory=dict, description="Configuration of models by folder; prefix the keys with +."
+    )
+    seeds: dict[str, Any] = Field(
+        default_factory=dict, description="Configuration of seeds by folder; prefix the keys with +."
+    )

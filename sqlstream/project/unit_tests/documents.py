@@ -10,11 +10,11 @@ from sqlstream.project.configuration.fields import Document, Name, Names, Text
 
 Format = Literal["dict", "csv", "json", "jsonl", "sql"]
 
-ROWS = "A list of mappings; with `format` csv, json, jsonl or sql a text."
-FORMAT = "How rows are written: dict (YAML), csv, json, jsonl or sql; that of the fixture's file by default."
-FIXTURE = "A file of tests/fixtures/ instead of rows, without its ending or with it."
-_TAGS = "Words to select by."
-_META = "Anything of your own."
+ROWS = "A list of mappings; a text if `format` is csv, json, jsonl or sql."
+FORMAT = "The format of the rows: dict (YAML), csv, json, jsonl or sql (default: the fixture's extension, or dict)."
+FIXTURE = "A file in tests/fixtures/ instead of rows, with or without its extension."
+_TAGS = "Tags for selection."
+_META = "Any values."
 
 
 class BatchDocument(Document):
@@ -25,8 +25,8 @@ class BatchDocument(Document):
     rows: Any = Field(None, description=ROWS)
     format: Format | None = Field(None, description=FORMAT)
     fixture: Text | None = Field(None, description=FIXTURE)
-    at: Text | None = Field(None, description="What current_timestamp() is in this batch, and from here on.")
-    with_previous: bool = Field(False, description="Whether it comes in one micro-batch with the batch before it.")
+    at: Text | None = Field(None, description="The value of current_timestamp() from this batch on.")
+    with_previous: bool = Field(False, description="Whether it belongs to the same micro-batch as the previous batch.")
 
 
 class GivenDocument(Document):
@@ -34,12 +34,12 @@ class GivenDocument(Document):
 
     called: ClassVar[str] = "an input of a unit test"
 
-    input: Text = Field(description="What the rows are those of: source('source', 'table') or ref('model').")
+    input: Text = Field(description="The input: `source('source', 'table')` or `ref('model')`.")
     rows: Any = Field(None, description=ROWS)
     format: Format | None = Field(None, description=FORMAT)
     fixture: Text | None = Field(None, description=FIXTURE)
     batches: tuple[SkipValidation[BatchDocument], ...] = Field(
-        (), description="Rows in ordered micro-batches; `restart` or `upgrade` may stand between two."
+        (), description="Rows in ordered micro-batches; `restart` or `upgrade` can be between two."
     )
 
 
@@ -58,25 +58,23 @@ class ExpectDocument(Document):
 
     called: ClassVar[str] = "what a unit test expects"
 
-    rows: Any = Field(None, description="The final result: all rows that came out, the last table in complete mode.")
+    rows: Any = Field(None, description="The final result: all emitted rows, or the last table in complete mode.")
     format: Format | None = Field(None, description=FORMAT)
     fixture: Text | None = Field(None, description=FIXTURE)
     batches: tuple[ExpectedBatchDocument, ...] | None = Field(
-        None, description="What has come out by each given batch, the no-data batch after it included."
+        None, description="The rows that each given batch emits, including the no-data batch after it."
     )
     late_rows_dropped: int | None = Field(
-        None, ge=0, description="Rows that counted nowhere, since the watermark had passed them."
+        None, ge=0, description="The number of rows dropped because the watermark had passed them."
     )
     watermark: Text | None = Field(None, description="The watermark at the end.")
-    state_rows: int | None = Field(None, ge=0, description="Rows that are kept as state at the end.")
+    state_rows: int | None = Field(None, ge=0, description="The number of rows in the state at the end.")
     error: Text | None = Field(
         None, description="The code of a finding, or Spark's error condition: the model is refused, or a batch fails."
     )
-    partial: bool = Field(False, description="Whether only the columns that the expected rows give are compared.")
-    ordered: bool = Field(False, description="Whether the rows of a batch have an order.")
-    tolerance: float = Field(
-        1e-9, ge=0, allow_inf_nan=False, description="By how much floats may differ, of the larger one."
-    )
+    partial: bool = Field(False, description="Whether to compare only the columns in the expected rows.")
+    ordered: bool = Field(False, description="Whether the order of rows matters.")
+    tolerance: float = Field(1e-9, ge=0, allow_inf_nan=False, description="The allowed relative difference of floats.")
 
 
 class OverridesDocument(Document):
@@ -85,7 +83,7 @@ class OverridesDocument(Document):
     called: ClassVar[str] = "the overrides of a unit test"
 
     vars: dict[str, Any] = Field(default_factory=dict, description="Variables.")
-    macros: dict[str, Any] = Field(default_factory=dict, description="What macros give, by their names.")
+    macros: dict[str, Any] = Field(default_factory=dict, description="Return values of macros, by name.")
     env_vars: dict[str, Any] = Field(default_factory=dict, description="Environment variables.")
 
 
@@ -94,7 +92,7 @@ class UnitTestConfig(Document):
 
     called: ClassVar[str] = "the configuration of a unit test"
 
-    enabled: bool = Field(True, description="Whether it runs.")
+    enabled: bool = Field(True, description="Whether the test runs.")
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 
@@ -104,8 +102,8 @@ class UpgradeDocument(Document):
 
     called: ClassVar[str] = "an upgrade"
 
-    sql: Text | None = Field(None, description="The older model, as its file held it.")
-    git: Text | None = Field(None, description="A commit, branch or tag of the repository that has the older project.")
+    sql: Text | None = Field(None, description="The text of the older model.")
+    git: Text | None = Field(None, description="A commit, branch or tag with the older project.")
 
 
 class UnitTestDocument(Document):
@@ -113,25 +111,26 @@ class UnitTestDocument(Document):
 
     called: ClassVar[str] = "a unit test"
 
-    name: Name = Field(description="Its name, which no other test of its model has.")
-    model: Text = Field(description="The model that is tested.")
-    description: Text = Field("", description="What it is about.")
+    name: Name = Field(description="The test's name, unique within its model.")
+    model: Text = Field(description="The model to test.")
+    description: Text = Field("", description="A description for readers.")
     given: tuple[GivenDocument, ...] = Field((), description="The inputs, with their rows.")
-    expect: ExpectDocument = Field(description="What comes out.")
+    expect: ExpectDocument = Field(description="The expected result.")
     overrides: OverridesDocument | None = Field(None, description="Other variables, macros and environment variables.")
     at: Text | None = Field(
-        None, description="What current_timestamp() and its like are, for example 2024-01-01 00:00."
+        None, description="The value of current_timestamp() and similar functions, for example 2024-01-01 00:00."
     )
-    key: Names = Field((), description="In update mode, the columns that name a row, where the model does not tell.")
-    call_sink: bool = Field(
-        False, description="Whether the function of a sink of format python is called with each micro-batch."
+    key: Names = Field(
+        (),
+        description="For update mode: the columns that identify a row, if GROUP BY does not define them.",
     )
-    equivalence: bool = Field(True, description="Whether the stream is also compared with the batch.")
-    reason: Text = Field("", description="Why it is not.")
-    upgrade_from: UpgradeDocument | None = Field(None, description="The older model, of the batches before `upgrade`.")
-    config: UnitTestConfig | None = Field(None, description="Whether it runs, tags and meta.")
+    call_sink: bool = Field(False, description="Whether to call the function of a python sink with each micro-batch.")
+    equivalence: bool = Field(True, description="Whether `--equivalence` compares the stream with its batch.")
+    reason: Text = Field("", description="Why `equivalence` is false.")
+    upgrade_from: UpgradeDocument | None = Field(None, description="The older model, for the batches before `upgrade`.")
+    config: UnitTestConfig | None = Field(None, description="The configuration of the test.")
     tags: Names = Field((), description=_TAGS)
-    enabled: bool = Field(True, description="Whether it runs.")
+    enabled: bool = Field(True, description="Whether the test runs.")
 
 
 class UnitTestsDocument(Document):
@@ -139,5 +138,5 @@ class UnitTestsDocument(Document):
 
     called: ClassVar[str] = "a file of unit tests"
 
-    version: Literal[2] = Field(2, description="The version of this format, as dbt numbers it.")
+    version: Literal[2] = Field(2, description="The version of the format, as in dbt.")
     unit_tests: tuple[SkipValidation[UnitTestDocument], ...] = Field((), description="Unit tests of models.")

@@ -82,7 +82,7 @@ class UnitTest:
 
     @property
     def enabled(self) -> bool:
-        """Whether it runs."""
+        """Whether the test runs."""
         config = self.document.config
         return self.document.enabled and (config is None or config.enabled)
 
