@@ -66,8 +66,8 @@ class _Commands(HintingGroup):
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="A new project: sqlstream init NAME. The options of a command: sqlstream COMMAND --help. "
-    "Exit codes: 0 done, 1 something in the project or a query failed, 2 bad usage.",
+    epilog="Create a project: sqlstream init NAME. Show the options of a command: sqlstream COMMAND --help. "
+    "Exit codes: 0 success, 1 error in the project or failed query, 2 invalid command line.",
 )
 @click.version_option(__version__, "--version", "-v", prog_name="sqlstream")
 def cli() -> None:

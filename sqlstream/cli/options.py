@@ -24,7 +24,7 @@ project_dir_option = click.option(
     default=Path(),
     envvar="SQLSTREAM_PROJECT_DIR",
     show_envvar=True,
-    help="The project's folder, or one below it. The current folder if not given.",
+    help="Project folder, or a folder in it (default: current folder).",
 )
 
 
@@ -44,7 +44,7 @@ PROJECT_OPTIONS = (
         metavar="NAME",
         envvar="SQLSTREAM_TARGET",
         show_envvar=True,
-        help="The target of project.yml to use, instead of its default_target.",
+        help="Target to use (default: default_target in project.yml).",
     ),
     click.option(
         "--vars",
@@ -52,7 +52,7 @@ PROJECT_OPTIONS = (
         metavar="YAML",
         envvar="SQLSTREAM_VARS",
         show_envvar=True,
-        help=f"Variables, which go before those of project.yml, for example '{EXAMPLE}'.",
+        help=f"Variables that override those of project.yml, for example '{EXAMPLE}'.",
     ),
     click.option(
         "--partial-parse/--no-partial-parse",
@@ -61,14 +61,14 @@ PROJECT_OPTIONS = (
         show_envvar=True,
         expose_value=False,
         callback=_keep_partial_parse,
-        help="Use what earlier commands have compiled where nothing has changed (as is usual), or compile everything.",
+        help="Reuse cached results of unchanged files (default), or compile everything.",
     ),
     click.option(
         "--debug",
         is_flag=True,
         envvar="SQLSTREAM_DEBUG",
         show_envvar=True,
-        help="After an error, show the Python traceback too.",
+        help="Show the Python traceback of an error.",
     ),
 )
 
@@ -83,8 +83,8 @@ SELECTION_OPTIONS = (
         multiple=True,
         envvar="SQLSTREAM_SELECT",
         show_envvar=True,
-        help="What to take; everything if not given. A name or folder, tag:x, source:a.b, sink:x, path:x, config.x:y, "
-        "state:modified or selector:x; +x takes in what x reads, x+ what reads x. A blank means or, a comma means and.",
+        help="Nodes to include (default: all): a name or folder, tag:x, source:a.b, sink:x, path:x, config.x:y, "
+        "state:modified or selector:x. +x adds upstream nodes, x+ downstream nodes. Space means or, comma means and.",
     ),
     click.option(
         "--exclude",
@@ -92,14 +92,14 @@ SELECTION_OPTIONS = (
         multiple=True,
         envvar="SQLSTREAM_EXCLUDE",
         show_envvar=True,
-        help="What to leave out of that.",
+        help="Nodes to exclude from the selection.",
     ),
     click.option(
         "--selector",
         metavar="NAME",
         envvar="SQLSTREAM_SELECTOR",
         show_envvar=True,
-        help="Take what this selector of selectors.yml says, instead of --select and --exclude.",
+        help="Selector from selectors.yml to use instead of --select and --exclude.",
     ),
     click.option(
         "--state",
@@ -107,7 +107,7 @@ SELECTION_OPTIONS = (
         type=click.Path(path_type=Path),
         envvar="SQLSTREAM_STATE",
         show_envvar=True,
-        help="A saved manifest.json, or its folder, with which state:modified and state:new compare.",
+        help="Saved manifest.json, or its folder, for state:modified and state:new.",
     ),
 )
 
@@ -125,7 +125,7 @@ def limit_option(default: int, text: str) -> Callable[[Command], Command]:
     )
 
 
-show_limit_option = limit_option(SHOWN_ROWS, "How many rows to show of each.")
+show_limit_option = limit_option(SHOWN_ROWS, "Maximum number of rows to show of each node.")
 
 RESOURCE_TYPES = click.Choice(["model", "seed", "source", "unit_test"])
 
@@ -138,7 +138,7 @@ TYPE_OPTIONS = (
         type=RESOURCE_TYPES,
         envvar="SQLSTREAM_RESOURCE_TYPES",
         show_envvar=True,
-        help="Only what is of this type; may be given more than once.",
+        help="Include only this type; can be given more than once.",
     ),
     click.option(
         "--exclude-resource-types",
@@ -148,7 +148,7 @@ TYPE_OPTIONS = (
         type=RESOURCE_TYPES,
         envvar="SQLSTREAM_EXCLUDE_RESOURCE_TYPES",
         show_envvar=True,
-        help="Nothing that is of this type; may be given more than once.",
+        help="Exclude this type; can be given more than once.",
     ),
 )
 

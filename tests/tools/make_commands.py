@@ -1,9 +1,9 @@
-"""Writes the tables of options in docs/commands/*.md, from the commands themselves.
+"""Writes the tables of options in docs/commands/*.md, from the commands.
 
     .venv/bin/python tests/tools/make_commands.py
 
-Everything else on a page is written by hand. A command without a page gets an empty one, to be filled in.
-tests/unit/cli/test_command_pages.py says when a table is out of date.
+Everything else on a page is written by hand. A command without a page gets an empty page.
+tests/unit/cli/test_command_pages.py fails when a table is out of date.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sqlstream.cli.main import cli
 FOLDER = Path(__file__).parents[2] / "docs" / "commands"
 TABLE = re.compile(r"(?s)(?<=<!-- options -->\n).*?(?=<!-- end of options -->)")
 SECTIONS = ("Example", "Options", "Exit codes")
-"""What every page has, in this order; what else is to be said stands before the last."""
+"""What every page has, in this order; other sections come before the last."""
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -39,7 +39,7 @@ def page_of(name: str) -> Path:
 
 
 def usage(name: str, command: click.Command) -> str:
-    """The line that a page begins with."""
+    """The usage line of a page."""
     arguments = [
         param.make_metavar(click.Context(command)) for param in command.params if isinstance(param, click.Argument)
     ]
@@ -70,7 +70,7 @@ def _variable(option: click.Option) -> str:
 
 def _help(option: click.Option) -> str:
     default = f" Default: {option.default}." if option.show_default else ""
-    several = " May be given more than once." if option.multiple and "more than once" not in (option.help or "") else ""
+    several = " Can be given more than once." if option.multiple and "more than once" not in (option.help or "") else ""
     return f"{(option.help or '').replace('|', chr(92) + '|')}{default}{several}"
 
 

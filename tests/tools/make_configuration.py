@@ -1,9 +1,9 @@
-"""Fills the tables of keys in docs/configuration.md from the pydantic models, which are what YAML is checked against.
+"""Fills the tables of keys in docs/configuration.md from the pydantic models that validate YAML.
 
     .venv/bin/python tests/tools/make_configuration.py
 
-A table stands between `<!-- keys of SinkDocument -->` and `<!-- end of keys -->`; all else in the page is written by
-hand. tests/unit/test_documentation.py says when the page is out of date.
+A table is between `<!-- keys of SinkDocument -->` and `<!-- end of keys -->`; everything else is written by hand.
+tests/unit/test_documentation.py fails when the page is out of date.
 """
 
 from __future__ import annotations

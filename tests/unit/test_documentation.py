@@ -1,4 +1,4 @@
-"""docs/configuration.md says what the code does: every key, name, limit, setting and method."""
+"""docs/configuration.md matches the code: every key, name, limit, setting and method."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def target(master: str) -> Target:
 
 
 def test_the_tables_of_keys_are_those_that_the_code_makes() -> None:
-    """After a change of the models, tests/tools/make_configuration.py writes them anew."""
+    """Otherwise run tests/tools/make_configuration.py."""
     code = f"import runpy; m = runpy.run_path({str(TOOL)!r}); page = m['PAGE'].read_text(); assert m['fill_tables'](page) == page"
 
     assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
 
 
 def test_the_page_of_rules_is_the_one_that_the_rules_make() -> None:
-    """After a change of the rules, tests/tools/make_rules.py writes it anew."""
+    """Otherwise run tests/tools/make_rules.py."""
     tool = TOOL.with_name("make_rules.py")
     code = f"import runpy; m = runpy.run_path({str(tool)!r}); assert m['PAGE'].read_text() == m['make_page']()"
 

@@ -17,26 +17,24 @@ from sqlstream.report.compiled import compiled_json, compiled_text
 from sqlstream.report.emission import emission_json, emission_text, refused_text
 
 
-@click.command("compile", short_help="Check the project and write the SQL that will run.")
+@click.command("compile", short_help="Check the project and write the compiled SQL.")
 @project_options
 @selection_options
-@output_option("Text for people, or one JSON object, which also holds warnings and errors.")
+@output_option("Text, or one JSON object with warnings and errors.")
 @click.option(
     "--check",
     is_flag=True,
     envvar="SQLSTREAM_CHECK",
     show_envvar=True,
-    help="Have Spark analyse the selected models too, with no data and nothing started. Needs Java.",
+    help="Also let Spark analyze the selected models. Reads no data and starts no query. Needs Java.",
 )
 @click.option(
     "--explain",
     "explained",
     metavar="MODEL",
-    help="Tell when the rows of a model that names a sink come out, instead. Needs no Java.",
+    help="Show when the query of this model emits its rows. Needs no Java.",
 )
-@click.option(
-    "-q", "--quiet", is_flag=True, envvar="SQLSTREAM_QUIET", show_envvar=True, help="Print nothing but errors."
-)
+@click.option("-q", "--quiet", is_flag=True, envvar="SQLSTREAM_QUIET", show_envvar=True, help="Print only errors.")
 def compile_(
     project_dir: Path,
     target: str | None,
@@ -51,10 +49,10 @@ def compile_(
     explained: str | None,
     quiet: bool,
 ) -> None:
-    """Check the whole project and write the SQL that will run to target/compiled/. Needs no Java, but for --check;
-    where there is Java, Spark's parser is asked about SQL that sqlstream cannot read.
+    """Check the whole project and write the compiled SQL to target/compiled/. Only --check needs Java; if there is
+    Java, Spark's parser reads SQL that sqlstream cannot read.
 
-    The SQL is written for the selected models, and also printed where that is a single one.
+    Writes the SQL of the selected models, and prints it if there is only one.
     """
     request = project_request(project_dir, target, variables, quiet=quiet)
     selection = selection_of(select, exclude, selector, state)

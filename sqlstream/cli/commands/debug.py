@@ -16,9 +16,9 @@ from sqlstream.report.checks import check_text, checks_json
 
 @click.command("debug", short_help="Check Java, Spark, the target and write access.")
 @project_options
-@output_option("A line for each check as it is done, or one JSON object.")
+@output_option("One line per check, or one JSON object.")
 def debug(project_dir: Path, target: str | None, variables: str | None, debug: bool, output: str) -> int:
-    """Check Python, Java, Spark, the project, its target, secrets and packages, and write access.
+    """Check Python, Java, Spark, the project, its target, secrets, packages and write access.
 
     Each line says OK, or what is missing and how to fix it.
     """

@@ -17,7 +17,7 @@ from sqlstream.errors import UsageError
 from sqlstream.report.dev import refreshed_text
 
 
-@click.command("dev", short_help="Show the first rows of models again after each save.")
+@click.command("dev", short_help="Show the first rows of models after each save.")
 @project_options
 @selection_options
 @show_limit_option
@@ -32,9 +32,10 @@ def dev(
     state: Path | None,
     limit: int,
 ) -> None:
-    """Show the first rows of the selected models, or what is wrong, and again whenever a file of the project is saved.
+    """Show the first rows of the selected models, or the errors, and again after each save.
 
-    The rows are those of `sqlstream show`. Spark is started once, so an answer takes a second. Ctrl-C ends it.
+    The rows are those of `sqlstream show`. Spark starts only once, so an answer takes about a second. Ctrl-C ends
+    it.
     """
     del debug  # the traceback of an error is printed by main
     selection = selection_of(select, exclude, selector, state)

@@ -12,7 +12,7 @@ from sqlstream.cli.terminal import terminal_width
 @click.command("explain", short_help="Explain the code of a finding.")
 @click.argument("code")
 def explain(code: str) -> None:
-    """Print the page of a finding's code, such as unknown-ref: what it means, an example, and what to do."""
+    """Explain the code of a finding, such as unknown-ref, with an example and a fix."""
     page = page_of(code.strip("[]"))
     if is_screen():
         from sqlstream.report.markdown import markdown_text  # rich is loaded here and not before

@@ -12,12 +12,12 @@ from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 from sqlstream.report.lineage import lineage_json, lineage_text
 
 
-@click.command("lineage", short_help="Show what columns are made from.")
+@click.command("lineage", short_help="Show the columns of a model and where they come from.")
 @project_options
 @click.argument("name", metavar="MODEL[.COLUMN]")
-@output_option("A table for people, or one JSON object.")
+@output_option("A table, or one JSON object.")
 def lineage(project_dir: Path, target: str | None, variables: str | None, debug: bool, name: str, output: str) -> None:
-    """Show the columns that a model gives, their types and watermarks, and what each is made from. Needs no Java."""
+    """Show the columns of a model: their types, watermarks, and the columns that they come from. Needs no Java."""
     with refusals_printed(output, debug):
         found = trace(project_request(project_dir, target, variables), name)
     echo_warnings(found.warnings)

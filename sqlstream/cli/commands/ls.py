@@ -17,7 +17,7 @@ from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 @project_options
 @selection_options
 @type_options
-@output_option("Names, or dbt's JSON: an object a line for each node.")
+@output_option("Names, or JSON as in dbt: one object per line.")
 def ls(
     project_dir: Path,
     target: str | None,
@@ -31,8 +31,8 @@ def ls(
     excluded_types: tuple[str, ...],
     output: str,
 ) -> None:
-    """List the models, seeds and sources that a selection takes, one a line; with --resource-type unit_test its unit
-    tests. Needs no Java.
+    """List the models, seeds and sources of a selection, one per line; with --resource-type unit_test its unit tests.
+    Needs no Java.
     """
     selection = selection_of(select, exclude, selector, state)
     selection = replace(selection, resource_types=types, excluded_types=excluded_types)

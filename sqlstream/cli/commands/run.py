@@ -41,7 +41,7 @@ class Duration(click.ParamType[float]):
         return seconds
 
 
-@click.command("run", short_help="Start the models that write to sinks as streams.")
+@click.command("run", short_help="Start models with a sink as streaming queries.")
 @project_options
 @selection_options
 @click.option(
@@ -49,7 +49,7 @@ class Duration(click.ParamType[float]):
     is_flag=True,
     envvar="SQLSTREAM_AVAILABLE_NOW",
     show_envvar=True,
-    help="Process what is there and end, whatever the triggers of the models say.",
+    help="Process the available input and end, whatever triggers the models have.",
 )
 @click.option(
     "--for",
@@ -57,14 +57,14 @@ class Duration(click.ParamType[float]):
     type=Duration(),
     envvar="SQLSTREAM_FOR",
     show_envvar=True,
-    help="Stop by itself after this long, as Ctrl-C does: 90s, 5m, 2h or 1d.",
+    help="Stop after this time, as Ctrl-C does: 90s, 5m, 2h or 1d.",
 )
 @click.option(
     "--until-idle",
     type=Duration(),
     envvar="SQLSTREAM_UNTIL_IDLE",
     show_envvar=True,
-    help="Stop by itself when no query has had anything to read for this long.",
+    help="Stop when no query has read anything for this time.",
 )
 @click.option(
     "-x",
@@ -72,14 +72,14 @@ class Duration(click.ParamType[float]):
     default=False,
     envvar="SQLSTREAM_FAIL_FAST",
     show_envvar=True,
-    help="Stop all queries when one has failed for good; without it the others go on.",
+    help="Stop all queries when one fails for good (default: the others continue).",
 )
 @click.option(
     "--threads",
     type=click.IntRange(min=1),
     envvar="SQLSTREAM_THREADS",
     show_envvar=True,
-    help="How many queries that end by themselves run at once, instead of the target's threads.",
+    help="Maximum number of self-ending queries that run at the same time (default: the target's threads).",
 )
 @click.option(
     "--accept-state-change",
@@ -87,7 +87,7 @@ class Duration(click.ParamType[float]):
     metavar="SELECTOR...",
     envvar="SQLSTREAM_ACCEPT_STATE_CHANGE",
     show_envvar=True,
-    help="Changed queries that may keep their state, selected as with --select.",
+    help="Changed queries that keep their state; same syntax as --select.",
 )
 @click.option(
     "-f",
@@ -95,7 +95,7 @@ class Duration(click.ParamType[float]):
     is_flag=True,
     envvar="SQLSTREAM_FULL_REFRESH",
     show_envvar=True,
-    help="Start all selected queries over, each with a new checkpoint and output. The old ones are kept.",
+    help="Start all selected queries over with new checkpoints and outputs. Keeps the old ones.",
 )
 @click.option(
     "--log-format",
@@ -103,9 +103,9 @@ class Duration(click.ParamType[float]):
     default="text",
     envvar="SQLSTREAM_LOG_FORMAT",
     show_envvar=True,
-    help="Lines for people, or one JSON object a line.",
+    help="Text, or one JSON object per line.",
 )
-@limit_option(MEMORY_ROWS, "How many rows of a memory sink's table to show at the end; JSON has all of them.")
+@limit_option(MEMORY_ROWS, "Maximum number of rows to show of each memory sink at the end; JSON has all rows.")
 def run(
     project_dir: Path,
     target: str | None,
@@ -125,12 +125,12 @@ def run(
     log_format: str,
     limit: int,
 ) -> int:
-    """Start the selected models that name a sink, each as a query of its own, and print a line for every batch, or in a
-    terminal a table of all queries.
+    """Start each selected model that names a sink as a query. Print a line for every batch, or in a terminal a table
+    of all queries.
 
-    A query ends when its trigger says so (available_now, once), and otherwise runs until Ctrl-C, --for or --until-idle:
-    then each query ends after its running batch, and the next run goes on there. One that fails is started again, as
-    its `retries` say.
+    A query with the trigger available_now or once ends by itself. Others run until Ctrl-C, --for or --until-idle:
+    each query then stops after its running batch, and the next run continues there. A run restarts a failed query
+    as its `retries` define.
     """
     request = RunRequest(
         project=project_request(project_dir, target, variables),

@@ -15,20 +15,18 @@ from sqlstream.errors import UsageError
 from sqlstream.report.rows import rows_csv, rows_json, rows_text
 
 
-@click.command("show", short_help="Show the first rows of models; nothing is started or written.")
+@click.command("show", short_help="Show the first rows of models; starts no query.")
 @project_options
 @selection_options
-@click.option("--inline", metavar="SQL", help="Show the rows of this query instead; it may use ref() and source().")
+@click.option("--inline", metavar="SQL", help="Query to show instead; can use ref() and source().")
 @show_limit_option
 @click.option(
     "--output",
     type=click.Choice(["text", "json", "csv"]),
     default="text",
-    help="A table for people, cut to the width of the terminal; one JSON object; or CSV, of a single selected node.",
+    help="A table that fits the terminal, one JSON object, or CSV for a single node.",
 )
-@click.option(
-    "-q", "--quiet", is_flag=True, envvar="SQLSTREAM_QUIET", show_envvar=True, help="Say nothing of what takes time."
-)
+@click.option("-q", "--quiet", is_flag=True, envvar="SQLSTREAM_QUIET", show_envvar=True, help="Hide progress messages.")
 def show(
     project_dir: Path,
     target: str | None,
@@ -43,11 +41,11 @@ def show(
     output: str,
     quiet: bool,
 ) -> None:
-    """Show the first rows of the selected models, seeds and sources, parents first.
+    """Show the first rows of the selected models, seeds and sources, upstream nodes first.
 
-    Each is read as a batch over what its sources hold now. No query is started, and nothing is written. A source that
-    can only stream is read for some seconds first. A model whose query is running into a memory sink is shown as the
-    table that the query has filled so far.
+    Reads each as a batch over the current data of its sources. Starts no query and writes nothing. Reads sources
+    that can only stream for some seconds first. If the query of a model is running and writes to a memory sink,
+    shows the current table of that query.
     """
     selection = selection_of(select, exclude, selector, state)
     if inline is None and selection == EVERYTHING:

@@ -13,12 +13,12 @@ from sqlstream.cli.output import echo_progress, output_option, refusals_printed
 from sqlstream.report.source_columns import columns_json, columns_yaml
 
 
-@click.group("source", cls=HintingGroup, short_help="Look into sources.")
+@click.group("source", cls=HintingGroup, short_help="Inspect sources.")
 def source() -> None:
-    """Look into the declared sources."""
+    """Inspect the declared sources."""
 
 
-@source.command("schema", short_help="Find the columns of a source in its data.")
+@source.command("schema", short_help="Infer the columns of a source from its data.")
 @project_options
 @click.argument("name", metavar="SOURCE.TABLE")
 @click.option(
@@ -28,16 +28,15 @@ def source() -> None:
     show_default=True,
     envvar="SQLSTREAM_SAMPLE",
     show_envvar=True,
-    help="How many files to look into at most.",
+    help="Maximum number of files to read.",
 )
 @output_option("YAML to paste, or one JSON object.")
 def schema(
     project_dir: Path, target: str | None, variables: str | None, debug: bool, name: str, sample: int, output: str
 ) -> None:
-    """Have Spark find the columns of a source in its data, and print them as YAML to paste under the table.
+    """Infer the columns of a source from its data with Spark, and print them as YAML to paste under the table.
 
-    What is declared stays as it is; comments say how many files were looked at and where the data disagree. No file is
-    changed.
+    Declared columns remain; comments show how many files were read and where the data differ. Changes no file.
     """
     with refusals_printed(output, debug):
         found = source_schema(project_request(project_dir, target, variables), name, sample, echo_progress)

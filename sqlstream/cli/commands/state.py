@@ -14,19 +14,19 @@ version_option = click.option(
     "--version",
     type=click.IntRange(min=1),
     metavar="N",
-    help="The version of the query, as in the folder v2 (default: the newest).",
+    help="Version number of the query, such as 2 for the folder v2 (default: newest).",
 )
 
 
-@click.group("state", short_help="Look after a query's checkpoint and output.")
+@click.group("state", short_help="Inspect and repair a query's checkpoint and output.")
 def state() -> None:
-    """Look after the checkpoints and outputs of queries. Nothing is ever deleted."""
+    """Inspect and repair checkpoints and outputs of queries. These commands delete nothing."""
 
 
 @state.command("files", short_help="List the committed files of an output.")
 @project_options
 @version_option
-@output_option("One path or URI a line, or one JSON object.")
+@output_option("One path or URI per line, or one JSON object.")
 @click.argument("model", metavar="MODEL")
 def files(
     project_dir: Path,
@@ -37,10 +37,10 @@ def files(
     output: str,
     model: str,
 ) -> None:
-    """List the files in the output of MODEL that its batches have committed, for readers other than Spark.
+    """List the committed files in the output of MODEL, for readers other than Spark.
 
-    A run that is killed leaves files of a batch that it did not finish. How many there are is said on stderr;
-    `sqlstream state repair MODEL` puts them aside.
+    A killed run leaves files of an unfinished batch. Their number goes to stderr; `sqlstream state repair MODEL`
+    moves them away.
     """
     from sqlstream.app.state_files import state_files
 
@@ -55,18 +55,17 @@ def files(
         echo_progress(note)
 
 
-@state.command("repair", short_help="Put aside what a killed run has left.")
+@state.command("repair", short_help="Move away what a killed run left.")
 @project_options
 @version_option
 @click.argument("model", metavar="MODEL")
 def repair(
     project_dir: Path, target: str | None, variables: str | None, debug: bool, version: int | None, model: str
 ) -> None:
-    """Put aside what a killed run, a power failure or a full disk has left of MODEL: entries of its checkpoint that
-    were not written whole, the plan of a batch whose files are gone, and files in its output that no batch has
-    committed.
+    """Move away what a killed run, a power failure or a full disk left of MODEL: torn entries of its checkpoint, the
+    plan of a batch whose files are gone, and uncommitted files in its output.
 
-    The next run does such a batch again, each row once. Stop the run of MODEL first.
+    The next run repeats such a batch, with each row once. Stop the run of MODEL first.
     """
     del debug
     from sqlstream.app.state_repair import repair_checkpoint

@@ -14,7 +14,7 @@ from sqlstream.cli.terminal import terminal_width
 from sqlstream.report.runs.status import status_json, status_text
 
 
-@click.command("status", short_help="Show how queries stand, while they run and afterwards.")
+@click.command("status", short_help="Show the state of queries, during and after a run.")
 @project_options
 @selection_options
 @output_option("A table, or one JSON object.")
@@ -29,10 +29,10 @@ def status(
     state: Path | None,
     output: str,
 ) -> int:
-    """Show how each query stands in the newest run that it was part of: rows, rates, watermark, state, and why it gives
-    no rows or has failed.
+    """Show the state of each query in its newest run: rows, rates, watermark, state, and why it emits no rows or has
+    failed.
 
-    Works beside a run, in another terminal, and after it. Needs no Java. Exit code 1 where a query has failed or was
+    Works in another terminal during a run, and afterwards. Needs no Java. Exit code 1 if a query failed or was
     killed.
     """
     selection = selection_of(select, exclude, selector, state)

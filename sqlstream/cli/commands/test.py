@@ -29,7 +29,7 @@ record_limit_option = click.option(
     type=click.IntRange(min=1),
     default=RECORDED_ROWS,
     show_default=True,
-    help="How many rows --record takes of each input.",
+    help="Maximum number of rows that --record takes from each input.",
 )
 
 
@@ -42,41 +42,41 @@ record_limit_option = click.option(
     is_flag=True,
     envvar="SQLSTREAM_FAIL_FAST",
     show_envvar=True,
-    help="Begin no further test after one that does not pass.",
+    help="Stop after the first test that does not pass.",
 )
 @click.option(
     "--equivalence/--no-equivalence",
     default=False,
     envvar="SQLSTREAM_EQUIVALENCE",
     show_envvar=True,
-    help="Run each case also as a batch, as one micro-batch and row by row: all of them have to give the same.",
+    help="Also run each case as a batch, as one micro-batch and row by row; all results must be equal.",
 )
-@click.option("--watch", is_flag=True, help="After each change of a file, run the tests again that it may change.")
+@click.option("--watch", is_flag=True, help="After each change of a file, run the affected tests again.")
 @click.option(
     "--update",
     is_flag=True,
-    help="Write what came out into the files where other rows are expected, after showing them.",
+    help="Show the differences, and write the actual rows to the test files.",
 )
 @click.option(
     "--record",
     metavar="MODEL",
-    help="Write a case from real rows of what the model reads, and from what it gives of them; --limit says how many.",
+    help="Write a test case from real input rows of MODEL and its output; see --limit.",
 )
 @record_limit_option
-@click.option("--coverage", is_flag=True, help="Show which models and columns no test states; nothing is run.")
+@click.option("--coverage", is_flag=True, help="Show models and columns without tests; runs no test.")
 @click.option(
     "--coverage-min",
     type=click.FloatRange(0, 100),
     metavar="PERCENT",
-    help="Fail also where tests state fewer of 100 columns.",
+    help="Also fail if tests cover less than this percentage of columns.",
 )
 @click.option(
     "--junit-xml",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the results as JUnit's XML too, for continuous integration.",
+    help="Also write the results as JUnit XML.",
 )
-@output_option("Lines for people, or one JSON object when all tests have ended.")
+@output_option("Text, or one JSON object at the end.")
 def test(
     project_dir: Path,
     target: str | None,
@@ -97,10 +97,10 @@ def test(
     junit_xml: Path | None,
     output: str,
 ) -> int:
-    """Run the unit tests of the selected models, or those that unit_test:NAME selects.
+    """Run the unit tests of the selected models, or the tests that unit_test:NAME selects.
 
-    A test gives rows to a model, batch by batch, and says what comes out. It needs no source, no network and no data
-    but its own.
+    A test gives rows to a model, batch by batch, and states the rows that it emits. It needs no source and no
+    network.
     """
     modes = {"--coverage": coverage, "--watch": watch, "--record": record is not None, "--update": update}
     _check_modes([flag for flag, is_given in modes.items() if is_given], junit_xml)

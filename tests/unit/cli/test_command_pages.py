@@ -16,7 +16,7 @@ COMMANDS: dict[str, click.Command] = dict(TOOL["commands"]())
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_its_page_with_all_options(name: str) -> None:
-    """After a change of the options, tests/tools/make_commands.py writes their tables anew."""
+    """Otherwise run tests/tools/make_commands.py."""
     page = TOOL["page_of"](name).read_text(encoding="utf-8")
 
     assert page.startswith(f"# {name}\n\n```text\n{TOOL['usage'](name, COMMANDS[name])}\n```\n\n")
