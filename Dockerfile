@@ -20,8 +20,8 @@ RUN useradd --uid 1000 --create-home sqlstream \
  && install --directory --owner sqlstream --group sqlstream /srv/project /var/lib/sqlstream
 ENV PATH=/opt/sqlstream/bin:$PATH
 USER sqlstream
-# Spark's classes, written down once: containers then start in a little more than half the time
-RUN python -m sqlstream.app.running.class_archive
+# containers then start in about half the time
+RUN sqlstream debug --class-archive build
 WORKDIR /srv/project
 VOLUME /var/lib/sqlstream
 STOPSIGNAL SIGTERM

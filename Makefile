@@ -6,17 +6,17 @@ BIN41 := .venv41/bin
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test check corpus corpus-next fuzz kills bench-check bench-compile bench-run bench-test lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test check corpus corpus-next fuzz kills bench-check bench-compile bench-run bench-test archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
 
-test: .venv/ready
+test: .venv/ready archive
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/models
 	$(BIN)/sqlstream test --equivalence --coverage-min 90
 
 check:
-	$(MAKE) -j2 lint types layers .venv41/ready
+	$(MAKE) -j2 archive lint types layers .venv41/ready
 	$(MAKE) test smoke41
 
 # Asks Spark about every query of tests/corpus and records what it says; prints where the compiler judges otherwise.
@@ -65,6 +65,10 @@ types: .venv/ready
 
 layers: .venv/ready
 	$(BIN)/lint-imports --no-cache
+
+# With the class archive each of the hundreds of starts of Spark in the tests takes about half the time.
+archive: .venv/ready
+	-$(BIN)/sqlstream debug --class-archive build
 
 smoke41: .venv41/ready
 	$(BIN41)/python -m pytest -m smoke -n 2 --dist loadfile --no-loadscope-reorder tests/spark

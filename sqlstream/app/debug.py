@@ -52,8 +52,16 @@ def debug(request: ProjectRequest, start_spark: Callable[[Loaded], str] | None =
     yield Check("target", True, f"{project.target.name}: {project.target.remote or project.target.master}")
     yield from _secrets(loaded, request.env)
     yield from _write_access(loaded)
+    if java.ok and pyspark.ok:
+        yield Check("archive", True, _class_archive(request.env))
     if java.ok and pyspark.ok and start_spark is not None and project.target.remote is None:
         yield from _spark(loaded, start_spark)
+
+
+def _class_archive(env: Mapping[str, str]) -> str:
+    from sqlstream.app.running.class_archive import describe  # pyspark is loaded here and not before
+
+    return describe(env)
 
 
 def _pyspark(version: str) -> Check:

@@ -1,25 +1,27 @@
-"""The class-data archive: made by a run of its own, and used by every later start of Spark."""
+"""The class archive: built by a command, and used by every later start of Spark."""
 
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, told_by, wait_for
 
-from sqlstream.app.running.class_archive import make_archive
-from sqlstream.spark.jvm.class_archive import is_whole
+from sqlstream.spark.jvm.class_archive import archive_path, is_whole
 
 
-def test_an_archive_is_made_once_and_used_by_the_next_run(orders: ProjectFolder, tmp_path: Path) -> None:
-    """The JVM of a run has the archive in its memory, prints nothing of it, and the run is as ever."""
+def test_an_archive_is_built_once_and_used_by_the_next_run(orders: ProjectFolder, tmp_path: Path) -> None:
+    """The JVM of a run has the archive in its memory, prints nothing about it, and the run is as ever."""
     env = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    archive = make_archive({**os.environ, **env})
+    archive = archive_path({**os.environ, **env})
     assert archive is not None
+
+    assert re.fullmatch(rf"Built {archive} \(\d\d\d MB\) in \d+\.\d s\n", managed("build", env))
     assert is_whole(archive)
-    written = archive.stat().st_ino
-    assert make_archive({**os.environ, **env}) == archive
-    assert archive.stat().st_ino == written
+    assert managed("build", env).endswith(" MB) is up to date\n")
 
     orders.write({"models/m.sql": "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"})
     process = orders.command("run", env=env)
@@ -31,3 +33,13 @@ def test_an_archive_is_made_once_and_used_by_the_next_run(orders: ProjectFolder,
     assert process.returncode == 0
     assert "[warning]" not in "\n".join([*first, said])
     assert {path.name for path in archive.parent.iterdir()} == {archive.name, archive.with_suffix(".lock").name}
+
+    assert managed("remove", env).startswith(f"Removed {archive} (")
+    assert managed("remove", env) == "There is no class archive\n"
+
+
+def managed(action: str, env: dict[str, str]) -> str:
+    """Returns what `debug --class-archive` prints."""
+    command = [sys.executable, "-m", "sqlstream", "debug", "--class-archive", action]
+    done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, check=True)
+    return done.stdout

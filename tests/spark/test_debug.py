@@ -16,7 +16,7 @@ def test_all_is_well(folder: ProjectFolder) -> None:
     assert process.returncode == 0, out
     lines = out.splitlines()
     assert [line.split()[1] for line in lines] == [
-        "sqlstream", "Python", "PySpark", "Java", "project", "target", "target/", "logs/", "storage", "Spark",
+        "sqlstream", "Python", "PySpark", "Java", "project", "target", "target/", "logs/", "storage", "archive", "Spark",
     ]  # fmt: skip
     assert {line.split()[0] for line in lines} == {"OK"}
 

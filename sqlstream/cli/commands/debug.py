@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,18 +14,35 @@ from sqlstream.app.debug import debug as debug_project
 from sqlstream.app.debug import session_version
 from sqlstream.cli.options import project_options, project_request
 from sqlstream.cli.output import DONE, FAILED, output_option
+from sqlstream.errors import UsageError
 from sqlstream.report.checks import check_text, checks_json
 
 
 @click.command("debug", short_help="Check Java, Spark, the target and write access.")
 @project_options
 @output_option("One line per check, or one JSON object.")
-def debug(project_dir: Path, target: str | None, variables: str | None, debug: bool, output: str) -> int:
+@click.option(
+    "--class-archive",
+    type=click.Choice(["build", "remove"]),
+    help="Build or remove the archive of Spark's classes, and check nothing.",
+)
+def debug(
+    project_dir: Path,
+    target: str | None,
+    variables: str | None,
+    debug: bool,
+    output: str,
+    class_archive: str | None,
+) -> int:
     """Check Python, Java, Spark, the project, its target, secrets, packages and write access.
 
     Each line says OK, or what is missing and how to fix it.
     """
     del debug  # the traceback of an error is printed by main
+    if class_archive is not None:
+        if output == "json":
+            raise UsageError("--class-archive prints text only; leave out --output json")
+        return _build_archive() if class_archive == "build" else _remove_archives()
     checks = []
     for check in debug_project(project_request(project_dir, target, variables), session_version):
         checks.append(check)
@@ -31,3 +51,35 @@ def debug(project_dir: Path, target: str | None, variables: str | None, debug: b
     if output == "json":
         click.echo(checks_json([asdict(check) for check in checks]))
     return DONE if all(check.ok for check in checks) else FAILED
+
+
+def _build_archive() -> int:
+    from sqlstream.app.running.class_archive import build  # pyspark is loaded here and not before
+
+    with _file_problems():
+        built = build(os.environ)
+    if built.seconds:
+        click.echo(f"Built {built.path} ({built.megabytes} MB) in {built.seconds:.1f} s")
+    else:
+        click.echo(f"{built.path} ({built.megabytes} MB) is up to date")
+    return DONE
+
+
+def _remove_archives() -> int:
+    from sqlstream.app.running.class_archive import remove
+
+    with _file_problems():
+        removed = remove(os.environ)
+    for path, megabytes in removed:
+        click.echo(f"Removed {path} ({megabytes} MB)")
+    if not removed:
+        click.echo("There is no class archive")
+    return DONE
+
+
+@contextmanager
+def _file_problems() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be written: {(error.strerror or str(error)).lower()}") from error

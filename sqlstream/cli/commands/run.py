@@ -148,17 +148,17 @@ def run(
     else:
         code = _run_on_screen(request, RunLines()) if is_screen() else _run_for_people(request, RunLines())
     if code == DONE:
-        _make_archive_later()
+        _build_class_archive()
     return code
 
 
-def _make_archive_later() -> None:
-    """So that Spark starts faster from the next time on."""
-    from sqlstream.app.running.class_archive import (
-        make_later,  # pyspark is loaded by now, and not when --help is asked for
-    )
+def _build_class_archive() -> None:
+    """So that Spark starts faster from the next run on."""
+    from sqlstream.app.running.class_archive import build_later  # pyspark is loaded by now, and not for --help
 
-    make_later(os.environ)
+    line = build_later(os.environ)
+    if line is not None:
+        click.echo(line, err=True)
 
 
 def _run_for_people(request: RunRequest, write: RunLines) -> int:

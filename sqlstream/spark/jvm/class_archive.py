@@ -1,4 +1,4 @@
-"""A class-data archive: the JVM's own memory of Spark's classes, loaded and checked once, which halves Spark's start.
+"""A class archive: the JVM's own memory of Spark's classes, loaded and checked once, which halves Spark's start.
 
 It is a dynamic archive of HotSpot (https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html), one for each
 Java and set of jars, in the user's cache folder. The JVM itself sees whether an archive fits and goes on without one
@@ -33,12 +33,17 @@ def archive_path(env: Mapping[str, str]) -> Path | None:
     """Returns where the archive for this Java and this Spark belongs, None where there can be none."""
     java = java_path(env)
     folder = cache_folder(env)
-    if env.get(SWITCH, "").lower() == "off" or java is None or folder is None:
+    if is_off(env) or java is None or folder is None:
         return None
     try:
         return folder / f"spark-{_digest(Path(java).resolve(), Path(_find_spark_home()) / 'jars')}.jsa"
     except OSError:
         return None
+
+
+def is_off(env: Mapping[str, str]) -> bool:
+    """Whether the user forbids archives."""
+    return env.get(SWITCH, "").lower() == "off"
 
 
 def cache_folder(env: Mapping[str, str]) -> Path | None:

@@ -68,7 +68,7 @@ def spark_parser(java: Java, env: Mapping[str, str], settings: Mapping[str, str]
 
 
 def _command(java: str, env: Mapping[str, str]) -> list[str]:
-    """The command of the JVM; its class path is that of spark-submit, for which the class-data archive is made."""
+    """The command of the JVM; its class path is that of spark-submit, for which the class archive is built."""
     home = Path(_find_spark_home())
     first = [str(jar) for jar in (home / "jars").glob("slf4j-api-*.jar")]
     class_path = os.pathsep.join([str(home / "conf"), *first, str(home / "jars" / "*")])

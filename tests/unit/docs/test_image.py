@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shlex
@@ -14,10 +13,12 @@ import zipfile
 from fnmatch import fnmatch
 from pathlib import Path
 
+import click
 from doc_blocks import ROOT
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+from sqlstream.cli.main import cli
 from sqlstream.spark.jvm.java import MINIMUM_JAVA
 
 DOCKERFILE = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
@@ -90,8 +91,11 @@ def test_the_process_is_no_root_and_gets_its_signal() -> None:
     assert json.loads(values("ENTRYPOINT")[0]) == ["tini", "--", "sqlstream"]
     assert "sqlstream" in PROJECT["scripts"]
     assert " tini" in DOCKERFILE
-    (module,) = re.findall(r"(?m)^RUN python -m (\S+)$", DOCKERFILE)
-    assert importlib.util.find_spec(module) is not None
+    (command,) = re.findall(r"(?m)^RUN sqlstream (.+)$", DOCKERFILE)
+    name, *arguments = shlex.split(command)
+    loaded = cli.get_command(click.Context(cli), name)
+    assert loaded is not None
+    assert loaded.make_context(name, arguments).params["class_archive"] == "build"
 
 
 def test_the_wheel_is_made_of_what_is_copied(tmp_path: Path) -> None:

@@ -1,15 +1,18 @@
-"""Where a class-data archive belongs, and when there is none."""
+"""Where a class archive belongs, and when there is none."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from sqlstream.app.running import class_archive
+from sqlstream.app.running.unattended import is_unattended
+from sqlstream.errors import FindingsError, UsageError
 from sqlstream.spark.jvm.class_archive import SWITCH, archive_path, cache_folder, is_whole, use_options
 
 WHOLE = bytes.fromhex("a8ab0bf0") + b"\0" * 100
@@ -22,6 +25,7 @@ def java(tmp_path: Path) -> Path:
     (home / "bin").mkdir(parents=True)
     (home / "bin/java").write_text("#!/bin/sh\n")
     (home / "bin/java").chmod(0o755)
+    (home / "release").write_text('JAVA_VERSION="17.0.1"\n')
     (home / "lib").mkdir()
     (home / "lib/modules").write_text("classes")
     return home
@@ -53,7 +57,9 @@ def test_there_may_be_no_archive(env: dict[str, str], tmp_path: Path, lacks: str
     }[lacks]
     assert archive_path(changed) is None
     assert use_options(changed) == ""
-    assert class_archive.make_archive(changed) is None
+    assert class_archive.build_later(changed) is None
+    with pytest.raises((UsageError, FindingsError)):
+        class_archive.build(changed)
 
 
 def test_only_a_whole_archive_is_used(env: dict[str, str]) -> None:
@@ -89,18 +95,55 @@ def test_the_cache_is_where_the_system_has_it(monkeypatch: pytest.MonkeyPatch) -
     assert cache_folder({"HOME": "/Users/ann"}) == Path("/Users/ann/Library/Caches/sqlstream")
 
 
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
+    """The commands that would have been started, on a machine that is no container."""
+    commands: list[Sequence[str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
+    monkeypatch.setattr(class_archive, "is_unattended", lambda env: bool(env.get("CI")))
+    return commands
+
+
+def test_a_run_says_what_it_builds(env: dict[str, str], tmp_path: Path, begun: list[Sequence[str]]) -> None:
+    """In one line with the size, the place and what turns it off."""
+    line = class_archive.build_later(env)
+
+    assert line is not None
+    assert all(part in line for part in ("190 MB", str(tmp_path / "cache/sqlstream"), "SQLSTREAM_CLASS_ARCHIVE=off"))
+    assert "\n" not in line
+    assert [list(command[-3:]) for command in begun] == [["debug", "--class-archive", "build"]]
+
+
+def test_in_ci_nothing_is_built_unasked(env: dict[str, str], begun: list[Sequence[str]]) -> None:
+    """Nor said."""
+    assert class_archive.build_later({**env, "CI": "true"}) is None
+    assert begun == []
+
+
+def test_nothing_is_said_while_another_process_builds(env: dict[str, str], begun: list[Sequence[str]]) -> None:
+    """It has said so."""
+    archive = archive_path(env)
+    assert archive is not None
+    archive.parent.mkdir(parents=True)
+    with class_archive._locked(archive, wait=False):
+        assert class_archive.build_later(env) is None
+    assert begun == []
+
+
 def test_what_fails_is_not_tried_again_soon(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A Java that writes no archive leaves none, and no process is begun for it the next time."""
     archive = archive_path(env)
     assert archive is not None
-    assert class_archive.make_archive({**os.environ, **env}) is None  # this Java does nothing at all
+    with pytest.raises(UsageError, match="Java wrote no class archive"):
+        class_archive.build({**os.environ, **env})  # this Java does nothing at all
     assert not archive.exists()
     begun: list[object] = []
     monkeypatch.setattr(subprocess, "Popen", lambda *args, **_: begun.append(args))
-    class_archive.make_later(env)
+    monkeypatch.setattr(class_archive, "is_unattended", lambda _env: False)
+    assert class_archive.build_later(env) is None
     assert begun == []
     os.utime(archive.with_suffix(".failed"), (0, 0))
-    class_archive.make_later(env)
+    assert class_archive.build_later(env) is not None
     assert len(begun) == 1
 
 
@@ -114,5 +157,48 @@ def test_an_archive_that_nobody_uses_is_dropped(env: dict[str, str], monkeypatch
         path.write_bytes(WHOLE)
     os.utime(old, (0, 0))
     monkeypatch.setattr(class_archive, "_train", lambda made, _env: made.write_bytes(WHOLE))
-    assert class_archive.make_archive(env) == archive
+    assert class_archive.build(env).path == archive
     assert {path.name for path in archive.parent.glob("*.jsa")} == {archive.name, young.name}
+
+
+def test_removing_leaves_nothing(env: dict[str, str]) -> None:
+    """Archives of every Java, and what was noted beside them; also where they are turned off."""
+    archive = archive_path(env)
+    assert archive is not None
+    archive.parent.mkdir(parents=True)
+    (archive.parent / "other").touch()
+    for name in ("spark-a.jsa", "spark-b.jsa", "spark-b.failed", "spark-c.new"):
+        (archive.parent / name).write_bytes(b"x" * 2_000_000)
+
+    removed = class_archive.remove({**env, SWITCH: "off"})
+
+    assert [(path.name, megabytes) for path, megabytes in removed] == [("spark-a.jsa", 2), ("spark-b.jsa", 2)]
+    assert [path.name for path in archive.parent.iterdir()] == ["other"]
+    assert class_archive.remove(env) == []
+
+
+@pytest.mark.parametrize(
+    ("env", "file", "expected"),
+    [
+        ({}, None, False),
+        ({"CI": "false"}, None, False),
+        ({"CI": "true"}, None, True),
+        ({"CI": "1"}, None, True),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, None, True),
+        ({"container": "podman"}, None, True),
+        ({}, (".dockerenv", ""), True),
+        ({}, ("run/.containerenv", ""), True),
+        ({}, ("proc/1/cgroup", "12:memory:/docker/4f2a\n"), True),
+        ({}, ("proc/1/cgroup", "0::/kubepods.slice/pod1\n"), True),
+        ({}, ("proc/1/cgroup", "0::/init.scope\n"), False),
+    ],
+)
+def test_ci_and_containers_are_recognised(
+    env: dict[str, str], file: tuple[str, str] | None, expected: bool, tmp_path: Path
+) -> None:
+    """By the environment, the files that container engines leave, and the control group of process 1."""
+    if file is not None:
+        (tmp_path / file[0]).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file[0]).write_text(file[1])
+
+    assert is_unattended(env, tmp_path) is expected
