@@ -1,10 +1,10 @@
-"""Fills docs/errors.md with the sentence of each code and, where a broken project raises the code, its example.
+"""Fills docs/errors.md with the sentence of each code and, if a test project raises the code, its example.
 
     .venv/bin/python tests/tools/make_errors.py
 
-The sentence comes from `CODES`, the example from a file `expected.txt` below tests/projects/broken. An example keeps its
+The sentence comes from `CODES`, the example from a file `expected.txt` in tests/projects/broken or warned. An example keeps its
 place: among all findings of a code the tool takes the one with the path, line and column that the page already shows.
-Everything else on the page is written by hand, and so are the examples that no broken project prints.
+Everything else on the page is written by hand, and so are the examples that no test project prints.
 tests/unit/test_codes.py fails when the page is out of date.
 """
 
@@ -19,7 +19,7 @@ from sqlstream.errors import CODES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "errors.md"
-EXPECTED = ROOT / "tests" / "projects" / "broken"
+PROJECTS = ROOT / "tests" / "projects"
 
 ENTRY = re.compile(r"(?ms)^### (?P<code>\S+)\n\n(?P<sentence>[^\n]+)\n\n```text\n(?P<example>.+?\n)```$")
 FINDING = re.compile(
@@ -51,7 +51,7 @@ def _example(code: str, current: str) -> str:
 def _findings() -> dict[str, list[str]]:
     """All findings of the goldens by code, in the order of the projects."""
     found: dict[str, list[str]] = {}
-    for path in sorted(EXPECTED.glob("*/expected.txt")):
+    for path in sorted(PROJECTS.glob("*/*/expected.txt")):
         for finding in FINDING.finditer(path.read_text(encoding="utf-8")):
             found.setdefault(finding["code"], []).append(finding[0])
     return found

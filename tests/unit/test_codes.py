@@ -13,7 +13,7 @@ from sqlstream.errors import BRIEF, CODES, SPARK_DECIDES
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "errors.md").read_text(encoding="utf-8")
-EXPECTED = [path.read_text(encoding="utf-8") for path in sorted(TESTS.glob("projects/broken/*/expected.txt"))]
+EXPECTED = [path.read_text(encoding="utf-8") for path in sorted(TESTS.glob("projects/*/*/expected.txt"))]
 EXAMPLES = re.findall(r"(?s)```text\n(.+?\n)```", PAGE)
 
 
@@ -61,7 +61,7 @@ def test_a_code_has_one_example_of_three_lines(code: str) -> None:
 
 
 def test_the_examples_of_the_page_are_up_to_date() -> None:
-    """Otherwise run tests/tools/make_errors.py, which copies them from the broken projects."""
+    """Otherwise run tests/tools/make_errors.py, which copies them from the test projects."""
     assert fill_examples(PAGE) == PAGE
 
 

@@ -1,7 +1,7 @@
-"""`sqlstream compile` over each project of tests/projects/broken: the exact text that the user reads, without Java.
+"""`sqlstream compile` over tests/projects/broken and warned: the exact text that the user reads, without Java.
 
-After a change of wording, `SQLSTREAM_WRITE_EXPECTED=1 pytest tests/unit/app/test_compile_broken_projects.py` writes the
-`expected.txt` files anew; read what has changed before you commit it.
+After a change of wording, `SQLSTREAM_WRITE_EXPECTED=1 pytest tests/unit/app/test_compile_broken_projects.py` writes
+the `expected.txt` files; read the changes before you commit them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[3]
 BROKEN = REPOSITORY / "tests" / "projects" / "broken"
 PROJECTS = sorted(folder.name for folder in BROKEN.iterdir() if folder.is_dir())
+WARNED = sorted(folder for folder in (REPOSITORY / "tests" / "projects" / "warned").iterdir() if folder.is_dir())
 
 RUN = """
 import sys
@@ -43,6 +44,14 @@ def run_without_java(folder: Path, *arguments: str) -> subprocess.CompletedProce
     )
 
 
+def expected_text(folder: Path, printed: str) -> str:
+    """Returns the expected text of a project, which a run with SQLSTREAM_WRITE_EXPECTED writes first."""
+    expected = folder / "expected.txt"
+    if os.environ.get("SQLSTREAM_WRITE_EXPECTED"):
+        expected.write_text(printed, encoding="utf-8")
+    return expected.read_text(encoding="utf-8")
+
+
 def copied(name: str, into: Path) -> Path:
     """Returns a copy of a broken project, because compiling writes a log beside it."""
     folder = into / name
@@ -59,12 +68,21 @@ def copied(name: str, into: Path) -> Path:
 def test_a_broken_project_is_explained(name: str, tmp_path: Path) -> None:
     """Exit code 1, nothing on stdout, and exactly the expected findings on stderr."""
     result = run_without_java(copied(name, tmp_path), "compile")
-    expected = BROKEN / name / "expected.txt"
-    if os.environ.get("SQLSTREAM_WRITE_EXPECTED"):
-        expected.write_text(result.stderr, encoding="utf-8")
 
-    assert result.stderr == expected.read_text(encoding="utf-8")
+    assert result.stderr == expected_text(BROKEN / name, result.stderr)
     assert (result.returncode, result.stdout) == (1, "")
+
+
+@pytest.mark.parametrize("project", WARNED, ids=lambda folder: str(folder.name))
+def test_a_project_with_warnings_compiles(project: Path, tmp_path: Path) -> None:
+    """Exit code 0, and exactly the expected warnings and infos on stderr."""
+    folder = tmp_path / project.name
+    shutil.copytree(project, folder)
+
+    result = run_without_java(folder, "compile")
+
+    assert result.stderr == expected_text(project, result.stderr)
+    assert result.returncode == 0
 
 
 @pytest.mark.parametrize("command", ["compile", "ls"])

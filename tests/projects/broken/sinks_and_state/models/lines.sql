@@ -1,0 +1,2 @@
+{{ config(sink='lines') }}
+select order_id from {{ source('shop', 'orders') }}

@@ -1,0 +1,2 @@
+{{ config(sink='by_region') }}
+select order_id, amount, ordered_at from {{ source('shop', 'orders') }}

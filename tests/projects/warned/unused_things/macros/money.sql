@@ -1,0 +1,1 @@
+{% macro cents(amount) %}cast({{ amount }} * 100 as bigint){% endmacro %}

@@ -1,0 +1,1 @@
+select date(ordered_at) as day, order_id, amount from {{ source('shop', 'orders') }}
