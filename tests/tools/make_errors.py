@@ -2,7 +2,7 @@
 
     .venv/bin/python tests/tools/make_errors.py
 
-The sentence comes from `CODES`, the example from a file `expected.txt` in tests/projects/broken or warned. An example keeps its
+The sentence comes from `CODES`, the example from a file `expected.txt` below tests/projects. An example keeps its
 place: among all findings of a code the tool takes the one with the path, line and column that the page already shows.
 Everything else on the page is written by hand, and so are the examples that no test project prints.
 tests/unit/test_codes.py fails when the page is out of date.

@@ -7,6 +7,7 @@ the `expected.txt` files; read the changes before you commit them.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[3]
 BROKEN = REPOSITORY / "tests" / "projects" / "broken"
 PROJECTS = sorted(folder.name for folder in BROKEN.iterdir() if folder.is_dir())
+BROKEN_TESTS = REPOSITORY / "tests" / "projects" / "broken_tests" / "devices"
 WARNED = sorted(folder for folder in (REPOSITORY / "tests" / "projects" / "warned").iterdir() if folder.is_dir())
 
 RUN = """
@@ -83,6 +85,18 @@ def test_a_project_with_warnings_compiles(project: Path, tmp_path: Path) -> None
 
     assert result.stderr == expected_text(project, result.stderr)
     assert result.returncode == 0
+
+
+def test_broken_unit_tests_are_explained(tmp_path: Path) -> None:
+    """`sqlstream test` reports all of them on stdout and starts no Spark for them."""
+    folder = tmp_path / "devices"
+    shutil.copytree(BROKEN_TESTS, folder)
+
+    result = run_without_java(folder, "test")
+    printed = re.sub(r" in [\d.]+ s\]", " in 0.00 s]", result.stdout)
+
+    assert printed == expected_text(BROKEN_TESTS, printed)
+    assert (result.returncode, result.stderr) == (1, "")
 
 
 @pytest.mark.parametrize("command", ["compile", "ls"])
