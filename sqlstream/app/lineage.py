@@ -10,7 +10,6 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.operators.inputs import source_node
-from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding, UsageError
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.wording import quoted_list
@@ -52,8 +51,7 @@ def _reason(compiled: CompiledProject, node: str) -> str:
     while upstream := [read.node_id for read in compiled.models[node].reads if read.node_id in unknown]:
         node = upstream[0]
     model, name = compiled.models[node], compiled.project.name
-    tables = {source_id(name, table): table for table in compiled.project.sources}
-    read = [tables[item.node_id] for item in model.reads if item.node_id in tables]
+    read = [compiled.sources[item.node_id] for item in model.reads if item.node_id in compiled.sources]
     silent = [table for table in read if source_node(name, table).columns is None]
     if model.file.is_python:
         return f"`{model.name}` is a Python model, and Spark alone knows what it gives"

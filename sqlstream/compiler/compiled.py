@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import Graph
-from sqlstream.compiler.node_ids import model_id
+from sqlstream.compiler.node_ids import model_id, source_id
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions, TemplateInputs
 from sqlstream.compiler.rewrite.deduplicate import note_offset
 from sqlstream.compiler.sql.edits import EditedText
@@ -17,7 +17,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location, Place, location_at
 from sqlstream.project.configuration.config import ModelConfig
 from sqlstream.project.secrets import OptionValue
-from sqlstream.project.values import ModelFile, Project
+from sqlstream.project.values import ModelFile, Project, SourceTable
 
 if TYPE_CHECKING:
     from sqlstream.compiler.render.places.source_mapper import SourceMapper
@@ -128,6 +128,16 @@ class CompiledProject:
     options: RenderOptions = field(repr=False, compare=False)
     columns: Mapping[str, tuple[Column, ...] | None] = field(default_factory=dict, repr=False)
     unused_outputs: tuple[Output, ...] = ()
+
+    @cached_property
+    def sources(self) -> Mapping[str, SourceTable]:
+        """The source tables by unique id."""
+        return {source_id(self.project.name, table): table for table in self.project.sources}
+
+    def sources_of(self, unique_id: str) -> tuple[SourceTable, ...]:
+        """Returns the source tables that a node reads, directly or through others."""
+        upstream = self.graph.ancestors(unique_id)
+        return tuple(table for node, table in self.sources.items() if node in upstream)
 
     def locate(self, unique_id: str, offset: int) -> Place:
         """Returns the place of the character at `offset` (0-based) of a model's compiled SQL.

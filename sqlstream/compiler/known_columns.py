@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.flow.operators.inputs import seed_node, source_node
-from sqlstream.compiler.node_ids import SEED, kind_of, seed_id, source_id
+from sqlstream.compiler.node_ids import SEED, kind_of, seed_id
 from sqlstream.project.types.types import Field, Unknown
 
 
@@ -17,8 +17,7 @@ def known_columns(compiled: CompiledProject, node_id: str) -> tuple[Field, ...] 
         seed = next(seed for seed in project.seeds if seed_id(project.name, seed.name) == node_id)
         columns = seed_node(project.name, seed).columns
     else:
-        table = next(table for table in project.sources if source_id(project.name, table) == node_id)
-        columns = source_node(project.name, table).columns
+        columns = source_node(project.name, compiled.sources[node_id]).columns
     if columns is None:
         return None
     return tuple(Field(column.name, column.type or Unknown("unknown")) for column in columns)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 
@@ -96,7 +95,5 @@ def _parts(compiled: CompiledProject, model: CompiledModel) -> list[CompiledMode
 
 def _declared(compiled: CompiledProject, model: CompiledModel) -> Iterator[Location]:
     """Where the sources that the query of `model` reads are declared."""
-    upstream = compiled.graph.ancestors(model.unique_id)
-    for table in compiled.project.sources:
-        if source_id(compiled.project.name, table) in upstream:
-            yield from (table.location, *table.places.values())
+    for table in compiled.sources_of(model.unique_id):
+        yield from (table.location, *table.places.values())

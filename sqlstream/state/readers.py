@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import source_id
 from sqlstream.project.files.paths import join
 from sqlstream.state.ledger import Ledger, SourceUse
 
@@ -82,15 +81,12 @@ def _new_name(use: SourceUse, taken: Collection[str]) -> str:
 
 def _walk(compiled: CompiledProject, model: CompiledModel, above: tuple[str, ...]) -> Iterator[SourceUse]:
     """The readers without their names: `via` are the views from the query down to the source."""
-    streams = {
-        source_id(compiled.project.name, table): table for table in compiled.project.sources if table.mode == "stream"
-    }
     for read in model.reads:
         way = (*above, read.view)
         if read.node_id in compiled.models:
             yield from _walk(compiled, compiled.models[read.node_id], way)
-        elif read.node_id in streams:
-            table = streams[read.node_id]
+        elif read.node_id in compiled.sources and compiled.sources[read.node_id].mode == "stream":
+            table = compiled.sources[read.node_id]
             said = f"{table.watermark.column} {table.watermark.delay}" if table.watermark else None
             path = table.table or table.python if table.path is None else join(str(compiled.project.root), table.path)
             yield SourceUse("", table.full_name, said, path, "/".join(way))

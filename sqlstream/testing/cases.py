@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.known_columns import known_columns
-from sqlstream.compiler.node_ids import SEED, kind_of, model_id, seed_id, source_id, view_of
+from sqlstream.compiler.node_ids import SEED, kind_of, model_id, seed_id, view_of
 from sqlstream.compiler.refusals import is_about
 from sqlstream.errors import Finding
 from sqlstream.location import Location
@@ -149,7 +149,7 @@ class _Builder:
     def _resolve(self, item: Given) -> str | None:
         project = self._compiled.project
         if item.kind == "source":
-            tables = {(table.source, table.name): source_id(project.name, table) for table in project.sources}
+            tables = {(table.source, table.name): node for node, table in self._compiled.sources.items()}
             node_id = tables.get((item.parts[0], item.parts[1]))
             names = [f"source('{source}', '{table}')" for source, table in tables]
         else:
@@ -174,8 +174,8 @@ class _Builder:
     def _streams(self, node_id: str) -> bool:
         if node_id in self._compiled.models:
             return self._compiled.models[node_id].streaming
-        project = self._compiled.project
-        return any(source_id(project.name, table) == node_id and table.mode == "stream" for table in project.sources)
+        table = self._compiled.sources.get(node_id)
+        return table is not None and table.mode == "stream"
 
     def _is_static(self, item: Given, before: CaseInput | None) -> bool:
         """Whether rows may be given in the way of a static table: once, and not in batches."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import model_id, seed_id, source_id
+from sqlstream.compiler.node_ids import model_id, seed_id
 from sqlstream.errors import BRIEF, Finding
 from sqlstream.location import Location
 from sqlstream.project.values import Sink
@@ -46,8 +46,8 @@ class _Owners:
         }
         self._files |= {seed.path: seed_id(project.name, seed.name) for seed in project.seeds}
         self._places: dict[Location, set[str]] = {}
-        for table in project.sources:
-            self._add(source_id(project.name, table), (table.location, *table.places.values()))
+        for node, table in compiled.sources.items():
+            self._add(node, (table.location, *table.places.values()))
         for sink in project.sinks:
             self._add(_sink_id(sink.name), _places_of_sink(sink))
         for node, model in compiled.models.items():

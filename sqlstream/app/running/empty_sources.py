@@ -7,7 +7,6 @@ from itertools import islice
 
 from sqlstream.app.running.small_runs import files_of, has_local_files, is_local
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import source_id
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.values import SourceTable
 
@@ -20,8 +19,7 @@ def empty_source_lines(compiled: CompiledProject, models: Sequence[CompiledModel
     project = compiled.project
     if not has_local_files(project.target):
         return
-    for table in project.sources:
-        node = source_id(project.name, table)
+    for node, table in compiled.sources.items():
         readers = [model.name for model in models if node in compiled.graph.ancestors(model.unique_id)]
         if readers and table.corrupt_of is None and is_local(table) and _is_empty(str(project.root), table):
             waiting = f"{', '.join(readers)} {'has' if len(readers) == 1 else 'have'} nothing to read from it"

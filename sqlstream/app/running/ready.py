@@ -12,7 +12,6 @@ from sqlstream.app.request import RunRequest
 from sqlstream.app.running.session import storage_base
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
@@ -168,7 +167,7 @@ def _has_code(checks: Checks, model: CompiledModel) -> bool:
     project = compiled.project
     upstream = {*compiled.graph.ancestors(model.unique_id), model.unique_id}
     models = any(compiled.models[node].file.is_python for node in upstream if node in compiled.models)
-    sources = any(table.python and source_id(project.name, table) in upstream for table in project.sources)
+    sources = any(table.python for table in compiled.sources_of(model.unique_id))
     return bool(project.functions) or models or sources or (model.output is not None and bool(model.output.python))
 
 

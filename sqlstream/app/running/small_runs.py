@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import source_id
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.values import SourceTable, Target
 
@@ -31,8 +30,7 @@ def is_small(compiled: CompiledProject, models: Sequence[CompiledModel]) -> bool
     if not all(model.ends for model in models):
         return False
     project = compiled.project
-    upstream = {node for model in models for node in compiled.graph.ancestors(model.unique_id)}
-    tables = [table for table in project.sources if source_id(project.name, table) in upstream]
+    tables = [table for model in models for table in compiled.sources_of(model.unique_id)]
     has_python = any(model.file.is_python for model in compiled.models.values())  # which may read anything
     if has_python or not has_local_files(project.target) or not tables or not all(map(is_local, tables)):
         return False

@@ -18,7 +18,7 @@ from sqlstream.app.test import UnitTestOutcome, open_tests, run_tests
 from sqlstream.app.unit_tests.update import plain_number, update_expectations, updated_line
 from sqlstream.compiler.allowances import lowered_by_rules
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import model_id, source_id
+from sqlstream.compiler.node_ids import model_id
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.unit_tests.declared import TESTS_FOLDER
@@ -179,5 +179,4 @@ def _ends_with(text: str, path: str, case: str) -> bool:
 def _masked(compiled: CompiledProject, node_id: str) -> tuple[str, ...]:
     """The columns that the source of `node_id`, or any source above it, asks to be masked."""
     read = {node_id, *compiled.graph.ancestors(node_id)}
-    project = compiled.project
-    return tuple(name for table in project.sources if source_id(project.name, table) in read for name in table.mask)
+    return tuple(name for node, table in compiled.sources.items() if node in read for name in table.mask)

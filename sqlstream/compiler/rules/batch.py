@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS, terminal_models
 from sqlstream.errors import Finding
@@ -85,9 +84,8 @@ def _places(compiled: CompiledProject, batch: CompiledModel) -> Iterator[tuple[s
     yield "the storage of the target", f"{plain_path(root, storage)}/"
     for model, output in terminal_models(compiled):
         yield from _written(model, output, storage, batch)
-    upstream = compiled.graph.ancestors(batch.unique_id)
-    for table in compiled.project.sources:
-        if table.path and source_id(compiled.project.name, table) in upstream:
+    for table in compiled.sources_of(batch.unique_id):
+        if table.path:
             yield f"source `{table.full_name}`", plain_path(root, table.path)
 
 

@@ -9,7 +9,6 @@ from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.operators.inputs import source_node
 from sqlstream.compiler.flow.types.values import TIMESTAMP
 from sqlstream.compiler.judged import is_judged
-from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.compiler.rules.streams.watermarks import may_be_event_time
 from sqlstream.errors import Finding
@@ -206,8 +205,7 @@ def _wrong_event_time(table: SourceTable, column: Column, columns: Sequence[Colu
 @rule("socket-available-now")
 def socket_sources(compiled: CompiledProject) -> list[Finding]:
     """A socket source stores no rows, so it reads 0 rows with `available_now`."""
-    name = compiled.project.name
-    sockets = {source_id(name, table): table for table in used_sources(compiled) if table.format == "socket"}
+    sockets = {node: table for node, table in compiled.sources.items() if table.format == "socket"}
     return [
         Finding(
             "socket-available-now",
@@ -224,7 +222,6 @@ def socket_sources(compiled: CompiledProject) -> list[Finding]:
 
 def used_sources(compiled: CompiledProject) -> list[SourceTable]:
     """Returns the source tables that some model reads, or the corrupt records of which are written."""
-    name = compiled.project.name
-    read = [table for table in compiled.project.sources if compiled.graph.children[source_id(name, table)]]
+    read = [table for node, table in compiled.sources.items() if compiled.graph.children[node]]
     names = {(table.corrupt_of or table).full_name for table in read}
     return [table for table in compiled.project.sources if table.full_name in names]

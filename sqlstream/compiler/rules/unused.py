@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location, location_at
@@ -54,12 +53,11 @@ def unwritten_models(compiled: CompiledProject) -> list[Finding]:
 @rule("unused-source", severity=Severity.INFO)
 def unused_sources(compiled: CompiledProject) -> list[Finding]:
     """No model reads the source."""
-    name = compiled.project.name
     elsewhere = _words(_disabled_texts(compiled))
     unused = {
         table.location: table.full_name
-        for table in compiled.project.sources
-        if not compiled.graph.children.get(source_id(name, table)) and table.name not in elsewhere
+        for node, table in compiled.sources.items()
+        if not compiled.graph.children.get(node) and table.name not in elsewhere
     }
     return _unused("unused-source", "no model reads", "source", unused)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from urllib.parse import unquote, urlsplit
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding
 from sqlstream.location import Place
 from sqlstream.project.files.paths import plain_path
@@ -58,8 +57,8 @@ def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[Source
     read = {node_id, *compiled.graph.ancestors(node_id)}
     return tuple(
         replace(table, path=plain_path(str(project.root), table.path))
-        for table in project.sources
-        if table.path and table.format.lower() in CORRUPT_FORMATS and source_id(project.name, table) in read
+        for node, table in compiled.sources.items()
+        if table.path and table.format.lower() in CORRUPT_FORMATS and node in read
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.compiler.node_ids import seed_id
 from sqlstream.compiler.sql.statement import command_problem
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
@@ -38,8 +38,7 @@ class Inputs:
 
     def table(self, node_id: str) -> SourceTable | None:
         """Returns the source's table whose id is `node_id`, None for the id of anything else."""
-        project = self.compiled.project
-        return next((table for table in project.sources if source_id(project.name, table) == node_id), None)
+        return self.compiled.sources.get(node_id)
 
     def open_source(self, table: SourceTable, name: str | None) -> DataFrame:
         """Returns a new reader of `table`; `name` is what the checkpoint is to know it by.

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import source_id
 from sqlstream.location import Location
 from sqlstream.project.secrets import OptionValue
 from sqlstream.spark.secrets import Secrets
@@ -65,12 +64,10 @@ def endpoints_of(compiled: CompiledProject, model: CompiledModel, secrets: Secre
 
 
 def _endpoints(compiled: CompiledProject, model: CompiledModel, secrets: Secrets) -> Iterator[Endpoint]:
-    upstream = compiled.graph.ancestors(model.unique_id)
-    for table in compiled.project.sources:
-        if source_id(compiled.project.name, table) in upstream:
-            place = table.places.get(f"options.{BROKERS}", table.places.get("options", table.location))
-            name = f"source `{table.full_name}`"
-            yield Endpoint(name, table.format, _addresses(table.format, table.options, secrets), place)
+    for table in compiled.sources_of(model.unique_id):
+        place = table.places.get(f"options.{BROKERS}", table.places.get("options", table.location))
+        name = f"source `{table.full_name}`"
+        yield Endpoint(name, table.format, _addresses(table.format, table.options, secrets), place)
     output = model.output
     if output is not None:
         sink = next(sink for sink in compiled.project.sinks if sink.name == output.sink)

@@ -12,7 +12,6 @@ from pyspark.sql.types import StructType
 
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.node_ids import source_id
 from sqlstream.compiler.rewrite.deduplicate import key_columns
 from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
 from sqlstream.compiler.sql.fingerprint import fingerprint, python_fingerprint
@@ -129,10 +128,8 @@ def _older_spark(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger) ->
 
 def _check_secrets(output: Output, compiled: CompiledProject, model: CompiledModel, readers: Readers) -> None:
     missing = readers.secrets.missing(output.options, output.location)
-    upstream = compiled.graph.ancestors(model.unique_id)
-    for table in compiled.project.sources:
-        if source_id(compiled.project.name, table) in upstream:
-            missing += readers.missing_secrets(table)
+    for table in compiled.sources_of(model.unique_id):
+        missing += readers.missing_secrets(table)
     if missing:
         raise FindingsError(missing)
 
@@ -191,8 +188,7 @@ def unrestartable(compiled: CompiledProject, model: CompiledModel) -> str | None
         return f"it adds its rows to {model.output.format}" if adds and model.output else None
     if model.output is not None and model.output.format in UNRESTARTABLE_SINKS:
         return f"it writes into {model.output.format}"
-    upstream = compiled.graph.ancestors(model.unique_id)
-    for table in compiled.project.sources:
-        if table.format in UNRESTARTABLE_SOURCES and source_id(compiled.project.name, table) in upstream:
+    for table in compiled.sources_of(model.unique_id):
+        if table.format in UNRESTARTABLE_SOURCES:
             return f"`{table.full_name}` reads a {table.format}"
     return None

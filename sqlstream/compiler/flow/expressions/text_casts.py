@@ -10,6 +10,7 @@ import re
 from datetime import date
 
 from sqlstream.compiler.flow.types.families import DATETIME, NUMBER, family
+from sqlstream.compiler.flow.types.time_zones import may_be_zone
 from sqlstream.compiler.flow.types.values import DIGITS, kind
 from sqlstream.project.types.types import DataType
 
@@ -20,7 +21,7 @@ _FRACTION = re.compile(
     re.IGNORECASE,
 )
 _BOOLEANS = frozenset({"t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"})
-_SPECIAL_TIME = re.compile(r"(?:epoch|now|today|tomorrow|yesterday)\b.*", re.IGNORECASE)
+_SPECIAL_TIME = re.compile(r"(?:epoch|now|today|tomorrow|yesterday)(?:\s+(?P<zone>.*))?", re.IGNORECASE)
 _DAY = re.compile(r"[+-]?([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[^0-9].*)?)?)?", re.DOTALL)
 _TIME_OF_DAY = re.compile(r"T?[0-9]{1,2}:.*", re.IGNORECASE)
 _YEARS = range(1, 10_000)
@@ -39,7 +40,10 @@ def cannot_be_cast(text: str, target: DataType | None) -> bool:
 
 
 def _is_no_time(text: str, *, takes_time_of_day: bool) -> bool:
-    if _SPECIAL_TIME.fullmatch(text) or (takes_time_of_day and _TIME_OF_DAY.fullmatch(text)):
+    special = _SPECIAL_TIME.fullmatch(text)
+    if special is not None:
+        return special["zone"] is not None and not may_be_zone(special["zone"])
+    if takes_time_of_day and _TIME_OF_DAY.fullmatch(text):
         return False
     found = _DAY.fullmatch(text)
     if found is None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from sqlstream.compiler.flow.types.time_zones import may_be_zone
 from sqlstream.compiler.rules.options.date_patterns import is_date_pattern
 from sqlstream.compiler.rules.options.kafka_values import (
     EARLIEST,
@@ -20,7 +21,6 @@ from sqlstream.compiler.rules.options.kafka_values import (
     is_positions,
 )
 from sqlstream.compiler.rules.options.known import CODECS, FILE_FORMATS
-from sqlstream.compiler.rules.options.time_zones import may_be_zone
 from sqlstream.project.wording import alternatives
 
 INT_MAX = 2**31 - 1

@@ -14,7 +14,7 @@ from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.analyse import Analysis
 from sqlstream.compiler.flow.columns import Where
-from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.compiler.node_ids import seed_id
 from sqlstream.compiler.places import Places
 from sqlstream.compiler.rules.query import Query, QueryProblem, QueryText
 from sqlstream.compiler.rules.rule import Rule
@@ -57,7 +57,7 @@ def streaming_rules(
     target = digest(declared(project.target))
     known = _Known(
         {unique_id: model.name for unique_id, model in compiled.models.items()},
-        {source_id(project.name, table): table.format for table in project.sources},
+        {node: table.format for node, table in compiled.sources.items()},
         frozenset(unique_id for unique_id, analysis in analyses.items() if analysis.problems),
     )
     found: list[Finding] = []
@@ -86,7 +86,7 @@ def _origin(compiled: CompiledProject, places: Places, model: str, origin: Where
     if origin.model in compiled.models:
         return compiled.models[origin.model].file.path
     declared_at = {
-        **{source_id(project.name, table): f"{table.location.path}:{table.location.line}" for table in project.sources},
+        **{node: f"{table.location.path}:{table.location.line}" for node, table in compiled.sources.items()},
         **{seed_id(project.name, seed.name): seed.path for seed in project.seeds},
     }
     return declared_at[origin.model]
@@ -143,6 +143,5 @@ def place_in(compiled: CompiledProject, places: Places, where: Where, key: str) 
     """Returns the place of an operator: in a model, or at the `key` of the source that it belongs to."""
     if where.model in compiled.models:
         return places.locate(where.model, where.offset)
-    name = compiled.project.name
-    table = next(table for table in compiled.project.sources if source_id(name, table) == where.model)
+    table = compiled.sources[where.model]
     return Place(table.places.get(key, table.location))
