@@ -6,7 +6,6 @@ user happened to run first.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -17,6 +16,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import lock_descriptor
 
 from sqlstream.app.running.unattended import is_unattended
 from sqlstream.errors import Finding, FindingsError, UsageError
@@ -149,7 +150,8 @@ def _buildable(env: Mapping[str, str]) -> Path:
 def _locked(archive: Path, *, wait: bool) -> Iterator[None]:
     """Keeps other processes from building `archive`. Raises: BlockingIOError where one does and `wait` is false."""
     with archive.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        if not lock_descriptor(lock.fileno(), blocking=wait):
+            raise BlockingIOError(f"another process builds {archive}")
         yield
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
+
+from filelock import lock_descriptor
 
 EVENTS = "events.jsonl"
 MAX_BYTES = 10_000_000
@@ -61,13 +62,14 @@ class Journal:
         """Makes room for a new file where `inode` is still the newest one; False where another process is doing so."""
         lock = os.open(self._folder / f".{EVENTS}.lock", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not lock_descriptor(lock, blocking=False):
+                return False
             if self._path.stat().st_ino == inode:
                 files = journal_files(self._folder)
                 for older, newer in pairwise(files):
                     with suppress(FileNotFoundError):
                         newer.replace(older)
-        except (BlockingIOError, FileNotFoundError):
+        except FileNotFoundError:
             return False
         finally:
             os.close(lock)

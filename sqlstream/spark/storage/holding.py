@@ -6,13 +6,14 @@ what stands in it means nothing while nobody has the lock.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+
+from filelock import lock_descriptor
 
 UNKNOWN_HOLDER = "another process"
 
@@ -49,12 +50,12 @@ def _open(path: Path) -> tuple[int, bool]:
 
 def _lock(descriptor: int) -> None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        holder = os.read(descriptor, 1_000).decode(errors="replace").strip()
-        raise HeldError(holder or UNKNOWN_HOLDER) from error
+        if lock_descriptor(descriptor, blocking=False):
+            return
     except OSError:  # a network's file system may have no locks
         return
+    holder = os.read(descriptor, 1_000).decode(errors="replace").strip()
+    raise HeldError(holder or UNKNOWN_HOLDER)
 
 
 def _myself() -> str:

@@ -1,0 +1,71 @@
+"""One process at a time has a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sqlstream.spark.storage.holding import HeldError, holding
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from sqlstream.spark.storage.holding import holding
+with holding(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def start_holder(path: Path) -> subprocess.Popen[str]:
+    """Returns a process that has the file."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_second_process_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
+    """By its number and host."""
+    path = tmp_path / "new" / "run.lock"
+    process = start_holder(path)
+
+    with pytest.raises(HeldError, match=rf"^process {process.pid} on {socket.gethostname()}, since 2"), holding(path):
+        pass
+
+    process.communicate("")
+    with holding(path):
+        assert f"process {os.getpid()} " in path.read_text()
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    """The file stays and means nothing."""
+    path = tmp_path / "run.lock"
+    process = start_holder(path)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+    with holding(path):
+        assert f"process {os.getpid()} " in path.read_text()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write any file")
+def test_a_file_that_may_only_be_read_is_locked_too(tmp_path: Path) -> None:
+    """As the one of a run of another user."""
+    path = tmp_path / "run.lock"
+    path.touch(mode=0o444)
+
+    with holding(path), pytest.raises(HeldError), holding(path):
+        pass
