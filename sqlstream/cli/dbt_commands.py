@@ -9,13 +9,13 @@ from sqlstream.project.wording import alternatives
 
 OF_DBT = {
     "build": "run `sqlstream test` and then `sqlstream run`",
-    "clone": "a target with its own `storage` in project.yml has its own outputs and checkpoints",
+    "clone": "a target with its own `storage` in project.yml has separate outputs and checkpoints",
     "deps": "sqlstream has no packages: copy the macros that you need into macros/",
-    "docs": "`sqlstream lineage` shows what reads what, and descriptions are in target/manifest.json",
-    "freshness": "`sqlstream status` says when a query gets no rows, and why",
-    "parse": "`sqlstream compile` reads the project and checks it",
-    "retry": "run `sqlstream run` again: each stream goes on where it stopped",
-    "run-operation": "sqlstream runs no macro by itself: call it in a model",
+    "docs": "`sqlstream lineage` shows the dependencies, and descriptions are in target/manifest.json",
+    "freshness": "`sqlstream status` shows when a query gets no rows, and why",
+    "parse": "`sqlstream compile` parses and checks the project",
+    "retry": "run `sqlstream run` again: each stream continues where it stopped",
+    "run-operation": "sqlstream does not run single macros: call it in a model",
     "seed": "seeds need no loading: `sqlstream run` reads them from seeds/",
     "snapshot": "sqlstream has no snapshots: read the changes as a stream and write them to a sink",
 }

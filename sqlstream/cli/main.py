@@ -115,14 +115,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         error.show()
         sys.exit(UNUSABLE)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Stopped before any query was started.", err=True)
+        click.echo("Stopped before any query started.", err=True)
         sys.exit(FAILED)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone, as with `| head`; nobody is left to tell
         sys.exit(FAILED)
     except Exception as error:
-        click.echo(redacted(f"Unexpected fault: {type(error).__name__}: {error}"), err=True)
-        click.echo("  This is a bug in sqlstream. Run again with --debug to see where it happened.", err=True)
+        click.echo(redacted(f"Unexpected error: {type(error).__name__}: {error}"), err=True)
+        click.echo("  This is a bug in sqlstream. Run again with --debug to see the traceback.", err=True)
         _trace(given)
         sys.exit(UNUSABLE)
 

@@ -206,8 +206,8 @@ def selection_of(
     named = () if selector is None else (selector,)
     for flag, selectors in (("--select", select), ("--exclude", exclude), ("--selector", named)):
         if any(not text.strip() for text in selectors):
-            raise UsageError(f"{flag} is empty; give a selector such as `my_model` or `tag:daily`, or leave {flag} out")
+            raise UsageError(f"{flag} is empty; use a selector such as `my_model` or `tag:daily`, or remove {flag}")
     if named and (select or exclude):
         flag = "--select" if select else "--exclude"
-        raise UsageError(f"--selector stands instead of {flag}; to combine them write {flag} selector:{selector}")
+        raise UsageError(f"--selector cannot be combined with {flag}; use {flag} selector:{selector}")
     return Selection(select, exclude, selector=selector, state=state)

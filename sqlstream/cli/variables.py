@@ -31,19 +31,19 @@ def read_variables(text: str | None) -> dict[str, object]:
     variables = dict(found) if isinstance(found, dict) else {}
     for name, value in variables.items():
         if ":" in name and value is None:
-            raise _refused(f"{quoted(name)} has no blank after the colon", text)
+            raise _refused(f"{quoted(name)} has no space after the colon", text)
         if not _NAME.fullmatch(name):
-            raise _refused(f"{quoted(name)} is not the name of a variable", text)
+            raise _refused(f"{quoted(name)} is not a valid name for a variable", text)
     return variables
 
 
 def _detail(finding: Finding) -> str:
     if finding.code == "yaml-syntax":
         return f": {finding.why}"
-    return ": a key is there twice" if finding.code == "yaml-duplicate-key" else ""
+    return ": it has a duplicate key" if finding.code == "yaml-duplicate-key" else ""
 
 
 def _refused(problem: str, text: str) -> UsageError:
     meant = _NEARLY.fullmatch(text)
     right = f"--vars '{{{meant[1]}: {meant[2]}}}'" if meant else f"for example --vars '{EXAMPLE}'"
-    return UsageError(f"--vars: {problem}; write {right}")
+    return UsageError(f"--vars: {problem}; use {right}")

@@ -33,7 +33,7 @@ def refreshed_text(
 
 def _changes(changed: Sequence[str]) -> str:
     if not changed:
-        return "Watching the project's files; Ctrl-C ends"
+        return "Watching the project files; press Ctrl-C to stop"
     others = len(changed) - SHOWN_PATHS
     more = f" and {plural(others, 'other file')}" if others > 0 else ""
     return f"Changed: {', '.join(changed[:SHOWN_PATHS])}{more}"

@@ -16,20 +16,20 @@ Locate = Callable[[Where, str], Location]
 """The place of an operator, or of the key of the source that it belongs to."""
 
 RULES = {
-    Release.ROW: "keeps nothing back: each row comes out in the batch that reads it",
-    Release.KEY: "the first row of each key comes out in the batch that reads it; those that follow it are dropped",
-    Release.RUN: "is a batch: all of its inputs are static, and all rows come out once in each run",
-    Release.CHANGE: "a group comes out in each batch that changes it, with its values so far",
-    Release.WHOLE: "all groups come out in each batch, with their values so far",
-    Release.WINDOW: "a window comes out once, in the batch after the watermark has reached its end",
-    Release.SESSION: "a session comes out once, in the batch after the watermark has reached its end, "
-    "its last event and the gap",
-    Release.TIME: "a group comes out once, in the batch after the watermark has reached `{time}`",
-    Release.MATCH: "rows that match come out in the batch in which the later of the two arrives",
-    Release.UNMATCHED: "a row without a match comes out once the watermark says that none can come any more, in the "
-    "batch after",
-    Release.FIRST: "only the first rows of the query's whole life come out, in the batch that reads them",
-    Release.UNKNOWN: "when its rows come out is not known",
+    Release.ROW: "emits each row in the batch that reads it",
+    Release.KEY: "the first row of each key is emitted in the batch that reads it; later rows with the same key are "
+    "dropped",
+    Release.RUN: "is a batch model: all of its inputs are static, and each run emits all rows once",
+    Release.CHANGE: "each batch emits the groups that it changes, with their current values",
+    Release.WHOLE: "each batch emits all groups, with their current values",
+    Release.WINDOW: "a window is emitted once, in the batch after the watermark reaches its end",
+    Release.SESSION: "a session is emitted once, in the batch after the watermark reaches its end (its last event plus "
+    "the gap)",
+    Release.TIME: "a group is emitted once, in the batch after the watermark reaches `{time}`",
+    Release.MATCH: "matching rows are emitted in the batch in which the later one arrives",
+    Release.UNMATCHED: "a row without a match is emitted once the watermark rules out a match, in the next batch",
+    Release.FIRST: "only the first rows over the whole life of the query are emitted, in the batch that reads them",
+    Release.UNKNOWN: "it is unknown when its rows are emitted",
 }
 
 TIMED = frozenset({Release.WINDOW, Release.SESSION, Release.TIME, Release.UNMATCHED})
@@ -44,13 +44,15 @@ def emission_text(model: CompiledModel, emission: Emission, locate: Locate, *, i
         paragraphs.append(list(_watermark_lines(emission, locate)))
         paragraphs.append([_batches(model.config.trigger, emission)])
     if not is_foreseen:
-        paragraphs.append(["The target's settings change how Spark reads queries: this is what holds without them."])
+        paragraphs.append(
+            ["The settings of the target change how Spark parses queries; this output assumes the defaults."]
+        )
     return "\n\n".join("\n".join(lines) for lines in paragraphs)
 
 
 def refused_text(model: CompiledModel) -> str:
     """Returns what is said of a query that cannot run."""
-    return f"`{model.name}` cannot run as it is, so no row comes out:"
+    return f"`{model.name}` cannot run, so it emits no rows:"
 
 
 def emission_json(model: CompiledModel, emission: Emission, locate: Locate, *, is_foreseen: bool) -> str:
@@ -120,19 +122,19 @@ def _example(step: Step, example: Example, emission: Emission) -> str:
         Release.WINDOW: f"the window {start}-{end}" if not dated else f"the window from {start} to {end}",
         Release.SESSION: f"a session whose last event is at {start}",
     }.get(step.release, f"the group of {start}")
-    return f"{what} comes out when {_cause(events, emission)}, in the batch after (times in UTC)"
+    return f"{what} is emitted when {_cause(events, emission)}, in the next batch (times in UTC)"
 
 
 def _cause(events: list[str], emission: Emission) -> str:
     if len(events) == 1:
-        return f"an event of {events[0]} or later has arrived"
+        return f"an event with the time {events[0]} or later has arrived"
     pairs = zip(emission.delays, events, strict=True)
-    each = [f"one of {event} or later for {_shown(delay)}" for delay, event in pairs]
+    each = [f"one with the time {event} or later for {_shown(delay)}" for delay, event in pairs]
     return f"an event has arrived, {(' or ' if emission.highest else ' and ').join(each)}"
 
 
 def _shown(delay: Delay) -> str:
-    return f"`{delay.column}` less {delay.written.lower()}"
+    return f"`{delay.column}` minus {delay.written.lower()}"
 
 
 def _time(moment: datetime, *, dated: bool) -> str:
@@ -150,14 +152,17 @@ def _watermark_lines(emission: Emission, locate: Locate) -> Iterator[str]:
     for delay in emission.delays:
         yield _watermark_line(delay, locate)
     if len(emission.delays) > 1 and emission.highest:
-        yield f"  the highest of these holds ({POLICY} is max)"
+        yield f"  the highest watermark counts ({POLICY} is max)"
     elif len(emission.delays) > 1:
-        yield "  the lowest of these holds: while one of the inputs has no new events, nothing more comes out"
+        yield "  the lowest watermark counts: while one of the inputs has no new events, no more rows are emitted"
     else:
-        yield "  it moves with new events only: while there are none, nothing more comes out"
+        yield "  it advances only with new events: without new events, no more rows are emitted"
     for where in emission.filters:
         place = locate(where, "watermark")
-        yield f"  a row that the condition at {place} drops may not move it: Spark asks that first"
+        yield (
+            f"  a row that the condition at {place} removes may not advance it, because Spark checks that "
+            "condition first"
+        )
 
 
 def _watermark_line(delay: Delay, locate: Locate) -> str:
@@ -166,9 +171,9 @@ def _watermark_line(delay: Delay, locate: Locate) -> str:
 
 def _batches(trigger: Trigger, emission: Emission) -> str:
     if trigger.kind == "once":
-        return "the batch after: in the next run that finds new rows, since this trigger has one batch a run"
+        return "next batch: in the next run that finds new rows, because this trigger has one batch per run"
     known = {"interval": f"at the next trigger ({trigger.interval})", "available_now": "in the same run"}
-    when = known.get(trigger.kind, "at once")
+    when = known.get(trigger.kind, "immediately")
     if emission.idle_batches:
-        return f"the batch after: {when}, also where nothing new has arrived"
-    return f"the batch after: {when} where new rows have arrived ({IDLE_BATCHES} is false)"
+        return f"next batch: {when}, even without new rows"
+    return f"next batch: {when}, only with new rows ({IDLE_BATCHES} is false)"

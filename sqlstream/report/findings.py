@@ -26,7 +26,7 @@ def finding_text(finding: Finding) -> str:
 
 
 def _call_line(call: Location, times: int) -> str:
-    return f"  called from: {call}" + (", again and again" if times > 1 else "")
+    return f"  called from: {call}" + (", repeatedly" if times > 1 else "")
 
 
 def findings_text(findings: Iterable[Finding]) -> str:

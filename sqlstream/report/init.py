@@ -12,11 +12,11 @@ def next_steps_text(root: Path, file_count: int, here: Path) -> str:
     """Returns what was made in `root`, and the commands to go on with from the folder `here`."""
     folder = str(root.relative_to(here)) if root.is_relative_to(here) else str(root)
     steps = (
-        (f"cd {shlex.quote(folder)}", "the project; its README.md says what is in it"),
-        ("sqlstream compile", "checks it and writes the SQL that will run; needs no Java"),
-        ("sqlstream test", "runs its unit tests; needs Java 17 or later"),
-        ("sqlstream run", "runs it to the end of its data"),
+        (f"cd {shlex.quote(folder)}", "open the project; its README.md describes the files"),
+        ("sqlstream compile", "check the project and write the SQL that will run; needs no Java"),
+        ("sqlstream test", "run its unit tests; needs Java 17 or later"),
+        ("sqlstream run", "run it to the end of its data"),
     )
     width = max(len(command) for command, _ in steps)
     lines = [f"  {command.ljust(width)}   # {what}" for command, what in steps]
-    return "\n".join([f"Made {folder} with {plural(file_count, 'file')}. What to do next:", *lines])
+    return "\n".join([f"Created {folder} with {plural(file_count, 'file')}. Next steps:", *lines])

@@ -40,8 +40,8 @@ def files_notes(found: ModelFiles) -> list[str]:
     if files.leftover:
         count, them = plural(len(files.leftover), "file"), "it" if len(files.leftover) == 1 else "them"
         notes += [
-            f"No batch has committed {count} in {found.output}; readers that take the whole folder count {them} too.",
-            f"When `{model}` is not running, `sqlstream state repair {model}` moves {them} into an archive.",
+            f"No batch has committed {count} in {found.output}; readers of the whole folder read {them} too.",
+            f"When `{model}` is not running, run `sqlstream state repair {model}` to archive {them}.",
         ]
     if files.missing:
         count = plural(len(files.missing), "committed file")
@@ -58,7 +58,9 @@ def repaired_text(done: Repaired) -> str:
     """Returns what was put aside and where it lies now."""
     left = done.leftovers
     if not done.moved and left is None:
-        return f"Nothing to put aside: no entry in the checkpoint of `{done.model}` is torn, and its output is clean."
+        return (
+            f"Nothing to repair: the checkpoint of `{done.model}` has no incomplete entries, and its output is clean."
+        )
     lines = [f"Moved {path}\n   to {moved}" for path, moved in done.moved]
     if left is not None:
         count = plural(len(left.files), "file")
@@ -66,5 +68,5 @@ def repaired_text(done: Repaired) -> str:
         lines += [f"     {file.name} ({bytes_text(file.size)})" for file in left.files]
     if done.moved:
         entries = plural(len(done.moved), "entry", "entries")
-        lines.append(f"Put aside {entries}; `sqlstream run` goes on with `{done.model}`.")
+        lines.append(f"Archived {entries}; `sqlstream run` continues with `{done.model}`.")
     return "\n".join(lines)

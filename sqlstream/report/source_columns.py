@@ -50,12 +50,12 @@ def columns_json(found: SourceColumns) -> str:
 
 def _comments(found: SourceColumns) -> list[str]:
     if found.is_fixed:
-        return [f"{found.table}: {found.format} gives these columns itself, so declare no data_type"]
-    lines = [f"{found.table}: looked at {found.looked_at:,} of {plural(found.files, 'file')}"]
+        return [f"{found.table}: {found.format} has fixed columns, so declare no data_type"]
+    lines = [f"{found.table}: read {found.looked_at:,} of {plural(found.files, 'file')}"]
     if found.empty:
         lines[0] += f", {found.empty:,} of them empty"
     if found.replaces is not None:
-        lines.append(f"in place of `{found.replaces}:`, which declares the schema so far")
+        lines.append(f"replaces `{found.replaces}:`, which declares the schema now")
     return lines
 
 

@@ -50,14 +50,14 @@ def _text_change(old: QueryIdentity, new: QueryIdentity, name: str) -> Change:
     if ":" in name:
         return Change(f"the code of `{name}` changed")
     if new.fingerprints[name].startswith(PYTHON):
-        return Change(f"the Python of `{name}` changed", name)
+        return Change(f"the Python code of `{name}` changed", name)
     before = _earlier_name(old, new, name)
     difference = sql_difference(old.models.get(before, ""), new.models[name]) if name in new.models else None
     same_file = old.files.get(before) == new.files.get(name)
     cause = _cause(old.inputs.get(before), new.inputs.get(name)) if same_file else None
     text = f"the SQL of `{name}` changed"
     if cause is not None:
-        text = f"{cause}, and with it the SQL of `{name}`"
+        text = f"{cause}, which changed the SQL of `{name}`"
     offset = None if difference is None else difference.offset
     return Change(text, name, offset, cause, None if difference is None else str(difference))
 
@@ -85,7 +85,8 @@ def _other_duplicates(old: QueryIdentity, new: QueryIdentity) -> list[Change]:
     both = [name for name in new.fingerprints if name in _renamed(old, new)]
     return [
         Change(
-            f"`{name}` was deduplicated by {_keys(before.get(name))} and is now by {_keys(new.deduplicated.get(name))}",
+            f"`{name}` was deduplicated by {_keys(before.get(name))}, and is now deduplicated by "
+            f"{_keys(new.deduplicated.get(name))}",
             name,
         )
         for name in both

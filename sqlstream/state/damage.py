@@ -109,20 +109,20 @@ def damage_finding(model: str, damage: Damage, location: Location) -> Finding:
     repair = f"`sqlstream state repair {model}`"
     restart = refresh_text(model)
     if damage.code == "source-file-gone":
-        files = "files that are gone" if more else "a file that is gone"
-        again = f"{repair} archives its plan, and the next run reads the files that are there"
+        files = "missing files" if more else "a missing file"
+        again = f"{repair} archives its plan, and the next run reads the files that exist"
         return Finding(
             damage.code,
-            f"batch {damage.batch} of {quoted(model)} was begun with {files}",
-            f"Spark would leave out {named} in silence when it does the batch again, and never read it later",
-            f"put {'them' if more else 'it'} back; or {again if damage.archive else restart}",
+            f"batch {damage.batch} of {quoted(model)} started with {files}",
+            f"when Spark repeats the batch, it would silently skip {named} and never read it later",
+            f"restore {'them' if more else 'it'}; or {again if damage.archive else restart}",
             location,
         )
-    way = f"{repair} archives what was not committed, and the next run goes on from there"
+    way = f"{repair} archives the uncommitted data, and the next run continues from there"
     return Finding(
         damage.code,
-        f"the checkpoint of {quoted(model)} holds an entry that was not written whole",
-        f"{named} ends in the middle, as after a power failure or on a full disk, and Spark needs it to go on",
-        way if damage.archive else f"put the file back from a copy; or {restart}",
+        f"the checkpoint of {quoted(model)} has an incomplete entry",
+        f"{named} is cut off, as after a power failure or on a full disk, and Spark needs it to continue",
+        way if damage.archive else f"restore the file from a backup; or {restart}",
         location,
     )

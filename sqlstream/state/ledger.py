@@ -130,7 +130,7 @@ def read_ledger(text: str) -> Ledger:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise LedgerUnreadableError(f"it is not JSON: {error}") from error
+        raise LedgerUnreadableError(f"it is not valid JSON: {error}") from error
     _check_version(data)
     try:
         return _LEDGER.validate_json(text, strict=True)

@@ -111,8 +111,8 @@ def _lowered(names: Sequence[str]) -> list[str]:
 def _other_folders(old: QueryIdentity, new: QueryIdentity) -> ColumnChange:
     before, after = (", ".join(side.partition_by) for side in (old, new))
     return ColumnChange(
-        f"the output was partitioned by {before or 'nothing'} and is now partitioned by {after or 'nothing'}; "
-        "readers of the folder would no longer see all of its rows",
+        f"the output was partitioned by {before or 'nothing'}, and is now partitioned by {after or 'nothing'}; "
+        "readers of the folder would not see all of its rows",
         undo=f"set partition_by back to [{before}]",
     )
 
@@ -124,9 +124,9 @@ def _by_position(old: Sequence[OutputColumn], new: Sequence[OutputColumn], fmt: 
     names = ", ".join(column.name for column in old)
     return (
         ColumnChange(
-            f"the columns were {names}, and are now {', '.join(column.name for column in new)}; {fmt} files hold "
-            "values by position, so readers would take one column for another",
-            undo=f"select the columns as before: {names}",
+            f"the columns were {names}, and are now {', '.join(column.name for column in new)}; {fmt} files "
+            "store values by position, so readers would mix up columns",
+            undo=f"select the original columns: {names}",
         ),
     )
 
@@ -140,7 +140,7 @@ def _by_name(
             yield _gone(column, [item for name, item in after.items() if name not in before])
     for key, column in after.items():
         if key not in before:
-            text = f"column `{column.name}` is new, and null in the rows written so far"
+            text = f"column `{column.name}` is new, and null in existing rows"
             yield ColumnChange(text, column.name, is_added=True)
         elif fmt == "json" and column.name != before[key].name:
             yield _other_case(before[key], column)
@@ -150,34 +150,32 @@ def _by_name(
 
 def _gone(column: OutputColumn, added: Sequence[OutputColumn]) -> ColumnChange:
     same_type = [item.name for item in added if item.type == column.type]
-    renamed = (
-        f"; if `{same_type[0]}` is its new name, readers would see two columns, each half empty" if same_type else ""
-    )
+    renamed = f"; if `{same_type[0]}` is its new name, readers would see two half-empty columns" if same_type else ""
     name = quote_identifier(column.name)
     keep = f"select it as {name}" if same_type else f"keep it: cast(null as {column.type}) as {name}"
-    return ColumnChange(f"column `{column.name}` is gone{renamed}", same_type[0] if same_type else None, keep)
+    return ColumnChange(f"column `{column.name}` was removed{renamed}", same_type[0] if same_type else None, keep)
 
 
 def _other_case(old: OutputColumn, new: OutputColumn) -> ColumnChange:
     return ColumnChange(
-        f"column `{old.name}` is now spelled `{new.name}`; Spark would read null from the JSON records with one of the "
-        "two spellings",
+        f"column `{old.name}` is now spelled `{new.name}`; Spark would read null from the JSON records with one "
+        "of the spellings",
         new.name,
         f"keep the spelling `{old.name}`",
     )
 
 
 def _other_type(old: OutputColumn, new: OutputColumn, fmt: str) -> ColumnChange:
-    text = f"column `{new.name}` was {old.type} and is now {new.type}"
+    text = f"column `{new.name}` was {old.type}, and is now {new.type}"
     if fmt in NAMED:
         return ColumnChange(text, new.name)
     if _holds(_parsed(old.type), _parsed(new.type)):
-        return ColumnChange(f"{text}; fields that are new are null in the rows written so far", new.name)
+        return ColumnChange(f"{text}; new fields are null in existing rows", new.name)
     name = quote_identifier(new.name)
     return ColumnChange(
         f"{text}; Spark cannot read {fmt} files with both types in one folder",
         new.name,
-        f"keep the old type: cast(... as {old.type}) as {name}; or add the new one beside it under another name",
+        f"keep the old type: cast(... as {old.type}) as {name}; or add the new column under another name",
     )
 
 

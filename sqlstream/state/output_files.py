@@ -153,15 +153,18 @@ def log_problem(model: str, log: BatchLog, committed: int, location: Location) -
     """
     torn = log.torn()
     if torn:
-        what = f"the log of the output of {quoted(model)} holds an entry that was not written whole"
-        why = f"{log.path(torn[0])} ends in the middle, so nobody can tell which files are committed"
-        fix = f"run `sqlstream state repair {model}`, or put the file back from a copy"
+        what = f"the output log of {quoted(model)} has an incomplete entry"
+        why = f"{log.path(torn[0])} is cut off, so it is unknown which files are committed"
+        fix = f"run `sqlstream state repair {model}`, or restore the file from a backup"
         return Finding("torn-checkpoint", what, why, fix, location)
     first = min((number for number in log.texts if log.is_compact(number)), default=0)
     lost = [number for number in range(first, max(log.last, committed) + 1) if number not in log.texts]
     if not lost:
         return None
-    what = f"the log of the output of {quoted(model)} lacks {'entries' if lost[1:] else 'an entry'}"
-    why = f"batch {lost[0]} is committed, and {log.folder}/{lost[0]} is gone, so nobody can tell which files are"
-    fix = f"put it back from a copy; or {refresh_text(model)}"
+    what = f"the output log of {quoted(model)} lacks {'entries' if lost[1:] else 'an entry'}"
+    why = (
+        f"batch {lost[0]} is committed, but {log.folder}/{lost[0]} is missing, so it is unknown which files are "
+        "committed"
+    )
+    fix = f"restore it from a backup; or {refresh_text(model)}"
     return Finding("torn-checkpoint", what, why, fix, location)

@@ -46,7 +46,7 @@ def refresh_command(*models: str) -> str:
 def refresh_text(*models: str) -> str:
     """Returns what starting queries over does, as one of the ways out."""
     kept = "checkpoint and output" if len(models) == 1 else "checkpoints and outputs"
-    return f"{refresh_command(*models)} starts over and keeps the old {kept}"
+    return f"{refresh_command(*models)} restarts from scratch and keeps the old {kept}"
 
 
 def refusal_findings(refusals: Sequence[Refusal]) -> list[Finding]:
@@ -69,12 +69,12 @@ def _state_change(same: Sequence[StateChange]) -> Finding:
     fix = f"undo the change; or {refresh_text(*models)}"
     if all(change.is_only_problem for change in same):
         accept = f"`--accept-state-change {' '.join(models)}`"
-        fix += f"; or, if the state means the same as before, add {accept} to go on with it"
+        fix += f"; or, if the state still has the same meaning, add {accept} to continue with it"
     differences = [_difference(change, alone=len(first.changes) == 1) for change in first.changes]
     return Finding(
         "state-change",
         _message(first, models),
-        f"{'; '.join(differences)}; Spark could mix the old and the new meaning in the state that it has kept",
+        f"{'; '.join(differences)}; Spark could mix old and new meanings in the existing state",
         fix,
         first.place.location,
         calls=first.place.calls,
@@ -90,7 +90,7 @@ def _message(first: StateChange, models: Sequence[str]) -> str:
     if change.model is not None and change.model not in models:
         return f"{change.text}, which {queries} {'reads' if len(models) == 1 else 'read'}"
     if change.model is not None:
-        return f"{change.text} since its checkpoint was written, and {names} keeps state"
+        return f"{change.text} since its checkpoint was written, and {names} is stateful"
     return f"{change.text} since the checkpoint of {queries} was written"
 
 
@@ -109,8 +109,8 @@ def other_kind(identity: QueryIdentity, ledger_path: str, place: Place) -> Findi
     was, now = ("a batch model", "a stream") if not identity.batch else ("a stream", "a batch model")
     return _finding(
         "sink-change",
-        f"`{identity.model}` is now {now}; it was {was} when it last ran",
-        f"{ledger_path} says so; readers could not read an output that both have written to",
+        f"`{identity.model}` is now {now}, but was {was} in its last run",
+        f"according to {ledger_path}; readers could not read an output that both have written",
         refresh_text(identity.model),
         place,
     )
@@ -126,9 +126,9 @@ def other_sink(identity: QueryIdentity, ledger_path: str, before: str, after: st
     return _finding(
         "sink-change",
         f"the earlier batches of `{identity.model}` went to another sink",
-        f"the sink changed from {before} to {after} since {ledger_path} was written; Spark cannot go on in a "
-        "folder that lacks the first batches",
-        f"{refresh_text(identity.model)}; or give the sink its old format and path again",
+        f"the sink changed from {before} to {after} since {ledger_path} was written; Spark cannot continue in a "
+        "folder without the first batches",
+        f"{refresh_text(identity.model)}; or restore the old format and path of the sink",
         place,
     )
 
@@ -139,11 +139,11 @@ def other_columns(
     """Returns the refusal of columns that the sink cannot hold beside those that are there. `accepted` is whether the
     user has accepted a change of state, which is of no use here.
     """
-    vain = "; `--accept-state-change` accepts a change of state, not of columns" if accepted else ""
+    vain = "; `--accept-state-change` accepts changed state, but not changed columns" if accepted else ""
     return _finding(
         "output-columns",
         f"the output of `{identity.model}` cannot hold its new columns: {change.text}",
-        f"readers read these rows together with those written so far, whose columns are in {ledger_path}{vain}",
+        f"readers combine these rows with the existing ones, whose columns are in {ledger_path}{vain}",
         f"{change.undo}; or {refresh_text(identity.model)}",
         place,
     )
@@ -154,7 +154,7 @@ def unfit_table(model: str, table: str, problem: ColumnChange, place: Place) -> 
     return _finding(
         "output-columns",
         f"the table {table} cannot hold the columns of `{model}`: {problem.text}",
-        "Spark writes the files of a table with the columns of the query, and reads them with those of the table",
+        "Spark writes the files of a table with the columns of the query, but reads them with the columns of the table",
         f"{problem.undo}; or {refresh_text(model)}",
         place,
     )
@@ -164,10 +164,11 @@ def other_order(identity: QueryIdentity, ledger_path: str, old: QueryIdentity, p
     """Returns the refusal of other sources on a checkpoint that knows them by their order alone."""
     return _finding(
         "source-change",
-        f"the checkpoint of `{identity.model}` has read other sources, or the same ones in another order",
-        f"the sources changed from {sources_text(old, paths=True)} to {sources_text(identity, paths=True)} since "
-        f"{ledger_path} was written; a checkpoint made by Spark before 4.3 knows them by their order alone",
-        f"{refresh_text(identity.model)}; or read the sources in their old order",
+        f"the checkpoint of `{identity.model}` belongs to other sources, or to the same ones in another order",
+        f"the sources changed from {sources_text(old, paths=True)} to {sources_text(identity, paths=True)} "
+        f"since {ledger_path} was written; a checkpoint from Spark before 4.3 identifies sources only by their "
+        "order",
+        f"{refresh_text(identity.model)}; or restore the old order of the sources",
         place,
     )
 
@@ -178,10 +179,10 @@ def other_place(
     """Returns the refusal of a source that has moved to where Spark does not find the files of the last batch."""
     return _finding(
         "source-change",
-        f"the checkpoint of `{identity.model}` has read `{after.table}` from another place",
-        f"its path changed from {before.path} to {after.path} since {ledger_path} was written; Spark looks up "
-        "the files of the last batch again, and does not find them there",
-        f"{refresh_text(identity.model)}; or use a pattern that fits both places, for example {{old,new}}",
+        f"the checkpoint of `{identity.model}` has read `{after.table}` from another path",
+        f"its path changed from {before.path} to {after.path} since {ledger_path} was written; Spark looks for "
+        "the files of the last batch, but they are not there",
+        f"{refresh_text(identity.model)}; or use a pattern that matches both paths, for example {{old,new}}",
         place,
     )
 
@@ -193,12 +194,11 @@ def unsure_readers(
     names = quoted_list(tables)
     return _finding(
         "state-change",
-        f"`{identity.model}` reads {names} through other references than the query that made its checkpoint",
+        f"`{identity.model}` reads {names} through different references than the query of its checkpoint",
         f"the sources changed from {_readers(old)} to {_readers(identity)} since {ledger_path} was written; "
-        "sqlstream cannot tell which of them goes on where another one stopped, so rows could be read twice or not "
-        "at all",
-        f"give each reference a model of its own, which tells them apart; or {refresh_text(identity.model)}; or "
-        f"`--accept-state-change {identity.model}` goes on, and reads what has a new name from the start",
+        "sqlstream cannot match the old references to the new ones, so rows could be read twice or not at all",
+        f"use a separate model for each reference; or {refresh_text(identity.model)}; or add "
+        f"`--accept-state-change {identity.model}` to continue, and read renamed inputs from the start",
         place,
     )
 
@@ -212,9 +212,9 @@ def without_ledger(identity: QueryIdentity, ledger_path: str, problem: str, plac
     return _finding(
         "ledger-unreadable",
         f"`{identity.model}` has a checkpoint whose ledger {problem}",
-        f"without {ledger_path} sqlstream cannot tell whether the checkpoint fits this query",
-        f"put the ledger back from a copy; or {refresh_text(identity.model)}; or, if the query has not changed, add "
-        f"`--accept-state-change {identity.model}` to go on with the checkpoint",
+        f"without {ledger_path}, sqlstream cannot check that the checkpoint fits this query",
+        f"restore the ledger from a backup; or {refresh_text(identity.model)}; or, if the query has not "
+        f"changed, add `--accept-state-change {identity.model}` to continue with the checkpoint",
         place,
     )
 
@@ -225,10 +225,10 @@ def used_output(model: str, output: str, location: Location) -> Finding:
     """
     return Finding(
         "output-not-empty",
-        f"the output of `{model}` holds batches of another checkpoint",
-        f"{output}/_spark_metadata lists them; a new checkpoint counts from batch 0, and Spark would silently skip "
-        "every batch whose number is listed",
-        "bring back the checkpoint that wrote them; or move the folder away; or give the sink another path",
+        f"the output of `{model}` contains batches of another checkpoint",
+        f"{output}/_spark_metadata lists them; a new checkpoint starts at batch 0, and Spark would silently "
+        "skip every batch number that is listed",
+        "restore the checkpoint that wrote them; or move the folder; or use another path for the sink",
         location,
     )
 

@@ -44,7 +44,7 @@ class SqlDifference:
             text = f"`{self.before}` is gone"
         else:
             text = f"`{self.before}` is now `{self.after}`"
-        places = "1 other place changed" if self.more == 1 else f"{self.more} other places changed"
+        places = "1 other change" if self.more == 1 else f"{self.more} other changes"
         return f"{text}, and {places}" if self.more else text
 
 

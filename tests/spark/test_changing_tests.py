@@ -134,7 +134,7 @@ def test_a_recorded_case_that_gives_nothing_says_why(project: Path) -> None:
 
     (finding,) = outcome.findings
     assert (finding.code, finding.severity, outcome.succeeded) == ("unit-test-empty", Severity.WARNING, True)
-    assert "it takes an event of 2024-01-01 12:20 or later" in finding.why
+    assert "an event with the time 2024-01-01 12:20 or later" in finding.why
     assert finding.fix.startswith("delete it and record more rows with --limit 30, or add rows")
 
 

@@ -182,4 +182,4 @@ def test_ctrl_c_ends_a_check_with_code_1_and_without_a_trace(orders: ProjectFold
     out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
     assert process.returncode == 1, out
     assert "Traceback" not in out
-    assert "Stopped before any query was started." in out
+    assert "Stopped before any query started." in out

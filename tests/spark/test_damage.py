@@ -181,7 +181,7 @@ def test_there_may_be_nothing_to_repair(stopped: ProjectFolder) -> None:
 
     assert repair(stopped) == (
         0,
-        "Nothing to put aside: no entry in the checkpoint of `all` is torn, and its output is clean.\n",
+        "Nothing to repair: the checkpoint of `all` has no incomplete entries, and its output is clean.\n",
     )
 
     assert sorted(path for path in stopped.root.rglob("*") if "target" not in path.parts) == before
@@ -198,7 +198,7 @@ def test_what_was_committed_cannot_be_repaired(stopped: ProjectFolder, entry: st
 
     assert finding.code == "torn-checkpoint"
     assert finding.fix == (
-        "put the file back from a copy; or `sqlstream run --full-refresh --select all` starts over and keeps the old "
+        "restore the file from a backup; or `sqlstream run --full-refresh --select all` restarts from scratch and keeps the old "
         "checkpoint and output"
     )
     code, output = repair(stopped)
@@ -216,7 +216,7 @@ def test_a_file_that_is_gone_is_not_left_out(stopped: ProjectFolder, read_parque
     finding = refusal(stopped)
     assert (finding.code, finding.message) == (
         "source-file-gone",
-        "batch 2 of `all` was begun with a file that is gone",
+        "batch 2 of `all` started with a missing file",
     )
     assert f"{file}" in finding.why
     aside.rename(file)

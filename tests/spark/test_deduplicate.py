@@ -80,7 +80,10 @@ def test_other_columns_are_another_state(folder: ProjectFolder) -> None:
     with pytest.raises(FindingsError) as caught:
         folder.run()
     (finding,) = caught.value.findings
-    assert (finding.code, "was deduplicated by id, kind and is now by id" in finding.message) == ("state-change", True)
+    assert (finding.code, "was deduplicated by id, kind, and is now deduplicated by id" in finding.message) == (
+        "state-change",
+        True,
+    )
 
 
 def test_static_rows_are_deduplicated_too(folder: ProjectFolder) -> None:

@@ -191,7 +191,7 @@ def test_nothing_is_moved_where_the_log_is_not_whole(project: ProjectFolder, gon
     refused = state(project, "repair", "all")
 
     assert refused.code == 1
-    assert "[torn-checkpoint] the log of the output of `all` lacks an entry" in refused.err
+    assert "[torn-checkpoint] the output log of `all` lacks an entry" in refused.err
     assert globbed(project) == before
 
 

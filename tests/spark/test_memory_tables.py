@@ -49,7 +49,7 @@ def test_the_whole_table_is_in_json_with_typed_values(running: ProjectFolder) ->
     assert list(ROW.values()) in table["rows"]
 
     text = "\n".join(run(running, "run", "--available-now", "--limit", "7"))
-    assert "shown (30 rows, the first 7 shown; --limit shows more)" in text
+    assert "shown (30 rows, the first 7 shown; use --limit to show more)" in text
 
 
 def end(process: subprocess.Popen[str]) -> None:

@@ -125,7 +125,7 @@ def test_state_with_timers_goes_on_after_a_restart(folder: ProjectFolder, read_p
         folder.run()
     (finding,) = caught.value.findings
     assert finding.code == "state-change"
-    assert "the Python of `activity` changed" in finding.message
+    assert "the Python code of `activity` changed" in finding.message
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,8 @@ def test_only_a_sample_of_the_files_is_read(shop: ProjectFolder) -> None:
 
     assert (schema.looked_at, schema.files, schema.replaces) == (2, 7, "schema")
     assert columns_yaml(schema).splitlines()[:2] == [
-        "        # shop.orders: looked at 2 of 7 files",
-        "        # in place of `schema:`, which declares the schema so far",
+        "        # shop.orders: read 2 of 7 files",
+        "        # replaces `schema:`, which declares the schema now",
     ]
 
 

@@ -39,9 +39,7 @@ def test_the_status_of_a_run_and_of_one_that_was_killed(folder: ProjectFolder) -
     code, text = status(folder)
     assert code == 0
     assert f"as process {process.pid}" in text
-    waits = (
-        "the first window ends at 2024-01-01 13:00; it takes an event of 2024-01-01 13:10 or later to move it past that"
-    )
+    waits = "the first window ends at 2024-01-01 13:00; an event with the time 2024-01-01 13:10 or later must arrive to advance it past that"
     assert waits in text
     silent: dict[str, Any] = json.loads(said)
     assert (silent["model"], silent["cause"], waits in silent["text"]) == ("hourly", "watermark", True)
@@ -79,7 +77,7 @@ from {{ source('shop', 'orders') }} o join {{ source('shop', 'returns') }} r
     assert (entry["rows_in"], entry["rows_out"]) == (5, 0)
     lines = [json.loads(line) for line in (folder.root / "logs/events.jsonl").read_text().splitlines()]
     silent = [line for line in lines if line["event"] == "query_silent"][-1]
-    assert (silent["cause"], "shop.returns has given nothing for 3 batches" in silent["text"]) == ("idle_source", True)
+    assert (silent["cause"], "shop.returns has sent no rows for 3 batches" in silent["text"]) == ("idle_source", True)
 
 
 def test_rows_behind_the_watermark_are_counted_and_told(folder: ProjectFolder) -> None:
@@ -111,7 +109,7 @@ def test_a_run_that_ends_without_rows_says_why_and_so_does_status(orders: Projec
     orders.run("none")
 
     told = [event for event in orders.events if isinstance(event, QuerySilent)]
-    why = "10 rows were read in 2 batches, and conditions or joins in the query let none of them pass"
+    why = "10 rows were read in 2 batches, but conditions or joins in the query removed all of them"
     assert [(event.silence.cause, event.silence.text, event.has_ended) for event in told] == [
         (Cause.FILTERED, why, True)
     ]
@@ -119,7 +117,7 @@ def test_a_run_that_ends_without_rows_says_why_and_so_does_status(orders: Projec
 
     orders.run("none")
     assert not [event for event in orders.events if isinstance(event, QuerySilent)]
-    assert "none gave no rows: there was nothing new to read from shop.orders" in status(orders)[1]
+    assert "none gave no rows: there was no new data to read from shop.orders" in status(orders)[1]
 
 
 def test_an_empty_source_is_named_once_for_all_its_queries(folder: ProjectFolder) -> None:
@@ -136,4 +134,4 @@ def test_an_empty_source_is_named_once_for_all_its_queries(folder: ProjectFolder
     assert [event.text for event in folder.events if isinstance(event, Notice)] == [
         "shop.orders has no files in in/orders yet; a, b have nothing to read from it"
     ]
-    assert "\na, b gave no rows: there was nothing new to read from shop.orders\n" in status(folder)[1]
+    assert "\na, b gave no rows: there was no new data to read from shop.orders\n" in status(folder)[1]

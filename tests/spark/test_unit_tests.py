@@ -89,12 +89,12 @@ def test_a_failure_shows_the_rows_that_differ(results: dict[str, CaseResult]) ->
     """The batch, the changed cells, the model's line, and how to run the case alone."""
     said = failure_text(results["fails_in_its_second_batch"], None)
 
-    assert "why: batch 2: 1 changed, 1 missing, 1 too many, 1 as expected" in said
+    assert "why: batch 2: 1 changed, 1 missing, 1 unexpected, 1 as expected" in said
     assert "~   2024-01-01 12:00:00   a        1 → 2" in said
     assert "-   2024-01-01 12:00:00   x        7" in said
     assert "+   2024-01-01 12:00:00   b        1" in said
-    assert "fix: correct models/counts.sql:2:" in said
-    assert said.endswith("run it alone: sqlstream test --select unit_test:counts.fails_in_its_second_batch")
+    assert "fix: change models/counts.sql:2:" in said
+    assert said.endswith("run only this test: sqlstream test --select unit_test:counts.fails_in_its_second_batch")
 
 
 def test_a_failure_of_a_figure_says_both(results: dict[str, CaseResult]) -> None:

@@ -58,7 +58,7 @@ def compile_(
     selection = selection_of(select, exclude, selector, state)
     if explained is not None:
         if check or selection != EVERYTHING:
-            raise UsageError("--explain tells about one model: it takes neither --check nor a selection")
+            raise UsageError("--explain takes a single model: do not combine it with --check or a selection")
         _explain(request, explained, output, debug)
         return
     with refusals_printed(output, debug):

@@ -36,7 +36,7 @@ def debug(
 ) -> int:
     """Check Python, Java, Spark, the project, its target, secrets, packages and write access.
 
-    Each line says OK, or what is missing and how to fix it.
+    Each line shows OK, or what is missing and how to fix it.
     """
     del debug  # the traceback of an error is printed by main
     if class_archive is not None:

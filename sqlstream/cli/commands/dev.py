@@ -40,7 +40,7 @@ def dev(
     del debug  # the traceback of an error is printed by main
     selection = selection_of(select, exclude, selector, state)
     if selection == EVERYTHING:
-        raise UsageError("dev takes a selection, such as --select my_model")
+        raise UsageError("dev needs a selection, such as --select my_model")
     request = ShowRequest(project_request(project_dir, target, variables), selection, limit=limit)
     watch_rows(request, echo_progress, _show)
 

@@ -37,7 +37,7 @@ class Duration(click.ParamType[float]):
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(value).strip())
         seconds = float(match.group(1)) * SECONDS[match.group(2) or "s"] if match else 0.0
         if not 0 < seconds < LONGEST_SECONDS:
-            self.fail(f"{str(value)!r} is not a duration above zero, such as 60s, 5m or 2h", param, ctx)
+            self.fail(f"{str(value)!r} is not a duration greater than zero, such as 60s, 5m or 2h", param, ctx)
         return seconds
 
 

@@ -49,9 +49,9 @@ def show(
     """
     selection = selection_of(select, exclude, selector, state)
     if inline is None and selection == EVERYTHING:
-        raise UsageError("show needs to know what to show: give --select my_model, or a query with --inline")
+        raise UsageError("show needs a selection such as --select my_model, or a query with --inline")
     if inline is not None and selection != EVERYTHING:
-        raise UsageError("--inline and a selection cannot be combined; give one of the two")
+        raise UsageError("--inline and a selection cannot be combined; use only one of them")
     request = ShowRequest(project_request(project_dir, target, variables, quiet=quiet), selection, inline, limit)
     with refusals_printed(output, debug):
         shown = show_rows(request)
@@ -65,7 +65,7 @@ def _text(shown: Shown, output: str) -> str:
     if output == "csv":
         if len(shown.nodes) > 1:
             names = ", ".join(node.name for node in shown.nodes)
-            raise UsageError(f"--output csv shows one table, and {names} are selected; select one, or take json")
+            raise UsageError(f"--output csv shows a single table, but {names} are selected; select one, or use json")
         return "\n".join(map(rows_csv, shown.nodes))
     width = terminal_width()
     return "\n\n".join(rows_text(node, width) for node in shown.nodes)

@@ -30,7 +30,7 @@ def source() -> None:
     show_envvar=True,
     help="Maximum number of files to read.",
 )
-@output_option("YAML to paste, or one JSON object.")
+@output_option("Output format: YAML to paste, or one JSON object.")
 def schema(
     project_dir: Path, target: str | None, variables: str | None, debug: bool, name: str, sample: int, output: str
 ) -> None:

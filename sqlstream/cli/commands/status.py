@@ -17,7 +17,7 @@ from sqlstream.report.runs.status import status_json, status_text
 @click.command("status", short_help="Show the state of queries, during and after a run.")
 @project_options
 @selection_options
-@output_option("A table, or one JSON object.")
+@output_option("Output format: a table, or one JSON object.")
 def status(
     project_dir: Path,
     target: str | None,

@@ -127,7 +127,9 @@ def test(
     if not outcome.succeeded:
         return FAILED
     if coverage_min is not None and (percent := find_coverage(request).percent) < coverage_min:
-        echo_progress(f"tests state {percent:.0f} % of the columns, less than the {coverage_min:g} % of --coverage-min")
+        echo_progress(
+            f"tests cover {percent:.0f} % of the columns, less than the {coverage_min:g} % that --coverage-min requires"
+        )
         return FAILED
     return DONE
 
@@ -135,9 +137,9 @@ def test(
 def _check_modes(given: Sequence[str], junit_xml: Path | None) -> None:
     """Raises: UsageError for options of which all but one would have no effect."""
     if len(given) > 1:
-        raise UsageError(f"{given[0]} and {given[1]} cannot be combined; give one of the two")
+        raise UsageError(f"{given[0]} and {given[1]} cannot be combined; use only one of them")
     if junit_xml is not None and given not in ([], ["--update"]):
-        raise UsageError(f"--junit-xml is for a run of all tests; leave it or {given[0]} out")
+        raise UsageError(f"--junit-xml needs a run of all tests; remove it or {given[0]}")
 
 
 class _Lines:
@@ -189,14 +191,14 @@ def _watch(request: UnitTestRequest, output: str) -> int:
     from sqlstream.app.unit_tests.watch import Rerun, watch_tests  # pyspark is loaded here and not before
 
     if output == "json":
-        raise UsageError("--watch prints lines for people; leave --output out")
+        raise UsageError("--watch prints text only; remove --output")
 
     def show(rerun: Rerun) -> None:
         if rerun.findings:
             click.echo(findings_text(rerun.findings))
         changed = f" after {', '.join(rerun.changed)}" if rerun.changed else ""
         click.echo(f"{done_line(rerun.results, rerun.findings)} in {rerun.seconds:.1f} s{changed}")
-        click.echo("Waiting for changes; Ctrl-C ends this.\n")
+        click.echo("Waiting for changes; press Ctrl-C to stop.\n")
 
     watch_tests(request, _Lines(terminal_width()), show)
     return DONE

@@ -54,18 +54,18 @@ def _run_line(seen: SeenRun, now: datetime) -> str:
     of = f" of target {run.target}" if run.target else ""
     heard = _ago(run.heard_at, now)
     told = {
-        Life.RUNNING: f"has been running for {_span(run.began_at, now)} as process {run.pid}, last heard of {heard}",
+        Life.RUNNING: f"has been running for {_span(run.began_at, now)} as process {run.pid}, last update {heard}",
         Life.ENDED: f"{_ended(seen)} {heard}",
-        Life.KILLED: f"was killed: process {run.pid} is gone and did not say how it ended, last heard of {heard}",
-        Life.ELSEWHERE: "has not said how it ended, and ran on another machine, in another container or before a "
-        f"restart of this one; last heard of {heard}",
+        Life.KILLED: f"was killed: process {run.pid} ended without reporting a result, last update {heard}",
+        Life.ELSEWHERE: "has not reported a result, and ran on another machine, in another container or before a "
+        f"restart of this one; last update {heard}",
     }[seen.life]
     return f"Run {run.invocation_id[:8]}{of} {told}"
 
 
 def _ended(seen: SeenRun) -> str:
     if seen.is_refused:
-        return "was refused before any query was started (target/run_results.json says why), and ended"
+        return "was rejected before any query started (see target/run_results.json), and ended"
     return "ended" if seen.run.succeeded else "failed, and ended"
 
 
@@ -84,7 +84,7 @@ def _notes(query: SeenQuery, now: datetime) -> Iterator[str]:
     elif isinstance(failure, Mapping):
         restarts = plural(query.entry.get("restarts"), "restart")
         again = f"has had {restarts}" if query.entry.get("restarts") else "has failed"
-        yield f"{query.model} {again}; its last failure was\n{_finding(failure)}"
+        yield f"{query.model} {again}; its last error was\n{_finding(failure)}"
 
 
 def _finding(finding: Mapping[str, Any]) -> str:

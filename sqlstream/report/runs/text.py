@@ -154,13 +154,13 @@ def dropped_text(records: int) -> str:
 def restart_text(restarting: QueryRestarting) -> str:
     """Returns the line of a query that failed and will be started again."""
     count = f"attempt {restarting.attempt} of {restarting.attempts}"
-    return f"{restarting.model} failed and starts again in {seconds_text(restarting.delay_seconds)}, {count}"
+    return f"{restarting.model} failed and restarts in {seconds_text(restarting.delay_seconds)}, {count}"
 
 
 def memory_text(shown: TableShown) -> str:
     """Returns the table of a memory sink with its name above it."""
     is_cut = shown.count > len(shown.rows)
-    part = f", the first {len(shown.rows):,} shown; --limit shows more" if is_cut else ""
+    part = f", the first {len(shown.rows):,} shown; use --limit to show more" if is_cut else ""
     rows = [[cell_text(value) for value in row] for row in shown.rows]
     head = f"{shown.model} ({plural(shown.count, 'row')}{part})"
     return "\n".join(["", head, table_text(shown.columns, rows)])

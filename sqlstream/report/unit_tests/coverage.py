@@ -12,12 +12,14 @@ MOST_NAMED = 6
 
 def coverage_text(coverage: Coverage, width: int | None) -> str:
     """Returns a table with a line for each model, and the whole in percent."""
-    header = ["model", "tests", "columns", "not stated"]
+    header = ["model", "tests", "columns", "not covered"]
     cells = [[model.model, str(model.tests), _count(model), _left(model)] for model in coverage.models]
     table, _ = fit_table(header, cells, [1, 2], width)
     untested = [model for model in coverage.models if not model.tests]
-    said = f"{coverage.percent:.0f} % of the columns are stated by a test"
-    return f"{table}\n\n{said}" + (f"; {len(untested)} of {len(coverage.models)} models have none" if untested else "")
+    said = f"tests cover {coverage.percent:.0f} % of the columns"
+    return f"{table}\n\n{said}" + (
+        f"; {len(untested)} of {len(coverage.models)} models have no test" if untested else ""
+    )
 
 
 def _count(model: ModelCoverage) -> str:

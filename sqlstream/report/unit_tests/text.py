@@ -29,14 +29,14 @@ MARKS = {RowKind.SAME: "", RowKind.CHANGED: "~", RowKind.MISSING: "-", RowKind.E
 WORDS_OF_ROWS = {
     RowKind.CHANGED: "changed",
     RowKind.MISSING: "missing",
-    RowKind.EXTRA: "too many",
+    RowKind.EXTRA: "unexpected",
     RowKind.SAME: "as expected",
 }
 
 LEGEND = {
-    RowKind.CHANGED: "~ has other values: expected → actual",
-    RowKind.MISSING: "- is expected and did not come out",
-    RowKind.EXTRA: "+ came out and is not expected",
+    RowKind.CHANGED: "~ has different values: expected → actual",
+    RowKind.MISSING: "- is expected but missing",
+    RowKind.EXTRA: "+ is not expected",
 }
 
 
@@ -57,9 +57,9 @@ def failure_text(result: CaseResult, width: int | None) -> str:
     if not result.differences:
         return "\n".join([*map(finding_text, result.findings), *_split_lines(result), _alone(result)])
     lines = [
-        f"{result.location}: [unit-test-failed] `{result.model}` does not give what `{result.name}` expects",
+        f"{result.location}: [unit-test-failed] `{result.model}` does not return what `{result.name}` expects",
         f"  why: {'; '.join(map(_summary, result.differences))}",
-        f"  fix: correct {result.model_place}, or {_other_fix(result)}",
+        f"  fix: change {result.model_place}, or {_other_fix(result)}",
     ]
     for difference in result.differences:
         lines += _table_lines(difference, width) if isinstance(difference, RowDifference) else ()
@@ -76,7 +76,7 @@ def _split_lines(result: CaseResult) -> list[str]:
 
 def _other_fix(result: CaseResult) -> str:
     if _is_split(result):
-        return "say `equivalence: false` with the `reason` why they rightly differ"
+        return "set `equivalence: false`, with a `reason` why the results differ"
     return f"what the test expects at {result.differences[0].location}"
 
 
@@ -87,7 +87,7 @@ def _is_split(result: CaseResult) -> bool:
 
 def _alone(result: CaseResult) -> str:
     flag = " --equivalence" if _is_split(result) else ""
-    return f"  run it alone: sqlstream test{flag} --select {result.selector}"
+    return f"  run only this test: sqlstream test{flag} --select {result.selector}"
 
 
 def _summary(difference: RowDifference | ValueDifference) -> str:
@@ -100,7 +100,7 @@ def _summary(difference: RowDifference | ValueDifference) -> str:
 
 def _name(difference: RowDifference) -> str:
     if difference.way is not None:
-        return f"{difference.way} gives other rows than one micro-batch"
+        return f"{difference.way} returns other rows than one micro-batch"
     return "the result" if difference.batch is None else f"batch {difference.batch}"
 
 

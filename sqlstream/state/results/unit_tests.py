@@ -21,7 +21,7 @@ class _Any:
         return "…"
 
 
-NOTHING = "no rows came out"
+NOTHING = "the model emitted no rows"
 """The note of a result that says why."""
 
 ANY = _Any()

@@ -67,7 +67,9 @@ def why_ended_silent(figures: Figures, emission: Emission | None) -> Silence | N
     if figures.rows_out != 0 or figures.quiet.batches == 0:
         return None
     if figures.dropped_records and figures.dropped_records == figures.rows_in:
-        return Silence(Cause.CORRUPT, f"{_seen(figures.quiet)}, all of them corrupt, and its source drops those")
+        return Silence(
+            Cause.CORRUPT, f"{_seen(figures.quiet)}, but all are corrupt, and the source drops corrupt records"
+        )
     return _why_quiet(figures, emission)
 
 
@@ -76,7 +78,7 @@ def _why_quiet(figures: Figures, emission: Emission | None) -> Silence | None:
     if figures.last is None:
         return None
     if figures.last.state is None:
-        return Silence(Cause.FILTERED, f"{_seen(quiet)}, and conditions or joins in the query let none of them pass")
+        return Silence(Cause.FILTERED, f"{_seen(quiet)}, but conditions or joins in the query removed all of them")
     if quiet.updated_rows == 0:
         return _before_state(figures, emission)
     return _in_state(figures, emission)
@@ -85,28 +87,32 @@ def _why_quiet(figures: Figures, emission: Emission | None) -> Silence | None:
 def no_input(sources: tuple[str, ...] = ()) -> Silence:
     """Returns that a query has read nothing since it started; `sources` are what it reads, where that is known."""
     where = f" from {_listed(sources, 'or')}" if sources else ""
-    return Silence(Cause.NO_INPUT, f"no rows at all have arrived{where} since it started")
+    return Silence(Cause.NO_INPUT, f"no rows have arrived{where} since it started")
 
 
 def nothing_new(sources: tuple[str, ...]) -> Silence:
     """Returns that a query which has ended had nothing to read; `sources` are what it reads."""
     where = f" from {_listed(sources, 'or')}" if sources else ""
-    return Silence(Cause.NO_INPUT, f"there was nothing new to read{where}")
+    return Silence(Cause.NO_INPUT, f"there was no new data to read{where}")
 
 
 def _before_state(figures: Figures, emission: Emission | None) -> Silence:
     """Nothing that was read has changed the state."""
     quiet, last = figures.quiet, figures.last
     if emission is not None and any(step.release is Release.FIRST for step in emission.steps):
-        return Silence(Cause.LIMIT, "its LIMIT is reached: only the first rows of the query's whole life come out")
+        return Silence(
+            Cause.LIMIT, "its LIMIT is reached: it emits only the first rows over the whole life of the query"
+        )
     if quiet.late_rows and last is not None:
         watermark, newest = _shown(moment(last.watermark)), _shown(moment(figures.newest_event))
-        what = "those that reached its state came too late: they lie behind the watermark"
-        return Silence(Cause.LATE, f"{_seen(quiet)}, and {what}, {watermark}; the newest event was of {newest}")
+        what = "those that reached its state were late: they are behind the watermark"
+        return Silence(Cause.LATE, f"{_seen(quiet)}, but {what}, {watermark}; the newest event time was {newest}")
     operators = last.state.operators if last is not None and last.state is not None else ()
     if any(name.startswith("dedupe") for name in operators):
-        return Silence(Cause.DUPLICATES, f"{_seen(quiet)}, all of them duplicates, or taken out by a condition before")
-    return Silence(Cause.FILTERED, f"{_seen(quiet)}, and conditions or joins let none of them reach its state")
+        return Silence(Cause.DUPLICATES, f"{_seen(quiet)}, but all are duplicates or were removed by a condition")
+    return Silence(
+        Cause.FILTERED, f"{_seen(quiet)}, but conditions or joins removed all of them before they reached its state"
+    )
 
 
 def _in_state(figures: Figures, emission: Emission | None) -> Silence:
@@ -116,25 +122,26 @@ def _in_state(figures: Figures, emission: Emission | None) -> Silence:
     timed = next((step for step in steps if step.release in TIMED and step.release is not Release.UNMATCHED), None)
     if emission is not None and timed is not None:
         if quiet.removed_rows:
-            what = "groups have been completed, and a condition after the aggregation let none of their rows pass"
+            what = "groups were completed, but a condition after the aggregation removed all of their rows"
             return Silence(Cause.FILTERED, what)
         return _held(figures, emission, timed)
     if any(step.release in (Release.MATCH, Release.UNMATCHED) for step in steps):
         idle = _idle(quiet)
         if idle:
-            what = f"{_given(idle)} nothing for {_idle_span(quiet)}, so nothing new can match what the other side gives"
+            what = (
+                f"{_given(idle)} no rows for {_idle_span(quiet)}, so there is nothing to match new rows of the "
+                "other side"
+            )
             return Silence(Cause.IDLE_SOURCE, f"{_seen(quiet)}, and wait for a match: {what}")
         if any(step.release is Release.UNMATCHED for step in steps):
             watermark = moment(figures.last.watermark if figures.last else None)
-            now = f"which is at {_shown(watermark)}" if watermark else "which there is none of yet"
-            what = "those without a match come out when none can come any more by the watermark"
+            now = f"which is at {_shown(watermark)}" if watermark else "which does not exist yet"
+            what = "rows without a match are emitted once the watermark rules out a match"
             return Silence(Cause.WATERMARK, f"{_seen(quiet)}, and {what}, {now}")
-        return Silence(Cause.NO_MATCH, f"{_seen(quiet)}, and no row has found a match on the other side of the join")
+        return Silence(Cause.NO_MATCH, f"{_seen(quiet)}, but no row has a match on the other side of the join")
     if any(step.release in (Release.CHANGE, Release.WHOLE) for step in steps):
-        return Silence(
-            Cause.FILTERED, f"{_seen(quiet)}, and a condition after the aggregation let none of its groups pass"
-        )
-    return Silence(Cause.UNKNOWN, f"{_seen(quiet)}, they are kept in its state, and what they wait for is not known")
+        return Silence(Cause.FILTERED, f"{_seen(quiet)}, but a condition after the aggregation removed all groups")
+    return Silence(Cause.UNKNOWN, f"{_seen(quiet)} and are kept in its state; what they wait for is unknown")
 
 
 def _held(figures: Figures, emission: Emission, step: Step) -> Silence:
@@ -147,11 +154,11 @@ def _held(figures: Figures, emission: Emission, step: Step) -> Silence:
     if idle:
         return Silence(
             Cause.IDLE_SOURCE,
-            f"{now} and {goal}; the lowest of {len(emission.delays)} watermarks holds, and {_given(idle)} nothing for "
-            f"{_idle_span(figures.quiet)}: {_moving(end, emission)}",
+            f"{now} and {goal}; the lowest of {len(emission.delays)} watermarks counts, and {_given(idle)} no "
+            f"rows for {_idle_span(figures.quiet)}: {_moving(end, emission)}",
         )
     holders = [name for name, rows in figures.quiet.source_rows if rows != 0]
-    holds = f", held by {_listed(holders, 'and')}" if holders else ""
+    holds = f", held back by {_listed(holders, 'and')}" if holders else ""
     return Silence(Cause.WATERMARK, f"{now}{holds if watermark else ''}, and {goal}; {_moving(end, emission)}")
 
 
@@ -167,12 +174,15 @@ def _goal(step: Step, end: datetime | None) -> str:
 def _moving(end: datetime | None, emission: Emission) -> str:
     """What event lets the first group out, for each watermark."""
     if end is None or not emission.delays or any(delay.span is None for delay in emission.delays):
-        return "it takes newer events to move it past that"
+        return "newer events must arrive to advance it past that"
     needed = [_needed(end, delay) for delay in emission.delays]
     if len(needed) == 1:
-        return f"it takes an event of {needed[0]} or later to move it past that"
-    each = [f"of {time} or later for `{delay.column}`" for time, delay in zip(needed, emission.delays, strict=True)]
-    return f"it takes events {(' or ' if emission.highest else ' and ').join(each)} to move it past that"
+        return f"an event with the time {needed[0]} or later must arrive to advance it past that"
+    each = [
+        f"with the time {time} or later for `{delay.column}`"
+        for time, delay in zip(needed, emission.delays, strict=True)
+    ]
+    return f"events {(' or ' if emission.highest else ' and ').join(each)} must arrive to advance it past that"
 
 
 def _needed(end: datetime, delay: Delay) -> str:
@@ -237,7 +247,7 @@ def _batches(count: int) -> str:
 
 
 def _given(names: tuple[str, ...]) -> str:
-    return f"{_listed(names, 'and')} {'has' if len(names) == 1 else 'have'} given"
+    return f"{_listed(names, 'and')} {'has' if len(names) == 1 else 'have'} sent"
 
 
 def _listed(names: list[str] | tuple[str, ...], word: str) -> str:
@@ -248,7 +258,7 @@ def _listed(names: list[str] | tuple[str, ...], word: str) -> str:
 def _shown(time: datetime | None) -> str:
     """`2024-01-01 12:00`, finer where it is not zero; UTC."""
     if time is None:
-        return "a time beyond all calendars"
+        return "a time outside the calendar"
     fine = next(_fineness(time))
     return time.astimezone(UTC).replace(tzinfo=None).isoformat(" ", fine)
 

@@ -158,7 +158,7 @@ def test_variables_and_target_come_from_the_command_line(project: Path) -> None:
         (("compile", "--target", "lokal"), 1, "[unknown-target]"),
         (("compile", "--vars", "{a: [}"), 2, "--vars"),
         (("compile", "--vars", "a"), 2, "--vars"),
-        (("compile", "--vars", "{min_fare:3}"), 2, "write --vars '{min_fare: 3}'"),
+        (("compile", "--vars", "{min_fare:3}"), 2, "use --vars '{min_fare: 3}'"),
         (("ls", "--select", ""), 2, "--select is empty"),
         (("ls", "--exclude", " "), 2, "--exclude is empty"),
         (("ls", "--project-dir", "/nothing/such"), 2, "'/nothing/such' does not exist"),
@@ -166,9 +166,9 @@ def test_variables_and_target_come_from_the_command_line(project: Path) -> None:
         (("compile", "--project-dir", "/"), 1, "[project-not-found]"),
         (("compile", "--nothing-such"), 2, "No such option"),
         (("run", "--for", "soon"), 2, "duration"),
-        (("run", "--for", "0s"), 2, "duration above zero"),
-        (("run", "--for", "-5m"), 2, "duration above zero"),
-        (("run", "--for", f"{'9' * 400}d"), 2, "duration above zero"),
+        (("run", "--for", "0s"), 2, "duration greater than zero"),
+        (("run", "--for", "-5m"), 2, "duration greater than zero"),
+        (("run", "--for", f"{'9' * 400}d"), 2, "duration greater than zero"),
         (("run", "--select", "cloudtrail_in_order"), 1, "[no-terminal-model]"),
         (("run", "--select", "word_counts", "--available-now"), 1, "[socket-available-now]"),
         (("run", "--select", "cloudtrail", "--full-refresh", "cloudtrail_hourly"), 2, "unexpected extra argument"),
@@ -184,7 +184,7 @@ def test_variables_and_target_come_from_the_command_line(project: Path) -> None:
         (("seed",), 2, "seeds need no loading"),
         (("docs", "generate"), 2, "`sqlstream lineage`"),
         (("source", "freshness"), 2, "`sqlstream status`"),
-        (("show",), 2, "give --select my_model, or a query with --inline"),
+        (("show",), 2, "needs a selection such as --select my_model"),
         (("show", "--inline", "select 1", "--select", "a"), 2, "cannot be combined"),
         (("test", "--select", "word_counts"), 1, "[empty-selection] `word_counts` has no unit test"),
     ],
@@ -297,7 +297,7 @@ def test_clean_removes_target_only(project: Path, capsys: pytest.CaptureFixture[
     assert (project / ".sqlstream/local").is_dir()
     assert (project / "logs").is_dir()
     assert exit_code("clean") == 0
-    assert "no target/ folder" in capsys.readouterr().out
+    assert "no target/ directory" in capsys.readouterr().out
 
 
 def test_the_public_names_are_as_documented() -> None:

@@ -24,7 +24,10 @@ def test_a_query_is_explained_in_times(capsys: pytest.CaptureFixture[str]) -> No
     assert explain("cloudtrail_hourly") == 0
 
     shown = capsys.readouterr().out
-    assert "window 12:00-13:00 comes out when an event of 13:10 or later has arrived, in the batch after" in shown
+    assert (
+        "window 12:00-13:00 is emitted when an event with the time 13:10 or later has arrived, in the next batch"
+        in shown
+    )
 
 
 def test_machines_get_the_same_facts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +61,7 @@ def test_a_query_that_cannot_run_shows_its_findings(
         assert [finding["code"] for finding in json.loads(shown.out)["findings"]] == ["append-without-watermark"]
     else:
         assert shown.out == ""
-        assert shown.err.startswith("`asked` cannot run as it is, so no row comes out:\nmodels/asked.sql:1:")
+        assert shown.err.startswith("`asked` cannot run, so it emits no rows:\nmodels/asked.sql:1:")
 
 
 @pytest.mark.parametrize(

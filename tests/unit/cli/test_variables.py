@@ -50,4 +50,4 @@ def test_anything_else_is_refused_with_the_right_way(text: str, right: str) -> N
     with pytest.raises(UsageError) as refused:
         read_variables(text)
 
-    assert f"write {right}" in str(refused.value) or f"write --vars {right}" in str(refused.value)
+    assert f"use {right}" in str(refused.value) or f"use --vars {right}" in str(refused.value)

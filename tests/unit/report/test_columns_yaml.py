@@ -31,7 +31,7 @@ def test_the_files_that_were_looked_at_are_told() -> None:
     column = FoundColumn("id", "int", "", ("a note",))
     found = SourceColumns("s.t", "json", (column,), 10, 2, 1204, is_fixed=False, replaces=None, indent=0)
 
-    assert columns_yaml(found).startswith("# s.t: looked at 10 of 1,204 files, 2 of them empty\n")
+    assert columns_yaml(found).startswith("# s.t: read 10 of 1,204 files, 2 of them empty\n")
     told = json.loads(columns_json(found))
     assert told["files"] == {"total": 1204, "looked_at": 10, "empty": 2}
     assert told["columns"] == [{"name": "id", "data_type": "int", "description": "", "notes": ["a note"]}]

@@ -12,8 +12,8 @@ from sqlstream.report.emission import emission_text
 
 GROUPED = "select count(*) as n\nfrom {{ source('shop', 'orders') }}\ngroup by "
 EXAMPLE = (
-    "  for example, the window 12:00-12:10 comes out when an event of 12:20 or later has arrived, in the batch after "
-    "(times in UTC)"
+    "  for example, the window 12:00-12:10 is emitted when an event with the time 12:20 or later has "
+    "arrived, in the next batch (times in UTC)"
 )
 UNITED = (
     "select count(*) as n from (select /*+ WATERMARK(at, '1 day') */ at from {{ source('shop', 'plain') }}\n"
@@ -46,13 +46,13 @@ def test_a_window_is_told_with_its_place_an_example_its_watermark_and_the_batch(
         "asked -> nowhere, append mode",
         "",
         "GROUP BY window(at, '10 minutes') (models/asked.sql:4:10)",
-        "  a window comes out once, in the batch after the watermark has reached its end",
+        "  a window is emitted once, in the batch after the watermark reaches its end",
         EXAMPLE,
         "",
-        "watermark: the latest `at` less 10 minutes (sources.yml:5:80)",
-        "  it moves with new events only: while there are none, nothing more comes out",
+        "watermark: the latest `at` minus 10 minutes (sources.yml:5:80)",
+        "  it advances only with new events: without new events, no more rows are emitted",
         "",
-        "the batch after: at the next trigger (1 minute), also where nothing new has arrived",
+        "next batch: at the next trigger (1 minute), even without new rows",
     ]
 
 
@@ -62,7 +62,10 @@ def test_a_condition_above_the_watermark_is_named(tmp_path: Path) -> None:
         tmp_path, "select count(*) as n from {{ source('shop', 'orders') }} where id > 1 group by window(at, '1 day')"
     )
 
-    assert "  a row that the condition at models/asked.sql:2:64 drops may not move it: Spark asks that first" in lines
+    assert (
+        "  a row that the condition at models/asked.sql:2:64 removes may not advance it, because Spark checks that condition first"
+        in lines
+    )
 
 
 def test_times_of_several_days_have_their_dates(tmp_path: Path) -> None:
@@ -70,31 +73,31 @@ def test_times_of_several_days_have_their_dates(tmp_path: Path) -> None:
     lines = _text(tmp_path, UNITED)
 
     assert (
-        "  for example, the window from 2024-01-01 12:00 to 2024-01-01 13:00 comes out when an event has arrived, "
-        "one of 2024-01-02 13:00 or later for `at` less 1 day and one of 2024-01-01 13:10 or later for `at` less 10 "
-        "minutes, in the batch after (times in UTC)"
+        "  for example, the window from 2024-01-01 12:00 to 2024-01-01 13:00 is emitted when an event has "
+        "arrived, one with the time 2024-01-02 13:00 or later for `at` minus 1 day and one with the time 2024-01-01 13:10 or "
+        "later for `at` minus 10 minutes, in the next batch (times in UTC)"
     ) in lines
-    assert "  the lowest of these holds: while one of the inputs has no new events, nothing more comes out" in lines
+    assert "  the lowest watermark counts: while one of the inputs has no new events, no more rows are emitted" in lines
 
 
 def test_the_highest_watermark_may_hold(tmp_path: Path) -> None:
     """Where the target says so; one event of any of the inputs is enough then."""
     lines = _text(tmp_path, UNITED, spark="{spark.sql.streaming.multipleWatermarkPolicy: max}")
 
-    assert any("less 1 day or one of" in line for line in lines)
-    assert any("the highest of these holds" in line for line in lines)
+    assert any("minus 1 day or one with" in line for line in lines)
+    assert any("the highest watermark counts" in line for line in lines)
 
 
 @pytest.mark.parametrize(
     ("trigger", "end"),
     [
-        ("available_now", "in the same run, also where nothing new has arrived"),
-        ("once", "in the next run that finds new rows, since this trigger has one batch a run"),
+        ("available_now", "in the same run, even without new rows"),
+        ("once", "in the next run that finds new rows, because this trigger has one batch per run"),
     ],
 )
 def test_the_trigger_says_when_the_batch_after_is(tmp_path: Path, trigger: str, end: str) -> None:
     """One line at the end."""
-    assert _text(tmp_path, f"{GROUPED}at", trigger=trigger)[-1] == f"the batch after: {end}"
+    assert _text(tmp_path, f"{GROUPED}at", trigger=trigger)[-1] == f"next batch: {end}"
 
 
 def test_what_waits_for_no_watermark_is_told_without_one(tmp_path: Path) -> None:
@@ -103,11 +106,11 @@ def test_what_waits_for_no_watermark_is_told_without_one(tmp_path: Path) -> None
         "asked -> nowhere, update mode",
         "",
         "GROUP BY id (models/asked.sql:4:10)",
-        "  a group comes out in each batch that changes it, with its values so far",
+        "  each batch emits the groups that it changes, with their current values",
     ]
     assert _text(tmp_path, "select id from {{ source('shop', 'plain') }}")[2:] == [
         "the query",
-        "  keeps nothing back: each row comes out in the batch that reads it",
+        "  emits each row in the batch that reads it",
     ]
 
 

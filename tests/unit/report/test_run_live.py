@@ -67,7 +67,7 @@ def test_failures_and_notices_are_lines_above_the_table() -> None:
     """They stay when the table is drawn anew."""
     text, _ = screen(CHOSEN, STARTED, QueryRestarting("big", 1, 3, 1.3, FAILURE), Notice("something"))
 
-    assert "big failed and starts again in 1.30 s, attempt 1 of 3" in text
+    assert "big failed and restarts in 1.30 s, attempt 1 of 3" in text
     assert "fix: make room" in text
     assert "something" in text
     assert last_table(text)[2].split()[:2] == ["big", "restarting"]

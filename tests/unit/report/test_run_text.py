@@ -27,7 +27,7 @@ def test_a_run_is_told_as_it_happens() -> None:
     assert told(*EVENTS) == (
         "2024-01-01 12:00:05  1 of 3 START stream big -> lake, trigger 10 seconds .................................... [RUN]\n"
         "2024-01-01 12:00:05  big batch 0: 1,234 rows in, - rows out, 0.84 s, watermark 2024-01-01T00:54:00.000Z\n"
-        "2024-01-01 12:00:05  poor failed and starts again in 1.30 s, attempt 1 of 3\n"
+        "2024-01-01 12:00:05  poor failed and restarts in 1.30 s, attempt 1 of 3\n"
         "models/poor.sql:3:2: [query-failed] the query of `poor` failed in batch 1\n"
         "  why: no disk\n"
         "  fix: make room\n"
@@ -41,7 +41,7 @@ def test_a_run_is_told_as_it_happens() -> None:
         "  fix: make room\n"
         "2024-01-01 12:00:05  3 of 3 SKIP stream late ................................................................ [SKIP]\n"
         "\n"
-        "totals (30 rows, the first 2 shown; --limit shows more)\n"
+        "totals (30 rows, the first 2 shown; use --limit to show more)\n"
         "kind   total\n"
         "────────────\n"
         "a      12\n"

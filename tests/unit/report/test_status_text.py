@@ -60,7 +60,7 @@ def shown(run: SeenRun, *entries: dict[str, Any]) -> str:
 def test_a_run_that_goes_on() -> None:
     """The run, the table, and why a query gives no rows or has failed."""
     assert shown(seen(Life.RUNNING), BIG, POOR) == (
-        "Run 3f2a91c4 of target local has been running for 5 min 30 s as process 4711, last heard of 3 s ago\n"
+        "Run 3f2a91c4 of target local has been running for 5 min 30 s as process 4711, last update 3 s ago\n"
         "\n"
         "query   status    batch   rows in   rows out   in/s   done/s     took   watermark                     lag   state rows   memory   late   trend\n"
         "──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────\n"
@@ -81,8 +81,8 @@ def test_a_run_that_goes_on() -> None:
     [
         (Life.ENDED, True, "Run 3f2a91c4 of target local ended 3 s ago"),
         (Life.ENDED, False, "Run 3f2a91c4 of target local failed, and ended 3 s ago"),
-        (Life.KILLED, None, "was killed: process 4711 is gone and did not say how it ended, last heard of 3 s ago"),
-        (Life.ELSEWHERE, None, "has not said how it ended, and ran on another machine"),
+        (Life.KILLED, None, "was killed: process 4711 ended without reporting a result, last update 3 s ago"),
+        (Life.ELSEWHERE, None, "has not reported a result, and ran on another machine"),
     ],
 )
 def test_what_has_become_of_a_run(life: Life, succeeded: bool | None, words: str) -> None:
@@ -97,7 +97,7 @@ def test_a_run_without_queries() -> None:
     """One that was refused says where the reasons are."""
     text = shown(seen(Life.ENDED, False))
 
-    assert "was refused before any query was started (target/run_results.json says why)" in text
+    assert "was rejected before any query started (see target/run_results.json)" in text
     assert text.endswith("No query was started.")
 
 
@@ -105,7 +105,7 @@ def test_a_query_that_was_restarted_shows_its_last_failure() -> None:
     """Although it runs again."""
     text = shown(seen(Life.RUNNING), {**BIG, "silence": None, "restarts": 2, "last_failure": FAILURE})
 
-    assert "big has had 2 restarts; its last failure was\nmodels/poor.sql:3:2: [query-failed]" in text
+    assert "big has had 2 restarts; its last error was\nmodels/poor.sql:3:2: [query-failed]" in text
 
 
 def test_json_has_the_entries_and_the_runs() -> None:
@@ -136,10 +136,10 @@ def test_a_curve_of_rates() -> None:
 def test_queries_that_are_silent_for_one_reason_share_a_line() -> None:
     """As several that read one empty source."""
     run = seen(Life.ENDED, True)
-    silent = {"status": "success", "silence": {"cause": "no_input", "text": "there was nothing new to read from a.b"}}
+    silent = {"status": "success", "silence": {"cause": "no_input", "text": "there was no new data to read from a.b"}}
     queries = tuple(SeenQuery(run, {**BIG, "model": name, **silent}) for name in ("one", "two"))
 
     text = status_text(ProjectStatus(queries, (run,)), NOW, None)
 
-    assert "\n\none, two gave no rows: there was nothing new to read from a.b" in text
-    assert text.count("nothing new") == 1
+    assert "\n\none, two gave no rows: there was no new data to read from a.b" in text
+    assert text.count("no new data") == 1

@@ -45,9 +45,9 @@ FAILED = CaseResult(
 )
 PASSED = CaseResult("early", "windows", HERE, Outcome.PASSED, 1.25)
 
-TEXT = """tests/models/t.yml:4:11: [unit-test-failed] `windows` does not give what `late` expects
-  why: batch 2: 1 changed, 1 missing, 1 too many, 1 as expected; watermark: expected 2024-01-01 12:00, is none
-  fix: correct models/windows.sql:7:3, or what the test expects at tests/models/t.yml:22:11
+TEXT = """tests/models/t.yml:4:11: [unit-test-failed] `windows` does not return what `late` expects
+  why: batch 2: 1 changed, 1 missing, 1 unexpected, 1 as expected; watermark: expected 2024-01-01 12:00, is none
+  fix: change models/windows.sql:7:3, or what the test expects at tests/models/t.yml:22:11
   batch 2, expected at tests/models/t.yml:22:
         device   average     tags
     ─────────────────────────────
@@ -55,11 +55,11 @@ TEXT = """tests/models/t.yml:4:11: [unit-test-failed] `windows` does not give wh
     -   b        1.5         null
     +   c        null        [1]
         d        null        null
-    ~ has other values: expected → actual
-    - is expected and did not come out
-    + came out and is not expected
+    ~ has different values: expected → actual
+    - is expected but missing
+    + is not expected
   late rows dropped: 2
-  run it alone: sqlstream test --select unit_test:windows.late"""
+  run only this test: sqlstream test --select unit_test:windows.late"""
 
 
 def test_a_failure_is_three_lines_and_the_rows() -> None:

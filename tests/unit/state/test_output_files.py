@@ -113,11 +113,11 @@ def test_what_retention_may_have_dropped_is_no_leftover() -> None:
         ({0: "v1", 1: "v1"}, 1, None),
         ({0: "v1", 1: "v1"}, 0, None),
         ({}, -1, None),
-        ({}, 0, "batch 0 is committed, and log/0 is gone"),
-        ({1: "v1"}, 1, "log/0 is gone"),
-        ({0: "v1", 2: "v1"}, 2, "log/1 is gone"),
-        ({0: "v1"}, 1, "log/1 is gone"),
-        ({0: "v1", 1: 'v1\n{"path'}, 0, "log/1 ends in the middle"),
+        ({}, 0, "batch 0 is committed, but log/0 is missing"),
+        ({1: "v1"}, 1, "log/0 is missing"),
+        ({0: "v1", 2: "v1"}, 2, "log/1 is missing"),
+        ({0: "v1"}, 1, "log/1 is missing"),
+        ({0: "v1", 1: 'v1\n{"path'}, 0, "log/1 is cut off"),
     ],
 )
 def test_nobody_can_tell_without_a_whole_log(entries: dict[int, str], committed: int, words: str | None) -> None:

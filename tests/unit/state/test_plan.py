@@ -26,7 +26,7 @@ NOTHING = CheckpointState(0, None, has_batches=False, ledger_path=LEDGER_PATH)
 USED = CheckpointState(1, ledger_of(STATEFUL), has_batches=True, ledger_path=LEDGER_PATH, last_commit=0)
 BEGUN = replace(USED, last_commit=-1)
 WITHOUT_LEDGER = replace(USED, ledger=None)
-TORN = replace(WITHOUT_LEDGER, unreadable="it is not JSON: Expecting value")
+TORN = replace(WITHOUT_LEDGER, unreadable="it is not valid JSON: Expecting value")
 
 NONE = Wishes()
 ACCEPT = Wishes(accept_state_change=True)
@@ -413,7 +413,7 @@ def test_new_columns_go_on_and_are_named() -> None:
     planned = plan(more, replace(USED, ledger=ledger_of(INT)))
 
     assert (planned.action, planned.writes_ledger) == (Action.RESUME, True)
-    assert planned.new_columns == ("column `city` is new, and null in the rows written so far",)
+    assert planned.new_columns == ("column `city` is new, and null in existing rows",)
 
 
 def test_one_finding_names_all_queries_that_a_change_upstream_refuses() -> None:
@@ -459,5 +459,5 @@ def test_what_changed_the_sql_of_the_same_file_is_named(
     old = replace(STATEFUL, files={"per_hour": "f1"}, inputs={"per_hour": before})
     new = replace(CHANGED, files={"per_hour": "f1"}, inputs={"per_hour": after})
 
-    assert texts(old, new) == (f"{cause}, and with it the SQL of `per_hour`",)
+    assert texts(old, new) == (f"{cause}, which changed the SQL of `per_hour`",)
     assert texts(old, replace(new, files={"per_hour": "f2"})) == CHANGE

@@ -52,7 +52,7 @@ def silence(waits: Emission | None, *batches: BatchProgress) -> Silence:
 def test_no_input_at_all() -> None:
     """Batches that Spark runs by itself read nothing."""
     assert silence(HOURLY, batch(0, 0, sources=(source("shop.a", 0),))) == Silence(
-        Cause.NO_INPUT, "no rows at all have arrived from shop.a since it started"
+        Cause.NO_INPUT, "no rows have arrived from shop.a since it started"
     )
 
 
@@ -72,7 +72,8 @@ def test_all_rows_are_filtered_out() -> None:
     assert silence(None, batch(), batch(), batch()).cause is Cause.FILTERED
     found = silence(HOURLY, *[held(state=state(updated=0))] * 3)
     assert found == Silence(
-        Cause.FILTERED, "15 rows were read in 3 batches, and conditions or joins let none of them reach its state"
+        Cause.FILTERED,
+        "15 rows were read in 3 batches, but conditions or joins removed all of them before they reached its state",
     )
 
 
@@ -81,7 +82,7 @@ def test_all_rows_are_late() -> None:
     found = silence(HOURLY, *[held(state=state(updated=0, late=1))] * 3)
 
     assert found.cause is Cause.LATE
-    assert "behind the watermark, 2024-01-01 12:30; the newest event was of 2024-01-01 12:40" in found.text
+    assert "behind the watermark, 2024-01-01 12:30; the newest event time was 2024-01-01 12:40" in found.text
 
 
 def test_all_rows_are_duplicates() -> None:
@@ -98,8 +99,8 @@ def test_the_watermark_has_not_reached_the_end_of_the_first_window() -> None:
     """Who holds it, when the window ends, and what event moves the watermark there."""
     assert silence(HOURLY, *[held()] * 3) == Silence(
         Cause.WATERMARK,
-        "the watermark is at 2024-01-01 12:30, held by shop.a, and the first window ends at 2024-01-01 13:00; "
-        "it takes an event of 2024-01-01 13:10 or later to move it past that",
+        "the watermark is at 2024-01-01 12:30, held back by shop.a, and the first window ends at 2024-01-01 13:00; "
+        "an event with the time 2024-01-01 13:10 or later must arrive to advance it past that",
     )
 
 
@@ -117,7 +118,10 @@ def test_before_the_first_watermark() -> None:
         (emission(Release.WINDOW, "window(ts, '1 hour', '1 hour', '5 minutes')"), "ends at 2024-01-01 13:05;"),
         (emission(Release.SESSION, "session_window(ts, '5 minutes')"), "the latest session ends at 2024-01-01 12:45;"),
         (emission(Release.TIME, "ts"), "the first group is of 2024-01-01 12:30;"),
-        (emission(Release.WINDOW, "w"), "the first window ends after that; it takes newer events to move it past that"),
+        (
+            emission(Release.WINDOW, "w"),
+            "the first window ends after that; newer events must arrive to advance it past that",
+        ),
     ],
     ids=["sliding", "offset", "session", "time", "unknown length"],
 )
@@ -138,9 +142,9 @@ def test_an_idle_source_holds_the_lowest_watermark() -> None:
 
     assert found == Silence(
         Cause.IDLE_SOURCE,
-        "the watermark is at 2024-01-01 12:30 and the first window ends at 2024-01-01 13:00; the lowest of 2 watermarks "
-        "holds, and shop.b has given nothing for 3 batches: it takes events of 2024-01-01 13:10 or later for "
-        "`ts` and of 2024-01-01 13:02 or later for `at` to move it past that",
+        "the watermark is at 2024-01-01 12:30 and the first window ends at 2024-01-01 13:00; the lowest of "
+        "2 watermarks counts, and shop.b has sent no rows for 3 batches: events with the time 2024-01-01 13:10 or "
+        "later for `ts` and with the time 2024-01-01 13:02 or later for `at` must arrive to advance it past that",
     )
 
 
@@ -158,7 +162,7 @@ def test_a_join_that_matches_nothing() -> None:
 
     assert silence(join, *[held(sources=both)] * 3).cause is Cause.NO_MATCH
     idle = silence(join, *[held(sources=one)] * 3)
-    assert (idle.cause, "shop.b has given nothing" in idle.text) == (Cause.IDLE_SOURCE, True)
+    assert (idle.cause, "shop.b has sent no rows" in idle.text) == (Cause.IDLE_SOURCE, True)
 
 
 def test_an_outer_join_waits_until_no_match_can_come() -> None:
@@ -168,7 +172,7 @@ def test_an_outer_join_waits_until_no_match_can_come() -> None:
     found = silence(outer, *[held(sources=(source("shop.a", 5), source("shop.b", 5)))] * 3)
 
     assert found.cause is Cause.WATERMARK
-    assert "those without a match come out when none can come any more by the watermark, which is at 2" in found.text
+    assert "rows without a match are emitted once the watermark rules out a match, which is at 2" in found.text
 
 
 def test_a_condition_after_the_aggregation() -> None:
@@ -199,7 +203,7 @@ def test_a_query_that_has_ended_says_why_after_its_first_batch() -> None:
     """Nobody waits for two more."""
     assert why_silent(figures(batch(5, 0)), None) is None
     assert ended(None, batch(1, 0)) == Silence(
-        Cause.FILTERED, "1 row was read in 1 batch, and conditions or joins in the query let none of them pass"
+        Cause.FILTERED, "1 row was read in 1 batch, but conditions or joins in the query removed all of them"
     )
     found = ended(HOURLY, held())
     assert found is not None
@@ -212,7 +216,7 @@ def test_an_idle_source_is_named_after_fewer_batches() -> None:
     found = ended(emission(Release.WINDOW, "window(ts, '1 hour')", (TEN, TWO)), held(sources=rows))
 
     assert found is not None
-    assert (found.cause, "shop.b has given nothing for 1 batch" in found.text) == (Cause.IDLE_SOURCE, True)
+    assert (found.cause, "shop.b has sent no rows for 1 batch" in found.text) == (Cause.IDLE_SOURCE, True)
 
 
 def test_records_that_were_all_corrupt_are_the_reason() -> None:
@@ -220,7 +224,7 @@ def test_records_that_were_all_corrupt_are_the_reason() -> None:
     found = ended(None, batch(5, 0, dropped_records=5))
 
     assert found == Silence(
-        Cause.CORRUPT, "5 rows were read in 1 batch, all of them corrupt, and its source drops those"
+        Cause.CORRUPT, "5 rows were read in 1 batch, but all are corrupt, and the source drops corrupt records"
     )
 
 

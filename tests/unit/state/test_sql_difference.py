@@ -24,7 +24,7 @@ SQL = (
         (
             "as total\nfrom orders",
             "as t\nfrom o",
-            "`sum(amount) as total` is now `sum(amount) as t`, and 1 other place changed",
+            "`sum(amount) as total` is now `sum(amount) as t`, and 1 other change",
         ),
     ],
 )

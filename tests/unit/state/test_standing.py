@@ -75,14 +75,14 @@ def test_a_query_that_had_nothing_to_read_says_so_after_its_end() -> None:
     """In other words than while it runs: more may come for the next run."""
     silence = orders(STARTED, RESULT).why_silent()
 
-    assert silence == Silence(Cause.NO_INPUT, "there was nothing new to read from shop.orders")
+    assert silence == Silence(Cause.NO_INPUT, "there was no new data to read from shop.orders")
 
 
 def test_a_query_that_has_read_nothing_says_so() -> None:
     """There is no batch that could tell."""
     silence = orders(STARTED).why_silent()
 
-    assert silence == Silence(Cause.NO_INPUT, "no rows at all have arrived from shop.orders since it started")
+    assert silence == Silence(Cause.NO_INPUT, "no rows have arrived from shop.orders since it started")
 
 
 def test_what_a_run_leaves_behind_is_no_longer_running() -> None:
