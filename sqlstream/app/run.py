@@ -18,6 +18,7 @@ from sqlstream.app.request import RunRequest, Selection
 from sqlstream.app.running.quarantines import ends_with_others, with_quarantines
 from sqlstream.app.running.record import Record
 from sqlstream.app.running.signals import StopAskedError, StopSignals, stop_signals
+from sqlstream.app.systems import require_spark_system
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.rules import check_models
 from sqlstream.errors import Finding, FindingsError, UsageError
@@ -48,6 +49,7 @@ def run_models(request: RunRequest, tell: Callable[[RunEvent], None]) -> RunOutc
     batch, or end the run before any is started. Raises: FindingsError, UsageError; nothing has been started then.
     Whatever happens run_results.json tells of it, so that the results of an earlier run are not taken for this one's.
     """
+    require_spark_system("run")
     invocation = Invocation()
     record = Record(find_project_root(request.project.folder), invocation, request.project.env, tell)
     record.begin(request.project.target)

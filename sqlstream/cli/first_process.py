@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-ENDING = (signal.SIGTERM, signal.SIGHUP)
+ENDING = ("SIGTERM", "SIGHUP")
 """What a supervisor or a closed terminal sends. Python itself handles SIGINT from its start on."""
 
 
@@ -18,6 +18,6 @@ def end_on_signals() -> None:
     """
     if os.getpid() != 1:
         return
-    for number in ENDING:
+    for number in (getattr(signal, name) for name in ENDING):
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
             signal.signal(number, lambda ended_by, _frame: os._exit(128 + ended_by))

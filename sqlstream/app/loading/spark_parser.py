@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import metadata
 
+from sqlstream.app.systems import is_windows
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.spark_parser import Parse, ParserUnavailableError
 from sqlstream.errors import Finding
@@ -39,6 +40,8 @@ class InstalledParser:
     @contextmanager
     def open(self, count: int) -> Iterator[Parse]:
         """Starts Java for as long as the body runs. Raises: ParserUnavailableError."""
+        if is_windows():
+            raise ParserUnavailableError("sqlstream starts Java on Linux and macOS only")
         if self._other_parser is not None:
             raise ParserUnavailableError(self._other_parser)
         java = find_java(self.env, start=False)

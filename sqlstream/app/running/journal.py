@@ -8,8 +8,6 @@ from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
-from filelock import lock_descriptor
-
 EVENTS = "events.jsonl"
 MAX_BYTES = 10_000_000
 """The size from which on a file is put aside."""
@@ -60,6 +58,8 @@ class Journal:
 
     def _put_aside(self, inode: int) -> bool:
         """Makes room for a new file where `inode` is still the newest one; False where another process is doing so."""
+        from filelock import lock_descriptor  # seldom needed, and it takes a while to load
+
         lock = os.open(self._folder / f".{EVENTS}.lock", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644)
         try:
             if not lock_descriptor(lock, blocking=False):

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, a supervisor's request, and a terminal that is closed."""
+STOP_SIGNALS = tuple(number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP"))
+"""Ctrl-C, a supervisor's request, and a terminal that is closed; Windows does not have the last."""
 
 
 class StopAskedError(Exception):
@@ -46,7 +46,7 @@ class StopSignals:
         """
         if _in_main_thread():
             for number in STOP_SIGNALS:
-                if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                if number.name != "SIGHUP" or signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
                     signal.signal(number, lambda _number, _frame: self.receive())
 
     @contextmanager

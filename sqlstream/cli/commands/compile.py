@@ -10,6 +10,7 @@ from sqlstream.app.check import check_models
 from sqlstream.app.compile import Compiled, compile_models
 from sqlstream.app.explain_model import explain_model
 from sqlstream.app.request import EVERYTHING, ProjectRequest
+from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
 from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 from sqlstream.errors import FindingsError, UsageError
@@ -54,6 +55,8 @@ def compile_(
 
     Writes the SQL of the selected models, and prints it if there is only one.
     """
+    if check:
+        require_spark_system("compile --check")
     request = project_request(project_dir, target, variables, quiet=quiet)
     selection = selection_of(select, exclude, selector, state)
     if explained is not None:

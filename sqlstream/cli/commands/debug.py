@@ -12,6 +12,7 @@ import click
 
 from sqlstream.app.debug import debug as debug_project
 from sqlstream.app.debug import session_version
+from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, project_request
 from sqlstream.cli.output import DONE, FAILED, output_option
 from sqlstream.errors import UsageError
@@ -38,6 +39,7 @@ def debug(
 
     Each line shows OK, or what is missing and how to fix it.
     """
+    require_spark_system("debug")
     del debug  # the traceback of an error is printed by main
     if class_archive is not None:
         if output == "json":

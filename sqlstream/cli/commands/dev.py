@@ -10,6 +10,7 @@ import click
 from sqlstream.app.dev import Refreshed, watch_rows
 from sqlstream.app.request import EVERYTHING
 from sqlstream.app.show import ShowRequest
+from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, project_request, selection_of, selection_options, show_limit_option
 from sqlstream.cli.output import echo_progress
 from sqlstream.cli.terminal import terminal_width
@@ -37,6 +38,7 @@ def dev(
     The rows are those of `sqlstream show`. Spark starts only once, so an answer takes about a second. Ctrl-C ends
     it.
     """
+    require_spark_system("dev")
     del debug  # the traceback of an error is printed by main
     selection = selection_of(select, exclude, selector, state)
     if selection == EVERYTHING:

@@ -11,6 +11,7 @@ import click
 
 from sqlstream.app.request import MEMORY_ROWS, RunRequest
 from sqlstream.app.run import run_models
+from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import limit_option, project_options, project_request, selection_of, selection_options
 from sqlstream.cli.output import DONE, FAILED, RunLines, RunScreen, echo_trace, is_screen
 from sqlstream.errors import FindingsError
@@ -132,6 +133,7 @@ def run(
     each query then stops after its running batch, and the next run continues there. A run restarts a failed query
     as its `retries` define.
     """
+    require_spark_system("run")
     request = RunRequest(
         project=project_request(project_dir, target, variables),
         selection=selection_of(select, exclude, selector, state),

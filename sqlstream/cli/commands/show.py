@@ -8,6 +8,7 @@ import click
 
 from sqlstream.app.request import EVERYTHING
 from sqlstream.app.show import Shown, ShowRequest, show_rows
+from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, project_request, selection_of, selection_options, show_limit_option
 from sqlstream.cli.output import echo_warnings, refusals_printed
 from sqlstream.cli.terminal import terminal_width
@@ -47,6 +48,7 @@ def show(
     that can only stream for some seconds first. If the query of a model is running and writes to a memory sink,
     shows the current table of that query.
     """
+    require_spark_system("show")
     selection = selection_of(select, exclude, selector, state)
     if inline is None and selection == EVERYTHING:
         raise UsageError("show needs a selection such as --select my_model, or a query with --inline")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from sqlstream.app.source_schema import SAMPLED_FILES, source_schema
+from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.dbt_commands import HintingGroup
 from sqlstream.cli.options import project_options, project_request
 from sqlstream.cli.output import echo_progress, output_option, refusals_printed
@@ -38,6 +39,7 @@ def schema(
 
     Declared columns remain; comments show how many files were read and where the data differ. Changes no file.
     """
+    require_spark_system("source schema")
     with refusals_printed(output, debug):
         found = source_schema(project_request(project_dir, target, variables), name, sample, echo_progress)
     click.echo(columns_json(found) if output == "json" else columns_yaml(found))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, project_request
 from sqlstream.cli.output import echo_progress, output_option, refusals_printed
 from sqlstream.report.output_files import files_json, files_notes, files_text, repaired_text
@@ -42,6 +43,7 @@ def files(
     A killed run leaves files of an unfinished batch. Their number goes to stderr; `sqlstream state repair MODEL`
     moves them away.
     """
+    require_spark_system("state files")
     from sqlstream.app.state_files import state_files
 
     with refusals_printed(output, debug):
@@ -67,6 +69,7 @@ def repair(
 
     The next run repeats such a batch, with each row once. Stop the run of MODEL first.
     """
+    require_spark_system("state repair")
     del debug
     from sqlstream.app.state_repair import repair_checkpoint
 

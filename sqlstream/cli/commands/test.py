@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from sqlstream.app.request import UnitTestRequest
+from sqlstream.app.systems import require_spark_system
 from sqlstream.app.test import UnitTestOutcome, run_tests
 from sqlstream.app.unit_tests.coverage import find_coverage
 from sqlstream.app.unit_tests.update import update_expectations
@@ -102,6 +103,7 @@ def test(
     A test gives rows to a model, batch by batch, and states the rows that it emits. It needs no source and no
     network.
     """
+    require_spark_system("test")
     modes = {"--coverage": coverage, "--watch": watch, "--record": record is not None, "--update": update}
     _check_modes([flag for flag, is_given in modes.items() if is_given], junit_xml)
     selection = selection_of(select, exclude, selector, state)

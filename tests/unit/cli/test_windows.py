@@ -1,0 +1,128 @@
+"""Commands on Windows, simulated: a Python without what only POSIX has, in which `sys.platform` is win32.
+
+The paths, files and processes are those of the machine that runs the test, and third-party packages are loaded before
+the simulation begins: only a Windows machine shows whether they work there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[3]
+
+ON_WINDOWS = """
+import importlib.abc, sys, sysconfig
+import asyncio, ctypes, logging.handlers, multiprocessing, os, platform, select, signal, socket, sqlite3, subprocess
+import tempfile, uuid
+import click, jinja2, pydantic, rich.console, sqlglot, yaml
+
+sysconfig.get_config_vars()
+POSIX_MODULES = {"fcntl", "grp", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty"}
+
+class Nowhere(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in POSIX_MODULES:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+for name in POSIX_MODULES:
+    sys.modules.pop(name, None)
+sys.meta_path.insert(0, Nowhere())
+ABSENT = {
+    os: "O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK WNOHANG chown fchmod fchown fork forkpty getegid geteuid getgid "
+    "getloadavg getpgid getpgrp getuid killpg mkfifo nice register_at_fork sched_getaffinity setpgid setsid "
+    "sysconf uname wait4",
+    signal: "SIGALRM SIGCHLD SIGHUP SIGKILL SIGPIPE SIGQUIT SIGTSTP SIGUSR1 SIGUSR2 SIGWINCH alarm pause "
+    "pthread_sigmask setitimer",
+    select: "epoll poll",
+}
+for module, names in ABSENT.items():
+    for name in names.split():
+        if hasattr(module, name):
+            delattr(module, name)
+del signal.Signals._member_map_["SIGHUP"]
+signal.Signals._member_names_.remove("SIGHUP")
+sys.platform = "win32"
+
+from sqlstream.cli.main import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The examples of this repository."""
+    for part in ("project.yml", "sources.yml", "sinks.yml"):
+        shutil.copy(REPOSITORY / part, tmp_path)
+    for part in ("models", "macros", "seeds"):
+        shutil.copytree(REPOSITORY / part, tmp_path / part)
+    return tmp_path
+
+
+def run(project: Path, *arguments: str, windows: bool) -> tuple[int, str, str]:
+    """Returns the exit code, stdout and stderr of a command that finds no Java and nothing in a cache.
+
+    Text that is read or written in the encoding of the machine is an error: on Windows that is not UTF-8.
+    """
+    shutil.rmtree(project / "target", ignore_errors=True)
+    start = ["-c", ON_WINDOWS] if windows else ["-m", "sqlstream"]
+    done = subprocess.run(
+        [sys.executable, "-X", "warn_default_encoding", "-W", "error::EncodingWarning", *start, *arguments],
+        cwd=project,
+        env={**os.environ, "PATH": "/nowhere", "JAVA_HOME": "", "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compile", "--explain", "device_sessions"),
+        ("compile", "--output", "json"),
+        ("ls", "--select", "+device_sessions", "--output", "json"),
+        ("lineage", "device_windows"),
+        ("explain", "java-missing"),
+        ("run", "--help"),
+    ],
+    ids=" ".join,
+)
+def test_what_needs_no_spark_works(project: Path, arguments: tuple[str, ...]) -> None:
+    """With the same output as here."""
+    here = run(project, *arguments, windows=False)
+
+    assert run(project, *arguments, windows=True) == here
+    assert here[0] == 0
+
+
+def test_a_wrong_model_is_refused_at_its_place(project: Path) -> None:
+    """Paths in findings have slashes; SQL that only Spark can judge is left alone, as without Java."""
+    (project / "models" / "wordcount" / "wrong.sql").write_text("select nothing from {{ ref('word_counts') }}\n")
+    (project / "models" / "wordcount" / "unread.sql").write_text("select 1 as x y\n")
+
+    code, _, err = run(project, "compile", windows=True)
+
+    assert code == 1
+    assert "models/wordcount/wrong.sql:1:8: [unknown-column]" in err
+    assert "models/wordcount/unread.sql" in err
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["run", "test", "show --select word_counts", "dev --select word_counts", "debug", "compile --check"],
+)
+def test_what_needs_spark_says_in_one_line_where_it_works(project: Path, command: str) -> None:
+    """A usage error, before anything is read or written."""
+    code, out, err = run(project, *command.split(), windows=True)
+
+    words = command.partition(" --select")[0]
+    assert (code, out) == (2, "")
+    assert err == f"Error: `sqlstream {words}` needs Linux or macOS; on Windows, use it in WSL 2\n"
+    assert not (project / "target").exists()
