@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.app.request import Selection
 from sqlstream.app.run import RunOutcome
+from sqlstream.spark.jvm.internals import SETTING
 from sqlstream.spark.jvm.session import BRIEF_JVM
 from sqlstream.state.runs.events import QueryResult, RunEvent
 
@@ -192,6 +193,7 @@ def bare_session(master: str) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": "1",
+        SETTING: "true",  # the JVM may have been started for a target that turns the internals off
     }
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
+import pytest
+from conftest import LONGEST_WAIT_SECONDS, PROJECT, ProjectFolder, wait_for
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sqlstream.state.runs.events import Notice, QueryStarted, RunEvent, Status
 
@@ -84,3 +87,23 @@ def test_a_continuous_query_that_takes_every_core_is_warned_of(orders: ProjectFo
 
     orders.run_until(lambda events: sum(isinstance(event, QueryStarted) for event in events) == 2, "one", "ids")
     assert warnings(orders.events) == []
+
+
+@pytest.mark.smoke
+def test_a_spark_without_the_real_time_trigger_says_so(orders: ProjectFolder) -> None:
+    """The finding is at the trigger, and the run goes on without the query."""
+    if "realTime" in signature(DataStreamWriter.trigger).parameters:
+        pytest.skip("this Spark has the trigger")
+    model = "{{ config(sink='nowhere', output_mode='update', trigger={'real_time': '5 minutes'}) }}\n"
+    orders.write(
+        {
+            "project.yml": PROJECT + "rules: {real-time-trigger: ignore}\n",
+            "models/now.sql": model + "select id from {{ source('shop', 'orders') }}",
+        }
+    )
+
+    result = orders.result(available_now=False)
+
+    assert result.status is Status.ERROR
+    assert result.finding is not None
+    assert (result.finding.code, str(result.finding.location)) == ("real-time-trigger", "models/now.sql:1:49")

@@ -10,6 +10,8 @@ from functools import cached_property
 
 from pyspark.sql import SparkSession
 
+from sqlstream.spark.jvm.internals import use
+
 PARTITIONS = "spark.sql.shuffle.partitions"
 
 PARTITIONS_PER_CORE = 2
@@ -38,8 +40,13 @@ MOST_CORES = "spark.cores.max"
 
 def cores_of(session: SparkSession) -> int:
     """Returns the cores of all registered executors, or of the driver on a local master."""
-    executors = session.sparkContext._jsc.sc().statusStore().executorList(True)  # noqa: SLF001
-    return sum(int(executors.apply(index).totalCores()) for index in range(executors.size()))
+    context = session.sparkContext
+
+    def of_executors() -> int:
+        executors = context._jsc.sc().statusStore().executorList(True)  # noqa: SLF001
+        return sum(int(executors.apply(index).totalCores()) for index in range(executors.size()))
+
+    return use(session, "list of executors", of_executors, lambda: context.defaultParallelism)
 
 
 @dataclass(frozen=True)

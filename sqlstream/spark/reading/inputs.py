@@ -9,11 +9,13 @@ from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import seed_id
-from sqlstream.compiler.sql.statement import command_problem
+from sqlstream.compiler.sql.sql_text import read_sql
+from sqlstream.compiler.sql.statement import command_problem, command_word
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, command_in
+from sqlstream.spark.jvm.internals import use
 from sqlstream.spark.reading.duplicates import drop_duplicates
 from sqlstream.spark.reading.python_models import ModelInputs, run_python_model
 from sqlstream.spark.reading.seeds import open_seed
@@ -85,12 +87,21 @@ class Inputs:
         for read, frame in zip(model.reads, frames, strict=True):
             frame.createOrReplaceTempView(quoted(read.view))
         try:
-            command = command_in(self.readers.session, model.sql)
+            command = self._command(model.sql)
             if command is not None:
                 raise FindingsError([command_problem(model.name, command).at(Place(model.file.location))])
             return self.readers.session.sql(model.sql)
         except SPARK_ERRORS as error:
             raise FindingsError([self._model_finding(model, error)]) from error
+
+    def _command(self, sql: str) -> str | None:
+        """The command that `sql` holds, by Spark's parser or else by its words."""
+
+        def by_words() -> str | None:
+            word = command_word(read_sql(sql))
+            return word.key if word else None
+
+        return use(self.readers.session, "parser", lambda: command_in(self.readers.session, sql), by_words)
 
     def _run(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
         project, readers = self.compiled.project, self.readers

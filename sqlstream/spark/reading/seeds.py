@@ -17,6 +17,7 @@ from sqlstream.project.files.seeds import find_values
 from sqlstream.project.values import Seed
 from sqlstream.project.wording import quoted as named
 from sqlstream.spark.jvm.gateway import infer_csv_schema
+from sqlstream.spark.jvm.internals import use
 from sqlstream.spark.reading.sources import Readers, escaped, quoted
 from sqlstream.spark.spark_errors import error_finding
 
@@ -65,8 +66,18 @@ def _inferred_types(text: DataFrame, declared: Mapping[int, DataType]) -> dict[i
     if not others:
         return {}
     lines = text.select(to_csv(struct(*(_column(text, at) for at in others)), {"escape": '"'}))
-    fields = infer_csv_schema(lines, {"escape": '"'}).fields
+    options = {"escape": '"'}
+    schema = use(
+        lines.sparkSession, "CSV reader", lambda: infer_csv_schema(lines, options), lambda: _infer(lines, options)
+    )
+    fields = schema.fields
     return {at: fields[index].dataType if index < len(fields) else StringType() for index, at in enumerate(others)}
+
+
+def _infer(lines: DataFrame, options: Mapping[str, str]) -> StructType:
+    """The schema of CSV in the one column of `lines`, by public API alone: Python then reads each line."""
+    texts = lines.rdd.map(lambda row: str(row[0]))
+    return lines.sparkSession.read.options(**options, inferSchema=True).csv(texts).schema
 
 
 def _declared_types(seed: Seed, text: DataFrame, readers: Readers) -> dict[int, DataType]:

@@ -8,7 +8,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of, unfinished_batch
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of
+from sqlstream.spark.jvm.internals import unfinished_batch
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
 from sqlstream.spark.running.endpoints import UnreachableError
 from sqlstream.spark.running.query_run import Running
@@ -81,6 +82,7 @@ def _with_addresses(finding: Finding, running: Running, error: Exception, secret
 def _failed_batch(running: Running) -> int | None:
     """The batch in which a query has failed, None where it was in none, or where the JVM is gone that knew."""
     try:
-        return unfinished_batch(running.query) if isinstance(running.query, StreamingQuery) else None
+        query = running.query if isinstance(running.query, StreamingQuery) else None
+        return unfinished_batch(query) if query else None
     except JVM_ERRORS:
         return None

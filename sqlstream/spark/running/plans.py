@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from sqlstream.spark.jvm.gateway import analyzed, java_class, jvm_of, rows_of
+from sqlstream.spark.jvm.internals import use
 from sqlstream.spark.reading.duplicates import WATERMARK
 
 STATEFUL_NODES = frozenset(
@@ -49,6 +50,8 @@ class GroupedRows:
         return named.where(f"unix_micros({time}) <= {microseconds}").count()
 
 
+PLAN = "analysed plan"
+
 _GROUPS = ("Aggregate", "Distinct")
 """Logical operators that drop late rows after they have grouped them."""
 
@@ -60,8 +63,10 @@ GROUP_STATES = ("FlatMapGroupsInPandasWithState", "FlatMapGroupsWithState")
 
 
 def is_stateful(frame: DataFrame) -> bool:
-    """Returns whether a streaming query over `frame` keeps state. Over Connect: only the checkpoint tells."""
-    return _keeps_state(analyzed(frame))
+    """Returns whether a streaming query over `frame` keeps state. Where the plan cannot be looked at, every stream
+    counts as one that does: a change of it is then refused rather than risked.
+    """
+    return use(frame.sparkSession, PLAN, lambda: _keeps_state(analyzed(frame)), lambda: frame.isStreaming)
 
 
 def _keeps_state(node: Any) -> bool:
@@ -154,8 +159,13 @@ class AggregateCall:
 
 def streaming_python_aggregates(frame: DataFrame) -> tuple[AggregateCall, ...]:
     """Returns the calls of Python aggregates over streams in `frame`: Spark refuses them when it plans the first batch
-    (org.apache.spark.sql.execution.SparkStrategies.StatefulAggregationStrategy). Over Connect: there is no plan.
+    (org.apache.spark.sql.execution.SparkStrategies.StatefulAggregationStrategy). None where there is no plan to look
+    at: that refusal is then what tells.
     """
+    return use(frame.sparkSession, PLAN, lambda: _streaming_python_aggregates(frame), tuple)
+
+
+def _streaming_python_aggregates(frame: DataFrame) -> tuple[AggregateCall, ...]:
     plan = analyzed(frame)
     pattern = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.trees.TreePattern").PYTHON_UDF()
     if not plan.isStreaming() or not plan.containsPattern(pattern):
@@ -174,7 +184,11 @@ def _python_aggregates(expressions: Any) -> Iterator[AggregateCall]:
 
 
 def processors(frame: DataFrame) -> tuple[Processor, ...]:
-    """Returns the stateful processors of `frame`. Over Connect: there is no plan to look at."""
+    """Returns the stateful processors of `frame`, none where there is no plan to look at."""
+    return use(frame.sparkSession, PLAN, lambda: _processors(frame), tuple)
+
+
+def _processors(frame: DataFrame) -> tuple[Processor, ...]:
     names = ((node, node.getClass().getSimpleName()) for node in plan_nodes(analyzed(frame)))
     return tuple(
         Processor(name in TRANSFORMS, str((node.timeMode() if name in TRANSFORMS else node.timeout()).toString()))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.retries import Retries
 from sqlstream.spark.jvm.gateway import Phase
+from sqlstream.spark.running.polling import LastBatch, Polling
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.writing.batch import BatchWrite
 from sqlstream.state.runs.events import QueryResult, Status
@@ -23,6 +25,10 @@ class Running:
     `first_started` is when it was started, `started` when it was started last, `restart_at` when it is to be started
     again, after the failure that `failure` tells of; `active_at` is when it last had something to do. All are times of
     the monotonic clock. `has_looked` says that it was seen to wait, after it had looked for something to read.
+
+    `is_heard` says that a listener tells of it; otherwise `polling` asks. `can_be_marked` says whether Spark has a mark
+    that ends it after its batch, None before anybody has looked; otherwise `last_batch` watches the batch that it was
+    in when it was asked to stop.
     """
 
     order: StartOrder
@@ -43,12 +49,21 @@ class Running:
     marked: Phase | None = None
     idle_looks: int = 0
     has_looked: bool = False
+    is_heard: bool = False
+    polling: Polling | None = None
+    can_be_marked: bool | None = None
+    last_batch: LastBatch | None = None
     result: QueryResult | None = None
 
     @property
     def name(self) -> str:
         """The name of the model."""
         return self.order.query.model.name
+
+    @property
+    def session(self) -> SparkSession:
+        """The query's own session."""
+        return self.order.query.frame.sparkSession
 
     @property
     def retries(self) -> Retries:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone, listen, unfinished_batch
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
+from sqlstream.spark.jvm.internals import listen, unfinished_batch
 from sqlstream.spark.running.endpoints import UnreachableError, check_brokers
 from sqlstream.spark.running.failures import failure_finding
 from sqlstream.spark.running.kept_cores import KeptCores
+from sqlstream.spark.running.polling import Polling
 from sqlstream.spark.running.query_run import Running
 from sqlstream.spark.running.start import StartOrder, start_query
 from sqlstream.spark.running.stopper import Stopper
@@ -168,8 +171,10 @@ class Runner:
 
     def _stream(self, running: Running, is_first: bool) -> StreamingQuery:
         if is_first:
-            listen(running.order.query.frame.sparkSession, *self._hear(running))
-        return start_query(running.order, self._secrets)
+            running.is_heard = listen(running.session, *self._hear(running))
+        query = start_query(running.order, self._secrets)
+        running.polling = None if running.is_heard else Polling(query, *self._hear(running))
+        return query
 
     def _write(self, running: Running) -> BatchWrite:
         return BatchWrite(running.order, self._secrets, *self._hear(running)).start()
@@ -179,6 +184,10 @@ class Runner:
 
     def _take_event(self) -> None:
         """Handles one event, or what time brings."""
+        for running in self._every:
+            with suppress(*SPARK_ERRORS):  # the look for lost ends notices what is gone
+                if running.is_active and running.polling is not None:
+                    running.polling.poll()
         try:
             running, text = self._events.get(timeout=self._patience())
         except Empty:

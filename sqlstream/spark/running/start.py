@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.config import Trigger
 from sqlstream.spark.jvm.gateway import activate, set_pool
+from sqlstream.spark.jvm.internals import use
 from sqlstream.spark.reading.python_code import is_data_source, is_foreach, load_name
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.prepare import PreparedQuery
@@ -38,7 +42,7 @@ class StartOrder:
 
 
 def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
-    """Starts the query and returns it. Raises: Spark's errors."""
+    """Starts the query and returns it. Raises: FindingsError, Spark's errors."""
     query = order.query
     set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
     writer = (
@@ -49,6 +53,7 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     )
     if query.output.partition_by:
         writer = writer.partitionBy(*query.output.partition_by)
+    _check_trigger(writer, order)
     writer = _with_trigger(writer, order.trigger)
     if query.output.python is not None:
         return _start_python(writer, query)
@@ -65,15 +70,34 @@ def _start_python(writer: DataStreamWriter, query: PreparedQuery) -> StreamingQu
     if is_data_source(made):
         session = query.frame.sparkSession
         session.dataSource.register(made)
-        activate(session)
+        use(session, "active session", lambda: activate(session), lambda: _activate_publicly(session))
         return writer.format(made.name()).start()
     return (writer.foreach(made()) if is_foreach(made) else writer.foreachBatch(made)).start()
+
+
+def _activate_publicly(session: SparkSession) -> None:
+    """A DataFrame of Python's own rows makes its session the active one."""
+    session.createDataFrame([], "id int")
 
 
 def query_name(query: PreparedQuery) -> str:
     """Returns the name that Spark knows the query by: a memory sink takes it as SQL, for its table."""
     name = query.model.name
     return quote_identifier(name) if query.output.format == "memory" else name
+
+
+def _check_trigger(writer: DataStreamWriter, order: StartOrder) -> None:
+    """Raises: FindingsError for a real-time trigger on a Spark that is older than it."""
+    model = order.query.model
+    if order.trigger.kind == "real_time" and "realTime" not in signature(writer.trigger).parameters:
+        finding = Finding(
+            "real-time-trigger",
+            f"`{model.name}` has a real-time trigger, which the installed Spark does not have",
+            f"this is Spark {order.query.frame.sparkSession.version}",
+            "install a later PySpark, or use a trigger of batches, such as trigger='1 second'",
+            model.place_of("trigger"),
+        )
+        raise FindingsError([finding])
 
 
 def _with_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:

@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sqlstream.spark.jvm.gateway import Phase, mark_stopped, phase_of, unmark_stopped
+from sqlstream.spark.jvm.gateway import Phase, unmark_stopped
+from sqlstream.spark.jvm.internals import can_act, mark_stopped, phase_of
+from sqlstream.spark.running.polling import LastBatch
 from sqlstream.spark.running.query_run import Running
 from sqlstream.spark.writing.batch import BatchWrite
 from sqlstream.state.runs.events import Notice, RunEvent
@@ -49,7 +51,14 @@ class Stopper:
             return
         if running.marked is Phase.WRITING and not (late or now):
             return  # the batch runs to its end, and the query with it
-        phase = phase_of(query)
+        phase = _phase_of(running, query)
+        if phase is None:
+            self._stop_publicly(running, query, late=late, now=now)
+        else:
+            self._move_on(running, query, phase, late=late, now=now)
+
+    def _move_on(self, running: Running, query: StreamingQuery, phase: Phase, *, late: bool, now: bool) -> None:
+        """Marks a query that is in `phase`, takes a mark back that came too early, or stops it."""
         running.idle_looks = running.idle_looks + 1 if phase is Phase.WAITING else 0
         if phase is Phase.WAITING and running.idle_looks >= IDLE_LOOKS:
             running.stopped = True
@@ -57,11 +66,10 @@ class Stopper:
         elif phase is not Phase.WAITING and (late or now):
             self._interrupt(running, query, late=late)
         elif phase is Phase.WRITING and running.marked is not Phase.WRITING:
-            self._mark(running, query)
-            running.marked = Phase.WRITING if phase_of(query) is Phase.WRITING else Phase.PLANNING
+            if self._mark(running, query):
+                running.marked = Phase.WRITING if phase_of(query) is Phase.WRITING else Phase.PLANNING
         elif phase is Phase.WAITING and running.marked is None:
-            self._mark(running, query)
-            running.marked = Phase.WAITING
+            running.marked = Phase.WAITING if self._mark(running, query) else None
         if phase is Phase.PLANNING and running.marked in (Phase.WAITING, Phase.PLANNING):
             unmark_stopped(query)
             running.marked = None
@@ -75,6 +83,24 @@ class Stopper:
         self.tell_interrupted(running, f"its batch took over {self._grace:.0f} s" if late else "asked to stop now")
         query.stop()
 
-    def _mark(self, running: Running, query: StreamingQuery) -> None:
-        running.was_marked = True
-        mark_stopped(query)
+    def _mark(self, running: Running, query: StreamingQuery) -> bool:
+        """Marks the query. Where this Spark has no mark, the next looks stop the query as `_stop_publicly` does."""
+        running.was_marked = running.can_be_marked = mark_stopped(query)
+        return running.was_marked
+
+    def _stop_publicly(self, running: Running, query: StreamingQuery, *, late: bool, now: bool) -> None:
+        """Stops the query when its batch has ended. If the next one has begun, it is cut short and runs again."""
+        if running.last_batch is None:
+            running.last_batch = LastBatch(query)
+        if running.last_batch.has_ended():
+            running.stopped = True
+            query.stop()
+        elif late or now:
+            self._interrupt(running, query, late=late)
+
+
+def _phase_of(running: Running, query: StreamingQuery) -> Phase | None:
+    """What the query is doing, None where it cannot be marked."""
+    if running.can_be_marked is None:
+        running.can_be_marked = can_act(running.session)
+    return phase_of(query) if running.can_be_marked else None

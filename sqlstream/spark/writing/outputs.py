@@ -19,6 +19,7 @@ from sqlstream.spark.jvm.gateway import (
     check_streaming,
     check_types,
 )
+from sqlstream.spark.jvm.internals import use
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding
@@ -45,7 +46,7 @@ def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets
         if check.of_streams and not model.streaming:
             continue
         try:
-            check.ask()
+            use(frame.sparkSession, f"check of {check.code}", check.ask, _leave_to_start)
         except SPARK_ERRORS as error:
             place = at(check.location)
             findings.append(
@@ -53,6 +54,10 @@ def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets
             )
     if findings:
         raise FindingsError(findings)
+
+
+def _leave_to_start() -> None:
+    """Spark refuses the query when it starts, or in its first batch."""
 
 
 def _check_kind(model: CompiledModel, frame: DataFrame) -> None:

@@ -1,0 +1,186 @@
+"""A Spark whose internals are not where they were: queries run, stop and resume by its public API alone."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as parquet
+import pytest
+from conftest import LONGEST_WAIT_SECONDS, PROJECT, ProjectFolder, wait_for
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from sqlstream.spark.jvm.internals import can_act, is_missing, use
+from sqlstream.state.runs.events import Status
+from sqlstream.state.runs.progress import BatchProgress
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+WITHOUT = PROJECT.replace("storage: store", "storage: store, spark: {spark.sqlstream.internals: 'false'}")
+
+
+@pytest.fixture
+def public(folder: ProjectFolder) -> ProjectFolder:
+    """A project with ten files of orders, whose target turns the internals off."""
+    folder.write({"project.yml": WITHOUT})
+    for number in range(10):
+        folder.rows(f"in/orders/{number}.json", [{"id": number, "amount": 1}], modified=number)
+    return folder
+
+
+def copied(trigger: str, sleep: int = 0) -> str:
+    """A model that writes each order, one file a batch."""
+    waited = f", reflect('java.lang.Thread', 'sleep', cast({sleep} as bigint)) as waited" if sleep else ""
+    return (
+        f"{{{{ config(sink='lake', trigger='{trigger}') }}}}\nselect id{waited} from {{{{ source('shop', 'orders') }}}}"
+    )
+
+
+def test_a_run_counts_every_batch(public: ProjectFolder, read_parquet: Rows) -> None:
+    """Each batch is told of once, with the figures that a listener gives."""
+    public.write({"models/copied.sql": copied("10 seconds")})
+
+    result = public.result()
+
+    told = [event for event in public.events if isinstance(event, BatchProgress)]
+    assert result.status is Status.SUCCESS
+    assert (result.batches, result.rows_in, result.rows_out) == (10, 10, 10)
+    assert sorted(event.batch_id for event in told) == list(range(10))
+    assert sorted(row["id"] for row in read_parquet(public.root / "store/copied")) == list(range(10))
+
+
+def test_a_signal_stops_a_run_and_the_next_one_resumes_exactly(public: ProjectFolder, read_parquet: Rows) -> None:
+    """The exit is 0, the batch that runs is finished, and each row is written once."""
+    public.write({"models/copied.sql": copied("100 milliseconds", sleep=1000)})
+    process = public.command("run")
+    wait_for(process, "copied batch 0:")
+
+    process.send_signal(signal.SIGTERM)
+    rest, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 0, rest
+    assert "PASS=1" in rest
+    written = sorted(row["id"] for row in read_parquet(public.root / "store/copied"))
+    assert 2 <= len(written) < 10
+    assert public.result().status is Status.SUCCESS
+    assert sorted(row["id"] for row in read_parquet(public.root / "store/copied")) == list(range(10))
+
+
+def test_a_second_signal_stops_now(public: ProjectFolder, read_parquet: Rows) -> None:
+    """A batch that would take minutes is interrupted, and runs again next time."""
+    public.write({"models/copied.sql": copied("100 milliseconds", sleep=600_000)})
+    process = public.command("run", "--log-format", "json")
+    wait_for(process, '"query_started"')
+    offsets = public.root / "store/queries/copied/v1/checkpoint/offsets/0"
+    while not offsets.exists():
+        assert process.poll() is None
+
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    rest, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 0, rest
+    assert '"status": "interrupted"' in rest
+    public.write({"models/copied.sql": copied("100 milliseconds")})
+    public.result()
+    assert sorted(row["id"] for row in read_parquet(public.root / "store/copied")) == list(range(10))
+
+
+def test_a_query_that_waits_for_its_trigger_stops_at_once(public: ProjectFolder) -> None:
+    """With nothing to do for the next hour, a query ends without waiting for it."""
+    public.write({"models/copied.sql": copied("1 hour")})
+    process = public.command("run")
+    wait_for(process, "copied batch 0:")
+
+    process.send_signal(signal.SIGTERM)
+    rest, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 0, rest
+    assert public.committed("copied") == {"0"}
+
+
+def test_what_no_check_refuses_is_refused_at_the_start(public: ProjectFolder) -> None:
+    """Spark's own checks cannot be asked before, so its refusal is that of the query."""
+    rules = "rules: {append-without-watermark: ignore}\n"
+    model = (
+        "{{ config(sink='lake') }}\nselect amount, count(*) as n from {{ source('shop', 'orders') }} group by amount"
+    )
+    public.write({"project.yml": WITHOUT + rules, "models/grouped.sql": model})
+
+    result = public.result()
+
+    assert (result.status, result.finding and result.finding.code) == (Status.ERROR, "query-failed")
+
+
+def test_a_command_is_not_carried_out(public: ProjectFolder) -> None:
+    """Its words tell that the SQL is no query."""
+    public.write({"models/gone.sql": "{{ config(sink='lake') }}\ndrop table orders"})
+    process = public.command("run")
+
+    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 1
+    assert "[no-query]" in out
+
+
+def test_a_seed_has_the_same_types(public: ProjectFolder) -> None:
+    """Its columns are inferred from the lines themselves."""
+    public.write(
+        {
+            "seeds/names.csv": 'id,name,at\n1,"a, b",2024-01-01\n',
+            "models/named.sql": "{{ config(sink='lake') }}\nselect typeof(id) as id, name, typeof(at) as at\n"
+            "from {{ ref('names') }}",
+        }
+    )
+
+    public.result()
+
+    rows = parquet.read_table(public.root / "store/named").to_pylist()
+    assert rows == [{"id": "int", "name": "a, b", "at": "date"}]
+
+
+MISSING: dict[str, Callable[[SparkSession], object]] = {
+    "a class": lambda spark: spark._jvm.org.apache.spark.sql.Nowhere.apply(),  # type: ignore[union-attr]
+    "a class that is looked up": lambda spark: spark._jvm.java.lang.Class.forName("org.apache.spark.sql.Nowhere"),  # type: ignore[union-attr]
+    "a method of a class": lambda spark: spark._jvm.org.apache.spark.sql.Encoders.nothing(),  # type: ignore[union-attr]
+    "a method of an object": lambda spark: spark._jsparkSession.nothing(),
+    "a method with other parameters": lambda spark: spark._jsparkSession.newSession(1, 2),
+    "a field": lambda spark: spark._jvm.java.lang.Class.forName("java.lang.String").getField("nothing"),  # type: ignore[union-attr]
+    "a field of PySpark": lambda spark: spark._jnothing,  # type: ignore[attr-defined]
+}
+
+
+@pytest.mark.parametrize("internal", MISSING.values(), ids=MISSING)
+def test_what_is_missing_is_done_the_public_way(
+    spark: SparkSession, internal: Callable[[SparkSession], object]
+) -> None:
+    """Whatever has moved: a class, a method, a parameter, a field."""
+    assert use(spark, "thing", lambda: internal(spark), lambda: "public") == "public"
+
+
+def test_a_refusal_of_spark_is_no_missing_internal(spark: SparkSession) -> None:
+    """What an internal that is there says of a query is raised."""
+    with pytest.raises(AnalysisException):
+        use(spark, "parser", lambda: spark.sql("select nothing"), lambda: None)
+
+
+@pytest.mark.parametrize("error", [TypeError("unsupported operand"), AttributeError("x", name="x")])
+def test_a_mistake_in_the_code_is_no_missing_internal(error: Exception) -> None:
+    """It is not hidden."""
+    assert not is_missing(error)
+
+
+def test_internals_are_used_where_they_are_there(spark: SparkSession) -> None:
+    """On a tested Spark, unless a session turns them off."""
+    session = spark.newSession()
+    assert can_act(session)
+    assert can_act(session, "4.3.9")
+    assert not can_act(session, "4.4.0")
+    assert use(session, "thing", lambda: "internal", lambda: "public") == "internal"
+
+    session.conf.set("spark.sqlstream.internals", "false")
+    assert not can_act(session)
+    assert use(session, "thing", lambda: "internal", lambda: "public") == "public"

@@ -1,0 +1,50 @@
+"""Spark's internals are used in few modules, and a run uses them behind the one function that has a public way beside it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import sqlstream
+
+SPARK = Path(sqlstream.__file__).parent / "spark"
+
+INTO_THE_JVM = re.compile(r"\b_(?:jvm|jsc|jsq|jdf|jsparkSession|jreader|jwrite)\b")
+"""PySpark's private fields."""
+
+HOMES = {"jvm/cluster.py", "jvm/gateway.py", "jvm/jobs.py", "jvm/launch.py", "jvm/session.py", "storage/hadoop.py"}
+OF_UNIT_TESTS = {"reading/memory_streams.py", "reading/read_columns.py", "reading/static_stream.py"}
+"""What `sqlstream test` alone uses: there is no public way to what it needs."""
+
+GUARDED = frozenset(
+    {
+        *("activate", "analyzed", "check_file_schema", "check_format", "check_partitions", "check_streaming"),
+        *("check_types", "command_in", "infer_csv_schema", "listen", "mark_stopped", "phase_of", "unfinished_batch"),
+    }
+)
+"""What the gateway has that Spark may move."""
+
+
+def modules() -> list[str]:
+    """The modules of the package that speaks to Spark."""
+    return sorted(path.relative_to(SPARK).as_posix() for path in SPARK.rglob("*.py"))
+
+
+def test_few_modules_reach_into_the_jvm() -> None:
+    """The others go through them."""
+    found = {name for name in modules() if INTO_THE_JVM.search((SPARK / name).read_text(encoding="utf-8"))}
+
+    assert found <= HOMES | OF_UNIT_TESTS
+
+
+@pytest.mark.parametrize("name", sorted(set(modules()) - OF_UNIT_TESTS - {"jvm/internals.py"}))
+def test_what_spark_may_move_is_used_with_a_public_way(name: str) -> None:
+    """A module that takes it from the gateway also takes `use`."""
+    imports = [node for node in ast.walk(ast.parse((SPARK / name).read_text())) if isinstance(node, ast.ImportFrom)]
+    taken = {(node.module, alias.name) for node in imports for alias in node.names}
+
+    if any(module == "sqlstream.spark.jvm.gateway" and item in GUARDED for module, item in taken):
+        assert ("sqlstream.spark.jvm.internals", "use") in taken
