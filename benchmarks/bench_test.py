@@ -47,17 +47,17 @@ def main() -> None:
         stateful.write_plain(tuned, _settings())
         if "stateful" in given.part:
             found = _alternate(given.repeat, {"sqlstream": _ours(project), "tuned": _plain(tuned)})
-            _tell("40 stateful cases", found, {"tuned": 1.2})
+            _notify("40 stateful cases", found, {"tuned": 1.2})
         if "first" in given.part:
             one = _ours(project, "unit_test:tumbling.case_0")
             found = _alternate(given.repeat, {"sqlstream": one, "stock": _plain(stock, "tumbling_0")})
-            _tell("from start to the first passed test", found, {"stock": 0.5})
+            _notify("from start to the first passed test", found, {"stock": 0.5})
         if "stock" in given.part:
             numbers = range(given.stock)
             ours = _ours(project, *(f"unit_test:case_{number}" for number in numbers))
             theirs = _plain(stock, *(f"{shape}_{number}" for shape in stateful.SHAPES for number in numbers))
             found = _alternate(1, {"sqlstream": ours, "stock": theirs})
-            _tell(f"{len(stateful.SHAPES) * given.stock} stateful cases", found, {"stock": 0.2})
+            _notify(f"{len(stateful.SHAPES) * given.stock} stateful cases", found, {"stock": 0.2})
         if "stateless" in given.part:
             _stateless(folder, given.repeat, given.dbt)
 
@@ -71,7 +71,7 @@ def _stateless(folder: str, repeat: int, dbt: Path) -> None:
         "sqlstream": _ours(ours),
         "dbt test": lambda: _run([str(dbt), "test", "--profiles-dir", "."], theirs),
     }
-    _tell("40 stateless cases", _alternate(repeat, cases), {"dbt test": 2.5})
+    _notify("40 stateless cases", _alternate(repeat, cases), {"dbt test": 2.5})
 
 
 def _folder(parent: str, name: str) -> Path:
@@ -116,7 +116,7 @@ def _alternate(repeat: int, cases: Mapping[str, Callable[[], None]]) -> dict[str
     return {name: statistics.median(found) for name, found in seconds.items()}
 
 
-def _tell(what: str, found: Mapping[str, float], goals: Mapping[str, float]) -> None:
+def _notify(what: str, found: Mapping[str, float], goals: Mapping[str, float]) -> None:
     print(f"\n{what}, seconds")
     for name, seconds in found.items():
         goal = goals.get(name)

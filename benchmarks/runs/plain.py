@@ -75,7 +75,7 @@ def start(frame: DataFrame, name: str, out: Path, partition: Sequence[str] = ())
     return writer.option("checkpointLocation", f"{out}/checkpoints/{name}").trigger(availableNow=True).start()
 
 
-def tell(name: str, query: StreamingQuery) -> None:
+def notify(name: str, query: StreamingQuery) -> None:
     """Waits for the end of a query and prints how long its batches took."""
     query.awaitTermination()
     batches = [progress.durationMs["triggerExecution"] for progress in query.recentProgress]
@@ -91,17 +91,17 @@ def main(what: str, data: Path, out: Path, given: Sequence[str]) -> None:
         builder = builder.config("spark.sql.streaming.numRecentProgressUpdates", PROGRESS_KEPT)
     spark = builder.getOrCreate()
     if what == "throughput":
-        tell("cloudtrail", start(cloudtrail(spark, data), "cloudtrail", out, ["date"]))
-        tell("windows", start(windows(events(spark, data)), "windows", out))
+        notify("cloudtrail", start(cloudtrail(spark, data), "cloudtrail", out, ["date"]))
+        notify("windows", start(windows(events(spark, data)), "windows", out))
     elif what == "triggers":
-        tell("flat", start(flat(events(spark, data)), "flat", out))
+        notify("flat", start(flat(events(spark, data)), "flat", out))
     else:
         rows = events(spark, data)
         last = windows(rows) if what == "windowed" else rows.select("event_time", (col("amount") * 2).alias("twice"))
         frames = {"first": flat(rows), "second": rows.where("kind = 'buy'"), "third": last}
         queries = {name: start(frame, name, out) for name, frame in frames.items()}
         for name, query in queries.items():
-            tell(name, query)
+            notify(name, query)
     spark.stop()
 
 

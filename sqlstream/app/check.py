@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlstream.app.compile import Compiled, choose
 from sqlstream.app.loading.artifacts import write_compiled
-from sqlstream.app.loading.load import attempt
+from sqlstream.app.loading.load import try_load
 from sqlstream.app.loading.other_errors import errors_elsewhere, errors_of_selection, with_errors_of
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.running.signals import StopAskedError, stop_signals
@@ -21,7 +21,7 @@ def check_models(request: ProjectRequest, selection: Selection = EVERYTHING) -> 
     Spark is asked about models that the rules refuse as well, so that all findings come together.
     Raises: FindingsError; KeyboardInterrupt when a stop was asked for, since nothing is known then.
     """
-    attempted = attempt(request)
+    attempted = try_load(request)
     if attempted.loaded is None:
         raise FindingsError(attempted.findings)
     with with_errors_of(attempted, selection):
@@ -31,7 +31,7 @@ def check_models(request: ProjectRequest, selection: Selection = EVERYTHING) -> 
         write_compiled(compiled.loaded, compiled.models)
     version = _ask(request, errors, compiled)
     if attempted.errors:
-        request.tell(errors_elsewhere(len(attempted.errors)))
+        request.notify(errors_elsewhere(len(attempted.errors)))
     return compiled, version
 
 
@@ -42,7 +42,7 @@ def _ask(request: ProjectRequest, errors: tuple[Finding, ...], compiled: Compile
     findings = (*errors, *compiled.findings)
     with stop_signals() as signals:
         try:
-            version, refusals = ask_session(compiled.loaded, compiled.models, request.env, request.tell, signals)
+            version, refusals = ask_session(compiled.loaded, compiled.models, request.env, request.notify, signals)
         except FindingsError as error:
             raise FindingsError((*findings, *error.findings)) from error
         except StopAskedError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlstream.app.loading.artifacts import write_compiled
-from sqlstream.app.loading.load import Loaded, attempt
+from sqlstream.app.loading.load import Loaded, try_load
 from sqlstream.app.loading.other_errors import refuse_selected, with_errors_of
 from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.loading.selecting import select
@@ -31,11 +31,11 @@ def compile_models(request: ProjectRequest, selection: Selection = EVERYTHING) -
 
     Raises: FindingsError.
     """
-    attempted = attempt(request)
+    attempted = try_load(request)
     loaded = attempted.readable()
     with with_errors_of(attempted, selection):
         compiled = choose(loaded, selection)
-    refuse_selected(attempted, loaded, compiled.nodes, request.tell)
+    refuse_selected(attempted, loaded, compiled.nodes, request.notify)
     write_compiled(compiled.loaded, compiled.models)
     return compiled
 

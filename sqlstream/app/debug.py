@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlstream.app.loading.load import Loaded, look_at
+from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.spark_versions import TESTED, is_later
 from sqlstream.errors import Finding, FindingsError
@@ -43,7 +43,7 @@ def debug(request: ProjectRequest, start_spark: Callable[[Loaded], str] | None =
     java = _java(request.env)
     yield java
     try:
-        loaded = look_at(request)
+        loaded = load_for_reading(request)
     except FindingsError as error:
         yield from (_from_finding("project", finding) for finding in error.findings)
         return

@@ -29,10 +29,10 @@ class Refreshed:
     seconds: float
 
 
-def watch_rows(request: ShowRequest, tell: Callable[[str], None], show: Callable[[Refreshed], None]) -> None:
+def watch_rows(request: ShowRequest, notify: Callable[[str], None], show: Callable[[Refreshed], None]) -> None:
     """Calls `show` at once, and again whenever files of the project have changed, until Ctrl-C or SIGTERM.
 
-    Spark is started once, and anew only when the target has changed. `tell` hears what takes its time.
+    Spark is started once, and anew only when the target has changed. `notify` hears what takes its time.
     Raises: FindingsError where there is no project or no Java; UsageError.
     """
     collect_as_ever()
@@ -41,7 +41,7 @@ def watch_rows(request: ShowRequest, tell: Callable[[str], None], show: Callable
     with stop_signals() as signals:
         try:
             _check_java(request, signals)
-            with signals.passed_to(interrupt), open_previews(request.project.env, tell, signals) as previews:
+            with signals.passed_to(interrupt), open_previews(request.project.env, notify, signals) as previews:
                 _watch(request, previews, show)
         except (KeyboardInterrupt, StopAskedError):
             return  # it is how this ends

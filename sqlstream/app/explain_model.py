@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlstream.app.loading.load import attempt
+from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.examples import Emission
@@ -41,7 +41,7 @@ def explain_model(request: ProjectRequest, name: str) -> Explained:
 
     Raises: FindingsError where nothing can be compiled; UsageError for a name that is none, or that of a view.
     """
-    attempted = attempt(request)
+    attempted = try_load(request)
     if attempted.loaded is None:
         raise FindingsError(attempted.findings)
     compiled = attempted.loaded.compiled

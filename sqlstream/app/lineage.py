@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlstream.app.loading.load import look_at
+from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledProject
@@ -29,7 +29,7 @@ def trace(request: ProjectRequest, name: str) -> Lineage:
 
     Raises: FindingsError, UsageError for a name that is none, or a model whose columns are not known.
     """
-    loaded = look_at(request)
+    loaded = load_for_reading(request)
     models = {model.name: node for node, model in loaded.compiled.models.items()}
     model, _, column = name.partition(".")
     if model not in models:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlstream.app.loading.load import look_at
+from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.loading.selecting import SelectableTest, select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
@@ -17,7 +17,7 @@ from sqlstream.errors import Finding
 
 
 @dataclass(frozen=True)
-class Listing:
+class NodeListing:
     """The selected nodes, parents first: `names` as dbt prints them (`project.folder.model`,
     `source:project.source.table`), and `entries`, the manifest's entry of each with its `unique_id`.
     """
@@ -27,14 +27,14 @@ class Listing:
     warnings: tuple[Finding, ...]
 
 
-def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> Listing:
+def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> NodeListing:
     """Returns the selected nodes, also of a project whose SQL rules refuse; unit tests where the selection asks for
     their type. Raises: FindingsError, also where a file of unit tests cannot be read and these are asked for.
     """
     tested = open_tests(request) if UNIT_TEST in selection.resource_types else None
     if tested is not None:
         tested.check_readable()
-    loaded = look_at(request) if tested is None else tested.loaded
+    loaded = load_for_reading(request) if tested is None else tested.loaded
     tests = tested.nodes if tested is not None else ()
     chosen, unmatched = select(loaded.compiled, selection, tests)
     warnings = findings_of_selection(loaded.compiled, loaded.warnings, chosen)
@@ -42,7 +42,7 @@ def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> Li
     every = {**manifest["nodes"], **manifest["sources"], **{test.node.unique_id: _entry(test) for test in tests}}
     names = [_shown(node, every[node]) for node in chosen]
     entries = [{"unique_id": node, **every[node]} for node in chosen]
-    return Listing(tuple(names), tuple(entries), (*warnings, *unmatched))
+    return NodeListing(tuple(names), tuple(entries), (*warnings, *unmatched))
 
 
 def _entry(test: SelectableTest) -> Mapping[str, Any]:

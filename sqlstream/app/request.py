@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlstream.compiler.spark_versions import installed_spark
-from sqlstream.state.runs.limits import NO_LIMITS, Limits
+from sqlstream.state.runs.limits import NO_LIMITS, RunLimits
 
 
 def silent(line: str) -> None:
@@ -22,7 +22,7 @@ class ProjectRequest:
     project.yml; `env` is the environment that env_var() reads, this process's own unless another is given;
     `target_named_by` is where the name `target` comes from, for the message when there is no such target. With
     `partial_parse` what earlier commands have compiled is used again where nothing has changed. `macros` gives what
-    calls of some macros are to give, whatever these say. `tell` hears what takes time. `spark_version`
+    calls of some macros are to give, whatever these say. `notify` hears what takes time. `spark_version`
     gives the version of Spark that is installed.
     """
 
@@ -33,7 +33,7 @@ class ProjectRequest:
     target_named_by: str = "the request"
     partial_parse: bool = True
     macros: Mapping[str, object] = field(default_factory=dict)
-    tell: Callable[[str], None] = field(default=silent, repr=False, compare=False)
+    notify: Callable[[str], None] = field(default=silent, repr=False, compare=False)
     spark_version: Callable[[], str] = field(default=installed_spark, repr=False, compare=False)
 
 
@@ -74,7 +74,7 @@ class RunRequest:
     project: ProjectRequest
     selection: Selection = EVERYTHING
     available_now: bool = False
-    limits: Limits = NO_LIMITS
+    limits: RunLimits = NO_LIMITS
     accept_state_change: tuple[str, ...] = ()
     full_refresh: bool = False
     debug: bool = False

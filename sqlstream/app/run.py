@@ -10,7 +10,7 @@ from functools import partial
 from sqlstream.app.explain_model import emission_of
 from sqlstream.app.loading.artifacts import write_compiled
 from sqlstream.app.loading.garbage import collect_as_ever
-from sqlstream.app.loading.load import Attempt, Invocation, Loaded, attempt
+from sqlstream.app.loading.load import Invocation, Loaded, LoadOutcome, try_load
 from sqlstream.app.loading.other_errors import refuse_selected, with_errors_of
 from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.loading.selecting import select, terminal_models
@@ -42,8 +42,8 @@ class RunOutcome:
         return not any(result.status is Status.ERROR for result in self.results)
 
 
-def run_models(request: RunRequest, tell: Callable[[RunEvent], None]) -> RunOutcome:
-    """Runs the selected terminal models until all have ended, `tell`ing every event, and writes the artifacts.
+def run_models(request: RunRequest, notify: Callable[[RunEvent], None]) -> RunOutcome:
+    """Runs the selected terminal models until all have ended, and writes the artifacts. `notify` hears every event.
 
     No query starts unless all of them have been checked. Ctrl-C, SIGTERM and SIGHUP stop each query after its running
     batch, or end the run before any is started. Raises: FindingsError, UsageError; nothing has been started then.
@@ -51,11 +51,11 @@ def run_models(request: RunRequest, tell: Callable[[RunEvent], None]) -> RunOutc
     """
     require_spark_system("run")
     invocation = Invocation()
-    record = Record(find_project_root(request.project.folder), invocation, request.project.env, tell)
+    record = Record(find_project_root(request.project.folder), invocation, request.project.env, notify)
     record.begin(request.project.target)
     with stop_signals() as signals:
         try:
-            attempted = attempt(request.project, invocation)
+            attempted = try_load(request.project, invocation)
             outcome = _run_attempted(attempted, request, record, signals)
         except BaseException as error:
             findings = error.findings if isinstance(error, FindingsError) else ()
@@ -66,7 +66,7 @@ def run_models(request: RunRequest, tell: Callable[[RunEvent], None]) -> RunOutc
     return outcome
 
 
-def _run_attempted(attempted: Attempt, request: RunRequest, record: Record, signals: StopSignals) -> RunOutcome:
+def _run_attempted(attempted: LoadOutcome, request: RunRequest, record: Record, signals: StopSignals) -> RunOutcome:
     loaded = attempted.readable()
     record.load(loaded.compiled.project.target.name, partial(emission_of, loaded.compiled))
     with with_errors_of(attempted, request.selection):
@@ -107,13 +107,13 @@ def _chosen(compiled: CompiledProject, model: CompiledModel) -> ChosenQuery:
     )
 
 
-def _skip_all(models: tuple[CompiledModel, ...], tell: Callable[[RunEvent], None]) -> tuple[QueryResult, ...]:
+def _skip_all(models: tuple[CompiledModel, ...], notify: Callable[[RunEvent], None]) -> tuple[QueryResult, ...]:
     results = tuple(
         QueryResult.skipped(model.name, model.unique_id, index, len(models), model.kind)
         for index, model in enumerate(models, start=1)
     )
     for result in results:
-        tell(result)
+        notify(result)
     return results
 
 

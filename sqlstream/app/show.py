@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sqlstream.app.loading.load import Attempt, Loaded, attempt
+from sqlstream.app.loading.load import Loaded, LoadOutcome, try_load
 from sqlstream.app.loading.other_errors import errors_elsewhere
 from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection, silent
@@ -58,26 +58,26 @@ def show_rows(request: ShowRequest) -> Shown:
 
     Raises: FindingsError; UsageError; KeyboardInterrupt.
     """
-    chosen, tell = choose(request), request.project.tell
+    chosen, notify = choose(request), request.project.notify
     from sqlstream.app.running.show import open_previews  # pyspark is loaded here and not before
 
     with stop_signals() as signals, signals.passed_to(interrupt):
         try:
-            live = _live(chosen, request.limit, tell)
+            live = _live(chosen, request.limit, notify)
             others = tuple(node for node in chosen.nodes if node not in live)
             if others:
-                with open_previews(request.project.env, tell, signals) as previews:
+                with open_previews(request.project.env, notify, signals) as previews:
                     live |= {shown.unique_id: shown for shown in previews.show(chosen.loaded, others, request.limit)}
             return Shown(tuple(live[node] for node in chosen.nodes), chosen.warnings)
         except StopAskedError as error:
             raise KeyboardInterrupt from error
 
 
-def _live(chosen: Chosen, limit: int, tell: Callable[[str], None]) -> dict[str, ShownRows]:
+def _live(chosen: Chosen, limit: int, notify: Callable[[str], None]) -> dict[str, ShownRows]:
     """The nodes that a run keeps in memory right now, by their ids."""
     compiled = chosen.loaded.compiled
     models = (compiled.models[node] for node in chosen.nodes if node in compiled.models)
-    shown = (live_rows(compiled, model, limit, tell) for model in models)
+    shown = (live_rows(compiled, model, limit, notify) for model in models)
     return {each.unique_id: each for each in shown if each is not None}
 
 
@@ -92,7 +92,7 @@ def choose(request: ShowRequest) -> Chosen:
     Raises: FindingsError where it cannot be shown: for what is wrong elsewhere in the project `compile` is there.
     """
     inline = None if request.inline is None else _inline_model(request)
-    attempted = attempt(request.project, inline=inline)
+    attempted = try_load(request.project, inline=inline)
     if attempted.loaded is None:
         raise FindingsError(attempted.findings)
     compiled = attempted.loaded.compiled
@@ -102,7 +102,7 @@ def choose(request: ShowRequest) -> Chosen:
         nodes, warnings = (model_id(compiled.project.name, inline.name),), ()
         if nodes[0] not in compiled.models:
             raise UsageError("--inline disables itself: take `enabled=false` out of its config()")
-    _refuse(attempted, attempted.loaded, nodes, request.project.tell if inline is None else silent)
+    _refuse(attempted, attempted.loaded, nodes, request.project.notify if inline is None else silent)
     return Chosen(attempted.loaded, nodes, warnings)
 
 
@@ -115,11 +115,11 @@ def _inline_model(request: ShowRequest) -> ModelFile:
     return ModelFile(name, INLINE, request.inline or "", (), "", (), ())
 
 
-def _refuse(attempted: Attempt, loaded: Loaded, nodes: Sequence[str], tell: Callable[[str], None]) -> None:
+def _refuse(attempted: LoadOutcome, loaded: Loaded, nodes: Sequence[str], notify: Callable[[str], None]) -> None:
     """Tells how many errors of the rules are not in what is to be shown. Raises: FindingsError for those that are."""
     models = [loaded.compiled.models[node] for node in nodes if node in loaded.compiled.models]
     errors = [error for error in attempted.errors if any(is_about(loaded.compiled, error, model) for model in models)]
     if errors:
         raise FindingsError(errors)
     if attempted.errors:
-        tell(errors_elsewhere(len(attempted.errors)))
+        notify(errors_elsewhere(len(attempted.errors)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 
-from sqlstream.app.loading.load import Loaded, look_at
+from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.signals import StopAskedError, StopSignals, stop_signals
 from sqlstream.app.show import interrupt
@@ -23,19 +23,19 @@ def source_schema(
     request: ProjectRequest,
     name: str,
     most_files: int = SAMPLED_FILES,
-    tell: Callable[[str], None] = lambda _line: None,
+    notify: Callable[[str], None] = lambda _line: None,
 ) -> SourceColumns:
     """Returns the columns of the source `source.table`, from at most `most_files` of its files; nothing is written.
 
-    `tell` hears what takes its time. Raises: FindingsError; UsageError for a name that is none; KeyboardInterrupt.
+    `notify` hears what takes its time. Raises: FindingsError; UsageError for a name that is none; KeyboardInterrupt.
     """
-    loaded = look_at(request)
+    loaded = load_for_reading(request)
     tables = {table.full_name: table for table in declared_sources(loaded.compiled.project.sources)}
     if name not in tables:
         raise UsageError(f"there is no source `{name}`; {did_you_mean(name, tables)}")
     with stop_signals() as signals, signals.passed_to(interrupt):
         try:
-            return _ask(request, loaded, tables[name], most_files, tell, signals)
+            return _ask(request, loaded, tables[name], most_files, notify, signals)
         except StopAskedError as error:
             raise KeyboardInterrupt from error
 
@@ -45,13 +45,13 @@ def _ask(
     loaded: Loaded,
     table: SourceTable,
     most_files: int,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
     signals: StopSignals,
 ) -> SourceColumns:
     from sqlstream.app.running.session import check_java, check_target, start_brief_session  # pyspark is loaded here
     from sqlstream.spark.jvm.session import stop_spark
     from sqlstream.spark.reading.infer import infer_columns
-    from sqlstream.spark.reading.inputs import Inputs
+    from sqlstream.spark.reading.inputs import NodeReader
     from sqlstream.spark.reading.source_columns import merge_columns
     from sqlstream.spark.reading.sources import Readers
     from sqlstream.spark.secrets import Secrets
@@ -59,12 +59,12 @@ def _ask(
     check_target(loaded)
     check_java(request.env, signals)
     secrets = Secrets(request.env)
-    tell(f"Starting Spark to look into {table.full_name}")
+    notify(f"Starting Spark to look into {table.full_name}")
     with tempfile.TemporaryDirectory(prefix="sqlstream-source-", ignore_cleanup_errors=True) as warehouse:
         runtime = start_brief_session(loaded, secrets, warehouse)
         try:
             signals.install()
-            inputs = Inputs(loaded.compiled, Readers(runtime.session, secrets, loaded.compiled.project.root))
+            inputs = NodeReader(loaded.compiled, Readers(runtime.session, secrets, loaded.compiled.project.root))
             return merge_columns(table, infer_columns(inputs, table, most_files))
         finally:
             stop_spark(runtime)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.app.loading.load import look_at
+from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.stored_query import open_query
 from sqlstream.errors import UsageError
@@ -16,7 +16,7 @@ def state_files(request: ProjectRequest, name: str, version: int | None = None) 
     Raises: FindingsError, also where nobody can tell which files are committed; UsageError for a name that is no
     terminal model's, a version that does not exist, and a model that writes no files.
     """
-    with open_query(look_at(request), request, name, version) as query:
+    with open_query(load_for_reading(request), request, name, version) as query:
         output = query.output
         if output is None:
             sink = query.model.output

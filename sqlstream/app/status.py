@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlstream.app.loading.artifacts import MANIFEST, RUN_RESULTS
-from sqlstream.app.loading.load import look_at
+from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
@@ -29,7 +29,7 @@ def read_status(request: ProjectRequest, selection: Selection = EVERYTHING) -> P
     root = find_project_root(request.folder)
     wanted = _known_models(root)
     if selection != EVERYTHING:
-        compiled = look_at(request).compiled
+        compiled = load_for_reading(request).compiled
         chosen, _ = select(compiled, selection)
         wanted = frozenset(model.unique_id for model in terminal_models(compiled, chosen))
     seen = [each for each in seen_runs(root) if request.target in (None, each.run.target)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sqlstream.app.loading.load import Attempt, Loaded, attempt
+from sqlstream.app.loading.load import Loaded, LoadOutcome, try_load
 from sqlstream.app.loading.older_project import attempt_older
 from sqlstream.app.loading.other_errors import errors_elsewhere, errors_of_selection
 from sqlstream.app.loading.selected_findings import findings_of_selection
@@ -52,7 +52,7 @@ class TestedProject:
     """A project with its unit tests, compiled; for cases with overrides compiled anew."""
 
     request: ProjectRequest
-    attempted: Attempt
+    attempted: LoadOutcome
     loaded: Loaded
     tests: UnitTests
 
@@ -61,7 +61,7 @@ class TestedProject:
         overrides = test.document.overrides
         plain = overrides is None or not (overrides.vars or overrides.macros or overrides.env_vars)
         request = self.request if plain else _overridden(self.request, test)
-        case = _built(test, self.attempted if plain else attempt(request))
+        case = _built(test, self.attempted if plain else try_load(request))
         upgrade = test.document.upgrade_from
         if upgrade is None or not isinstance(case, Case):
             return case
@@ -118,7 +118,7 @@ class TestedProject:
         return found.file.folders if found else ()
 
 
-def _built(test: UnitTest, attempted: Attempt, *, is_older: bool = False) -> Case | tuple[Finding, ...]:
+def _built(test: UnitTest, attempted: LoadOutcome, *, is_older: bool = False) -> Case | tuple[Finding, ...]:
     if attempted.loaded is None:
         return attempted.findings
     return build_case(test, attempted.loaded.compiled, attempted.errors, is_older=is_older)
@@ -145,7 +145,7 @@ def open_tests(request: ProjectRequest) -> TestedProject:
 
     Raises: FindingsError where a file of the project or the SQL of a model cannot be read.
     """
-    attempted = attempt(request)
+    attempted = try_load(request)
     loaded = attempted.readable()
     project = loaded.compiled.project
     render = make_yaml_renderer(request.env)(project.vars, project.target.name)
@@ -153,9 +153,10 @@ def open_tests(request: ProjectRequest) -> TestedProject:
     return TestedProject(request, attempted, loaded, tests)
 
 
-def run_tests(request: UnitTestRequest, tell: Callable[[CaseResult, int], None]) -> UnitTestOutcome:
-    """Runs the selected unit tests and `tell`s each result, and how many there are; broken ones are told first, before
-    Spark starts.
+def run_tests(request: UnitTestRequest, notify: Callable[[CaseResult, int], None]) -> UnitTestOutcome:
+    """Runs the selected unit tests and calls `notify` with each result and the number of tests.
+
+    Broken tests come first, before Spark starts.
 
     Raises: FindingsError where the project cannot be compiled, or where the selection takes no test; UsageError.
     """
@@ -168,7 +169,7 @@ def run_tests(request: UnitTestRequest, tell: Callable[[CaseResult, int], None])
 
         run_cases(project.loaded, request, cases, note)
 
-    results = run_chosen(project, chosen, run, tell, fail_fast=request.fail_fast)
+    results = run_chosen(project, chosen, run, notify, fail_fast=request.fail_fast)
     name = project.loaded.compiled.project.name
     return UnitTestOutcome(name, results, (*project.other_findings, *warnings), time.monotonic() - began)
 
@@ -181,12 +182,13 @@ def run_chosen(
     project: TestedProject,
     chosen: Sequence[UnitTest | BrokenTest],
     run: RunCases,
-    tell: Callable[[CaseResult, int], None],
+    notify: Callable[[CaseResult, int], None],
     *,
     fail_fast: bool = False,
 ) -> tuple[CaseResult, ...]:
-    """Returns the results of the chosen tests in their order, after `tell`ing each; files that cannot be read and tests
-    that are not run come first, and with `fail_fast` a broken one ends it.
+    """Returns the results of the chosen tests in their order, and calls `notify` with each.
+
+    Files that cannot be read and tests that are not run come first; with `fail_fast` a broken one ends the run.
 
     `run` is called with the others, unless there are none.
     """
@@ -195,7 +197,7 @@ def run_chosen(
 
     def note(result: CaseResult) -> None:
         results[result.location, result.full_name] = result
-        tell(result, len(project.unreadable) + len(chosen))
+        notify(result, len(project.unreadable) + len(chosen))
 
     for file in project.unreadable:
         note(file)
@@ -236,7 +238,7 @@ def select_tests(
     tested = {model_id(name, test.model) for test in chosen if test.model is not None}
     errors = _untested_errors(project, frozenset(ids), tested)
     if project.attempted.errors and not errors_of_selection(project.attempted, project.loaded, {*ids, *tested}):
-        project.request.tell(errors_elsewhere(len(project.attempted.errors)))
+        project.request.notify(errors_elsewhere(len(project.attempted.errors)))
     return chosen, (*errors, *findings_of_selection(compiled, project.loaded.warnings, tested.union(ids)), *unmatched)
 
 

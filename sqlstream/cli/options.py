@@ -191,7 +191,7 @@ def project_request(
         dict(os.environ),
         target_named_by=named_by,
         partial_parse=context.meta.get(PARTIAL_PARSE, True),
-        tell=silent if quiet else echo_progress,
+        notify=silent if quiet else echo_progress,
     )
 
 

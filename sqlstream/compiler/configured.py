@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.cache.rendering import CachedRenderer, Known
+from sqlstream.compiler.cache.rendering import CachedRenderer, KeyedModel
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
@@ -24,7 +24,7 @@ SURE = ALWAYS_SURE | {"invalid-value", "missing-env-var", "missing-var"}
 class ConfiguredModel:
     """A rendered model with its effective configuration, and where each key of it was set."""
 
-    rendered: Known
+    rendered: KeyedModel
     config: ModelConfig
     places: Mapping[str, Location]
 

@@ -45,7 +45,7 @@ class Graph:
 
 
 @dataclass(frozen=True)
-class Names:
+class NodeNames:
     """What a reference may name: node ids by model or seed name, by (source, table), and the disabled models' names.
     `source_files` are the files that declare the tables of each source.
     """
@@ -56,7 +56,7 @@ class Names:
     source_files: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
-def project_names(project: Project, enabled: Iterable[str]) -> Names:
+def project_names(project: Project, enabled: Iterable[str]) -> NodeNames:
     """Returns the names that ref() and source() may use; `enabled` are the names of the enabled models."""
     nodes = {seed.name: seed_id(project.name, seed.name) for seed in project.seeds}
     enabled = set(enabled)
@@ -68,10 +68,10 @@ def project_names(project: Project, enabled: Iterable[str]) -> Names:
     files: dict[str, frozenset[str]] = {}
     for table in project.sources:
         files[table.source] = files.get(table.source, frozenset()) | {table.location.path}
-    return Names(nodes, sources, disabled, files)
+    return NodeNames(nodes, sources, disabled, files)
 
 
-def resolve_reference(reference: Reference, names: Names) -> str | Finding:
+def resolve_reference(reference: Reference, names: NodeNames) -> str | Finding:
     """Returns the unique id of the node that `reference` names, or the finding that says why there is none."""
     if reference.kind == "source":
         return names.sources.get(reference.parts) or _unknown_source(reference, names)
@@ -97,13 +97,13 @@ def resolve_reference(reference: Reference, names: Names) -> str | Finding:
     )
 
 
-def _source_call(name: str, names: Names) -> str | None:
+def _source_call(name: str, names: NodeNames) -> str | None:
     """The fix where ref() is given the name of a source's table, and no model's."""
     tables = [f"source('{source}', '{table}')" for source, table in names.sources if table == name]
     return f"read a source table with {' or '.join(tables)}" if tables else None
 
 
-def _unknown_source(reference: Reference, names: Names) -> Finding:
+def _unknown_source(reference: Reference, names: NodeNames) -> Finding:
     given = ".".join(reference.parts)
     files = names.source_files.get(reference.parts[0]) or frozenset().union(*names.source_files.values())
     declared = f"; see {quoted_list(sorted(files))}" if files else ", and no file declares a source"
@@ -118,7 +118,7 @@ def _unknown_source(reference: Reference, names: Names) -> Finding:
 
 
 def build_graph(
-    names: Names, models: Mapping[str, RenderedModel], parents: Mapping[str, Sequence[str]]
+    names: NodeNames, models: Mapping[str, RenderedModel], parents: Mapping[str, Sequence[str]]
 ) -> Graph | Finding:
     """Returns the graph of all nodes, or the finding of a circle. `parents` are each model's resolved references."""
     all_nodes = sorted({*names.nodes.values(), *names.sources.values()})

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlstream.compiler.configured import ConfiguredModel
-from sqlstream.compiler.graph import Graph, Names, build_graph, project_names, resolve_reference
+from sqlstream.compiler.graph import Graph, NodeNames, build_graph, project_names, resolve_reference
 from sqlstream.compiler.node_ids import model_id, source_id
-from sqlstream.compiler.rewrite.sql import Inputs
+from sqlstream.compiler.rewrite.sql import ReadableNodes
 from sqlstream.compiler.sql.bare_names import spellings_in
 from sqlstream.errors import Finding
 from sqlstream.project.values import Project
@@ -21,8 +21,8 @@ class LinkedProject:
     project: Project
     enabled: Mapping[str, ConfiguredModel]
     graph: Graph
-    names: Names
-    inputs: Inputs
+    names: NodeNames
+    inputs: ReadableNodes
 
     def only(self, nodes: Collection[str]) -> LinkedProject:
         """Returns the project with those of its models whose ids are among `nodes`."""
@@ -48,7 +48,7 @@ def link_models(
     graph = build_graph(names, rendered, parents)
     if isinstance(graph, Finding):
         return None, [graph]
-    inputs = Inputs(spellings_in(project, names, env), _streaming_nodes(project, graph))
+    inputs = ReadableNodes(spellings_in(project, names, env), _streaming_nodes(project, graph))
     return LinkedProject(project, enabled, graph, names, inputs), []
 
 

@@ -26,7 +26,7 @@ UNANALYSED = frozenset(
 
 
 @dataclass(frozen=True)
-class Refusal:
+class SparkRefusal:
     """What Spark refuses of one node: a source or seed, the SQL of a model, or the query that a terminal model becomes
     (`is_query`), which is made of all that the model reads.
     """
@@ -37,7 +37,7 @@ class Refusal:
 
 
 def unexplained(
-    compiled: CompiledProject, errors: Sequence[Finding], refusals: Iterable[Refusal]
+    compiled: CompiledProject, errors: Sequence[Finding], refusals: Iterable[SparkRefusal]
 ) -> tuple[Finding, ...]:
     """Returns the findings of those `refusals` that none of the compiler's `errors` is about.
 
@@ -54,7 +54,7 @@ def is_about(compiled: CompiledProject, finding: Finding, model: CompiledModel) 
     return finding.location in (*_declared(compiled, model), *sinks)
 
 
-def _explains(compiled: CompiledProject, error: Finding, refusal: Refusal) -> bool:
+def _explains(compiled: CompiledProject, error: Finding, refusal: SparkRefusal) -> bool:
     here, place = refusal.finding.location, error.location
     if place is None or here is None:
         return False

@@ -19,7 +19,7 @@ class SyntaxRefusal:
     offset: int | None
 
 
-Parse = Callable[[str], SyntaxRefusal | None]
+ParseWithSpark = Callable[[str], SyntaxRefusal | None]
 """Has Spark's parser read a text, and returns None where it accepts it."""
 
 
@@ -34,5 +34,5 @@ class SparkParser(Protocol):
     def identity(self) -> str:
         """What the answers depend on besides the text: the version of Spark and its settings."""
 
-    def open(self, count: int) -> AbstractContextManager[Parse]:
+    def open(self, count: int) -> AbstractContextManager[ParseWithSpark]:
         """Starts the parser for questions about `count` models. Raises: ParserUnavailableError, also when asked."""

@@ -9,7 +9,7 @@ from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.analyse import Analysis
 from sqlstream.compiler.places import Places
-from sqlstream.compiler.spark_parser import Parse, ParserUnavailableError, SparkParser, SyntaxRefusal
+from sqlstream.compiler.spark_parser import ParserUnavailableError, ParseWithSpark, SparkParser, SyntaxRefusal
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql
@@ -95,7 +95,7 @@ def _ask(models: Sequence[CompiledModel], parser: SparkParser | None, memory: Me
     return answers, ""
 
 
-def _problems(model: CompiledModel, parse: Parse) -> tuple[SqlProblem, ...]:
+def _problems(model: CompiledModel, parse: ParseWithSpark) -> tuple[SqlProblem, ...]:
     refusal = parse(model.sql)
     if refusal is None:
         return ()

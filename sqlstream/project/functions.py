@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.configuration.resources import Names
+from sqlstream.project.configuration.resources import SeenNames
 from sqlstream.project.configuration.settings import Settings
 from sqlstream.project.files.python_files import DECORATORS, PythonFunction, PythonModule, PythonName, find_name
 from sqlstream.project.wording import quoted
@@ -15,7 +15,7 @@ def build_functions(
     settings: Settings, modules: tuple[PythonModule, ...], findings: list[Finding]
 ) -> tuple[PythonFunction, ...]:
     """Returns the declared functions, in the order of the file."""
-    names = Names("functions")
+    names = SeenNames("functions")
     functions: list[PythonFunction] = []
     for index, reference in enumerate(settings.document.functions):
         location = locate(settings.node, ("functions", index))

@@ -48,7 +48,7 @@ from sqlstream.project.values import (
     Target,
     WrittenTests,
 )
-from sqlstream.project.yaml import Parse, parse_yaml
+from sqlstream.project.yaml import ParseYaml, parse_yaml
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def load_project(
     target: str | None,
     cli_vars: Mapping[str, object],
     target_named_by: str = "--target",
-    parse: Parse = parse_yaml,
+    parse: ParseYaml = parse_yaml,
 ) -> LoadResult:
     """Returns the project in the folder `root`, or the findings that say why there is none.
 
@@ -141,7 +141,7 @@ def _build_project(root: Path, settings: Settings, parts: _Parts) -> Project:
     )
 
 
-def _load_parts(files: ProjectFiles, settings: Settings | None, parse: Parse, findings: list[Finding]) -> _Parts:
+def _load_parts(files: ProjectFiles, settings: Settings | None, parse: ParseYaml, findings: list[Finding]) -> _Parts:
     resources = load_resources(files, settings, parse, findings)
     model_paths = tuple(path for ending in (".sql", ".py") for path in find_files(files, MODELS, ending, findings))
     seed_paths = find_files(files, SEEDS, ".csv", findings)

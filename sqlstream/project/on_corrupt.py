@@ -12,7 +12,7 @@ from sqlstream.project.configuration.written import written_config
 from sqlstream.project.files.folders import FolderConfig
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Struct, read_json_schema
-from sqlstream.project.values import Column, ConfigPatch, Located, ModelFile, Schema, SourceTable
+from sqlstream.project.values import ConfigPatch, DeclaredColumn, Located, ModelFile, Schema, SourceTable
 from sqlstream.project.wording import quoted
 
 CORRUPT_FORMATS = frozenset({"csv", "json", "xml"})
@@ -22,9 +22,9 @@ CORRUPT_SUFFIX = "__corrupt"
 """What the name of a table of corrupt records, and of the model that writes them, ends with."""
 
 CORRUPT_COLUMNS = (
-    Column("record", "string", "The record as the file has it"),
-    Column("file", "string", "The file that it lies in"),
-    Column("quarantined_at", "timestamp", "When the batch began that found it"),
+    DeclaredColumn("record", "string", "The record as the file has it"),
+    DeclaredColumn("file", "string", "The file that it lies in"),
+    DeclaredColumn("quarantined_at", "timestamp", "When the batch began that found it"),
 )
 """The columns of a table of corrupt records."""
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.documents import SinkDocument
-from sqlstream.project.configuration.resources import Names, Resources, places_of
+from sqlstream.project.configuration.resources import Resources, SeenNames, places_of
 from sqlstream.project.configuration.validate import Path
 from sqlstream.project.configuration.written import written_keys
 from sqlstream.project.values import Located, Sink
@@ -15,7 +15,7 @@ from sqlstream.project.yaml import YamlMapping, locate
 
 def build_sinks(resources: Resources, findings: list[Finding]) -> tuple[Sink, ...]:
     """Returns all sinks in the order of their names."""
-    names = Names("sinks")
+    names = SeenNames("sinks")
     sinks: list[Sink] = []
     for file, (document, node) in resources.documents.items():
         for index, sink in enumerate(document.sinks):

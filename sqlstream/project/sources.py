@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import SourceDocument, TableDocument
-from sqlstream.project.configuration.resources import Names, Resources, places_of
+from sqlstream.project.configuration.resources import Resources, SeenNames, places_of
 from sqlstream.project.configuration.validate import Path
 from sqlstream.project.configuration.written import written_table
 from sqlstream.project.files.files import ProjectFiles
@@ -23,7 +23,7 @@ def build_sources(resources: Resources, files: ProjectFiles, findings: list[Find
     """Returns all source tables in the order of their names, and the streams of corrupt records that they ask for; a
     source may be spread over files, as in dbt.
     """
-    names = Names("source tables")
+    names = SeenNames("source tables")
     tables: list[SourceTable] = []
     for file, (document, node) in resources.documents.items():
         for index, source in enumerate(document.sources):

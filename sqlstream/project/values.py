@@ -29,7 +29,7 @@ ConfigPatch = Mapping[str, Located]
 
 
 @dataclass(frozen=True)
-class Column:
+class DeclaredColumn:
     """A declared column: `data_type` is Spark DDL, or None where only a description is given.
 
     `places` gives the location of `name` and `data_type` of a column of a model or seed.
@@ -104,7 +104,7 @@ class SourceTable:
     mode: str
     options: Mapping[str, OptionValue]
     watermark: Watermark | None
-    columns: tuple[Column, ...]
+    columns: tuple[DeclaredColumn, ...]
     description: str
     tags: tuple[str, ...]
     meta: Mapping[str, object]
@@ -156,7 +156,7 @@ class Seed:
     name: str
     path: str
     description: str
-    columns: tuple[Column, ...]
+    columns: tuple[DeclaredColumn, ...]
     config: ConfigPatch
     location: Location
     properties_location: Location | None = None
@@ -185,7 +185,7 @@ class ModelFile:
     text: str
     folders: tuple[str, ...]
     description: str
-    columns: tuple[Column, ...]
+    columns: tuple[DeclaredColumn, ...]
     configs: tuple[ConfigPatch, ...]
     properties_location: Location | None = None
     written: Mapping[str, object] = field(default_factory=dict)

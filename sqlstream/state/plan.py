@@ -14,7 +14,7 @@ from sqlstream.state.changes import describe_changes
 from sqlstream.state.ledger import EVOLUTION, Ledger, QueryIdentity, SourceUse
 from sqlstream.state.output_columns import ColumnChange, column_changes
 from sqlstream.state.readers import unsure_tables
-from sqlstream.state.refusals import PlaceOf, Refusal, StateChange
+from sqlstream.state.refusals import PlaceOf, StartRefusal, StateChange
 
 _PATTERN = re.compile(r"[][{}*?]")
 """What makes a path a pattern to Hadoop."""
@@ -73,7 +73,7 @@ class QueryPlan:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class StartOptions:
     """What the command line asks for one query."""
 
     accept_state_change: bool = False
@@ -81,10 +81,10 @@ class Wishes:
 
 
 def plan_query(
-    identity: QueryIdentity, state: CheckpointState, wishes: Wishes, *, restartable: bool, place_of: PlaceOf
-) -> QueryPlan | Refusal:
+    identity: QueryIdentity, state: CheckpointState, options: StartOptions, *, restartable: bool, place_of: PlaceOf
+) -> QueryPlan | StartRefusal:
     """Returns how the query starts, or why it may not."""
-    if wishes.full_refresh and state.version:
+    if options.full_refresh and state.version:
         if restartable and _has_nothing_to_keep(identity, state):
             return QueryPlan(Action.RESET, state.version, writes_ledger=True)
         return QueryPlan(Action.REFRESH, state.version + 1, writes_ledger=True)
@@ -99,7 +99,7 @@ def plan_query(
         return QueryPlan(Action.START, max(state.version, 1), writes_ledger=True)
     if not state.is_used and (state.ledger is None or state.ledger.identity != identity):
         return QueryPlan(Action.RESET, state.version, writes_ledger=True)
-    return _go_on(identity, state, wishes, place_of)
+    return _go_on(identity, state, options, place_of)
 
 
 def _has_nothing_to_keep(identity: QueryIdentity, state: CheckpointState) -> bool:
@@ -110,11 +110,11 @@ def _has_nothing_to_keep(identity: QueryIdentity, state: CheckpointState) -> boo
     return not (identity.batch or old.batch) and _sink(old) == _sink(identity)
 
 
-def _refused(*findings: Finding) -> Refusal:
-    return Refusal(findings)
+def _refused(*findings: Finding) -> StartRefusal:
+    return StartRefusal(findings)
 
 
-def _write(identity: QueryIdentity, state: CheckpointState, place_of: PlaceOf) -> QueryPlan | Refusal:
+def _write(identity: QueryIdentity, state: CheckpointState, place_of: PlaceOf) -> QueryPlan | StartRefusal:
     """The plan of a batch model, which writes its whole output each time: any change of it is safe."""
     if state.has_batches:
         return _refused(refusals.other_kind(identity, state.ledger_path, place_of(None, None)))
@@ -122,12 +122,14 @@ def _write(identity: QueryIdentity, state: CheckpointState, place_of: PlaceOf) -
     return QueryPlan(Action.WRITE, max(state.version, 1), writes_ledger=changed)
 
 
-def _go_on(identity: QueryIdentity, state: CheckpointState, wishes: Wishes, place_of: PlaceOf) -> QueryPlan | Refusal:
+def _go_on(
+    identity: QueryIdentity, state: CheckpointState, options: StartOptions, place_of: PlaceOf
+) -> QueryPlan | StartRefusal:
     """The plan on a checkpoint in which a batch has begun."""
     place = place_of(None, None)
     if state.ledger is None:
         problem = f"cannot be read: {state.unreadable}" if state.unreadable else "is missing"
-        if not wishes.accept_state_change:
+        if not options.accept_state_change:
             return _refused(refusals.without_ledger(identity, state.ledger_path, problem, place))
         change = f"its ledger {problem}"
         return QueryPlan(Action.RESUME, state.version, writes_ledger=True, changes=(change,), accepted=True)
@@ -140,12 +142,12 @@ def _go_on(identity: QueryIdentity, state: CheckpointState, wishes: Wishes, plac
         return _refused(refusals.other_place(identity, state.ledger_path, *moved, place))
     if old.settings.get(EVOLUTION) != "true" and _in_order(old) != _in_order(identity):
         return _refused(refusals.other_order(identity, state.ledger_path, old, place))
-    return _resume(identity, state, old, wishes, place_of)
+    return _resume(identity, state, old, options, place_of)
 
 
 def _resume(
-    identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, wishes: Wishes, place_of: PlaceOf
-) -> QueryPlan | Refusal:
+    identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, options: StartOptions, place_of: PlaceOf
+) -> QueryPlan | StartRefusal:
     """The plan on a checkpoint that the query `old` has used, whose sources and sink are where they were."""
     changes = describe_changes(old, identity)
     columns = column_changes(old, identity)
@@ -157,13 +159,13 @@ def _resume(
             state.ledger_path,
             change,
             place_of(identity.model, change.offset),
-            accepted=wishes.accept_state_change,
+            accepted=options.accept_state_change,
         )
         for change in columns
         if change.undo is not None
     ]
     state_change = None
-    if risky and not wishes.accept_state_change:
+    if risky and not options.accept_state_change:
         if unsure:
             place = place_of(None, None)
             findings.append(refusals.unsure_readers(identity, state.ledger_path, old, unsure, place))
@@ -171,7 +173,7 @@ def _resume(
             place = place_of(changes[0].model, changes[0].offset)
             state_change = StateChange(identity.model, changes, state.ledger_path, place, not findings)
     if findings or state_change:
-        return Refusal(tuple(findings), state_change)
+        return StartRefusal(tuple(findings), state_change)
     return QueryPlan(
         Action.RESUME,
         state.version,

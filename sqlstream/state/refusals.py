@@ -31,7 +31,7 @@ class StateChange:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class StartRefusal:
     """Why a query may not start: `findings`, and `state_change`, which may concern other queries too."""
 
     findings: tuple[Finding, ...] = ()
@@ -49,7 +49,7 @@ def refresh_text(*models: str) -> str:
     return f"{refresh_command(*models)} restarts from scratch and keeps the old {kept}"
 
 
-def refusal_findings(refusals: Sequence[Refusal]) -> list[Finding]:
+def refusal_findings(refusals: Sequence[StartRefusal]) -> list[Finding]:
     """Returns the findings of several queries: those that the same changes upstream refuse have one together."""
     findings: list[Finding] = []
     changed = [refusal.state_change for refusal in refusals if refusal.state_change is not None]

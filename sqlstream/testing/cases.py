@@ -14,7 +14,7 @@ from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.types import Field, Struct, Unknown
 from sqlstream.project.unit_tests.fixtures import Rows
-from sqlstream.project.unit_tests.values import Batch, Given, Mark, UnitTest
+from sqlstream.project.unit_tests.values import Batch, BetweenBatches, Given, UnitTest
 from sqlstream.project.values import Located
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.testing.expectation_check import expectation_problems
@@ -41,7 +41,7 @@ class Feed:
     location: Location
 
 
-Step = Feed | Mark
+Step = Feed | BetweenBatches
 
 
 @dataclass(frozen=True)
@@ -230,13 +230,13 @@ class _Builder:
                 continue
             for step in item.steps:
                 self._append(steps, step, node_id)
-        marks = [step for step in steps if isinstance(step, Mark)]
-        if (self._test.document.upgrade_from is None) != (Mark.UPGRADE not in marks) and not self.findings:
-            self._upgrade_problem(in_batches=Mark.UPGRADE in marks)
+        marks = [step for step in steps if isinstance(step, BetweenBatches)]
+        if (self._test.document.upgrade_from is None) != (BetweenBatches.UPGRADE not in marks) and not self.findings:
+            self._upgrade_problem(in_batches=BetweenBatches.UPGRADE in marks)
         return tuple(steps)
 
-    def _append(self, steps: list[Step], step: Batch | Mark, node_id: str) -> None:
-        if isinstance(step, Mark):
+    def _append(self, steps: list[Step], step: Batch | BetweenBatches, node_id: str) -> None:
+        if isinstance(step, BetweenBatches):
             steps.append(step)
             return
         last = steps[-1] if steps else None

@@ -16,7 +16,7 @@ from sqlstream.spark.reading.memory_streams import RowMaker, strict_casts
 from sqlstream.spark.spark_errors import read_error
 from sqlstream.state.results.unit_tests import ANY, Observed, Row
 from sqlstream.testing.cases import Case
-from sqlstream.testing.judge import Told
+from sqlstream.testing.judge import ExpectedResult
 from sqlstream.testing.rows import TypedRows, columns_of
 
 
@@ -27,14 +27,14 @@ class Expectation:
     case: Case
     frame: DataFrame
 
-    def tell(self, observed: Observed) -> Told:
+    def notify(self, observed: Observed) -> ExpectedResult:
         """Returns what is expected. Raises: FindingsError for what cannot be in such rows, at its place."""
         expected = self.case.test.expect
         watermark, shown = self._watermark(observed)
         if expected.batches is not None:
-            return Told(None, self._read(expected.batches), watermark, shown)
+            return ExpectedResult(None, self._read(expected.batches), watermark, shown)
         final = None if expected.rows is None else self._read([expected.rows])[0]
-        return Told(final, None, watermark, shown)
+        return ExpectedResult(final, None, watermark, shown)
 
     def _read(self, batches: Sequence[Rows]) -> tuple[tuple[Row, ...], ...]:
         self._check_complete(batches)

@@ -13,11 +13,11 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.unit_tests.fixtures import Rows
-from sqlstream.project.unit_tests.values import Mark
+from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.reading.duplicates import WATERMARK
-from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.memory_streams import JavaRows, MemoryInput, RowMaker
 from sqlstream.spark.reading.python_code import load_name
 from sqlstream.spark.reading.read_columns import read_columns
@@ -65,7 +65,7 @@ class CaseFrames:
     """Builds the frame of the model of one case, in the session of `inputs`."""
 
     case: Case
-    inputs: Inputs
+    inputs: NodeReader
     streams: dict[str, StreamInput] = field(default_factory=dict)
     _frames: dict[str, DataFrame] = field(default_factory=dict)
 
@@ -124,8 +124,8 @@ class CaseFrames:
         if item.rows is not None:
             return [item.rows]
         steps = self.case.steps
-        if Mark.UPGRADE in steps:
-            at = steps.index(Mark.UPGRADE)
+        if BetweenBatches.UPGRADE in steps:
+            at = steps.index(BetweenBatches.UPGRADE)
             steps = steps[:at] if self.case.older is None else steps[at + 1 :]
         feeds = (step for step in steps if isinstance(step, Feed))
         return [rows for feed in feeds for node_id, rows in feed.rows if node_id == item.node_id]

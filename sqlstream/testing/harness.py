@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
-from sqlstream.project.unit_tests.values import Mark
+from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.project.values import Located
 from sqlstream.project.wording import quoted
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import ROCKSDB, SparkRuntime, child_session
-from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.running.plans import processors
@@ -26,7 +26,7 @@ from sqlstream.testing.cases import Case
 from sqlstream.testing.equivalence import Equivalence
 from sqlstream.testing.expected import Expectation, moment
 from sqlstream.testing.frames import CaseFrames
-from sqlstream.testing.judge import Told, judge, judge_refusal, result_of
+from sqlstream.testing.judge import ExpectedResult, judge, judge_refusal, result_of
 from sqlstream.testing.pinned import pinned
 from sqlstream.testing.prepared import PreparedCase, conditions_of
 from sqlstream.testing.settings import IN_MEMORY, state_settings
@@ -67,7 +67,9 @@ class Harness:
     def _run(self, case: Case) -> CaseResult:
         prepared = self.prepare(case)
         observed = prepared.observe()
-        told = Told(None, None, None) if observed.error else Expectation(case, prepared.frame).tell(observed)
+        told = (
+            ExpectedResult(None, None, None) if observed.error else Expectation(case, prepared.frame).notify(observed)
+        )
         result = judge(case, observed, told)
         if self.explains or result.outcome is Outcome.FAILED:
             result = _explained(case, observed, result)
@@ -90,7 +92,7 @@ class Harness:
         at = case.test.document.at
         if at is not None and not case.model.streaming:
             case = pinned(case, moment(session, Located(at, case.test.places["at"])))
-        provider = self.provider if any(isinstance(step, Mark) for step in case.steps) else IN_MEMORY
+        provider = self.provider if any(isinstance(step, BetweenBatches) for step in case.steps) else IN_MEMORY
         register_functions(session, case.compiled.project.functions)
         frames = CaseFrames(case, self._inputs(case, session))
         frame = frames.build()
@@ -104,8 +106,8 @@ class Harness:
             session.conf.set(name, value)
         return PreparedCase(case, frames, frame, self.secrets)
 
-    def _inputs(self, case: Case, session: SparkSession) -> Inputs:
-        return Inputs(case.compiled, Readers(session, self.secrets, case.compiled.project.root))
+    def _inputs(self, case: Case, session: SparkSession) -> NodeReader:
+        return NodeReader(case.compiled, Readers(session, self.secrets, case.compiled.project.root))
 
 
 def _explained(case: Case, observed: Observed, result: CaseResult) -> CaseResult:

@@ -32,7 +32,7 @@ _MAKES = {
 
 
 @dataclass(frozen=True)
-class Told:
+class ExpectedResult:
     """What a case expects, in the types of what it observed: `final` or `batches`, and the watermark in ms since 1970;
     None for what it does not state. `shown_watermark` is the observed one as text in the session's zone.
     """
@@ -62,11 +62,11 @@ def judge_refusal(case: Case, findings: Sequence[Finding], conditions: Sequence[
     return replace(result_of(case, Outcome.FAILED, findings), differences=(difference,))
 
 
-def judge(case: Case, observed: Observed, told: Told) -> CaseResult:
+def judge(case: Case, observed: Observed, expected: ExpectedResult) -> CaseResult:
     """Returns the result of a case that has been run."""
     if observed.error is not None:
         return _judge_error(case, observed, observed.error)
-    differences = tuple(_differences(case, observed, told))
+    differences = tuple(_differences(case, observed, expected))
     result = result_of(case, Outcome.FAILED if differences else Outcome.PASSED)
     place = _model_place(case, differences)
     return replace(result, differences=differences, notes=_notes(observed), model_place=place)
@@ -105,36 +105,38 @@ def _is_error(expected: str, said: str) -> bool:
     return said == expected or said.startswith(f"{expected}.")
 
 
-def _differences(case: Case, observed: Observed, told: Told) -> Iterator[RowDifference | ValueDifference]:
+def _differences(case: Case, observed: Observed, expected: ExpectedResult) -> Iterator[RowDifference | ValueDifference]:
     document, places = case.test.expect.document, case.test.expect.places
     if document.error is not None:
         yield ValueDifference("error", document.error, NO_ERROR, places["error"])
     comparison = RowComparison(types_of(observed.columns), Decimal(repr(document.tolerance)), document.ordered)
-    yield from _row_differences(case, observed, told, comparison)
+    yield from _row_differences(case, observed, expected, comparison)
     late = sum(observed.late)
     if document.late_rows_dropped not in (None, late):
         yield ValueDifference(
             "late rows dropped", str(document.late_rows_dropped), str(late), places["late_rows_dropped"]
         )
-    if told.watermark is not None and told.watermark != observed.watermark:
-        yield ValueDifference("watermark", document.watermark or "", told.shown_watermark, places["watermark"])
+    if expected.watermark is not None and expected.watermark != observed.watermark:
+        yield ValueDifference("watermark", document.watermark or "", expected.shown_watermark, places["watermark"])
     if document.state_rows not in (None, observed.state_rows):
         yield ValueDifference("state rows", str(document.state_rows), str(observed.state_rows), places["state_rows"])
 
 
-def _row_differences(case: Case, observed: Observed, told: Told, comparison: RowComparison) -> Iterator[RowDifference]:
+def _row_differences(
+    case: Case, observed: Observed, expected: ExpectedResult, comparison: RowComparison
+) -> Iterator[RowDifference]:
     names = tuple(name for name, _ in observed.columns)
-    expected = case.test.expect
-    if told.final is not None and expected.rows is not None:
-        rows = comparison.compare(told.final, observed.final)
+    stated = case.test.expect
+    if expected.final is not None and stated.rows is not None:
+        rows = comparison.compare(expected.final, observed.final)
         if any(row.kind is not RowKind.SAME for row in rows):
-            yield RowDifference(None, names, rows, expected.rows.location)
-    if told.batches is None or expected.batches is None:
+            yield RowDifference(None, names, rows, stated.rows.location)
+    if expected.batches is None or stated.batches is None:
         return
-    for number, (wanted, actual) in enumerate(zip(told.batches, observed.batches, strict=True)):
+    for number, (wanted, actual) in enumerate(zip(expected.batches, observed.batches, strict=True)):
         rows = comparison.compare(wanted, actual)
         if any(row.kind is not RowKind.SAME for row in rows):
-            yield RowDifference(number + 1, names, rows, expected.batches[number].location)
+            yield RowDifference(number + 1, names, rows, stated.batches[number].location)
 
 
 def _notes(observed: Observed) -> dict[str, str]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.unit_tests.values import Mark
+from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.project.values import Located
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of
-from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.memory_streams import Clock, SystemClock
 from sqlstream.spark.reading.python_code import is_data_source, is_foreach, load_name
 from sqlstream.spark.reading.rows import all_rows
@@ -51,14 +51,14 @@ class PreparedCase:
         parts = [self._part()]
         older = self.case.older
         if older is not None:
-            old = CaseFrames(older, Inputs(older.compiled, self.frames.inputs.readers), self.frames.streams)
+            old = CaseFrames(older, NodeReader(older.compiled, self.frames.inputs.readers), self.frames.streams)
             frame = old.build()
             old.check_left_out(frame)
             parts.insert(0, Part(old, frame, older.model.config.output_mode))
             check_upgrade(older, frame, self.case, self.frame)
         return self.stream(self.own_steps(), parts)
 
-    def stream(self, steps: Sequence[Delivery | Mark], parts: Sequence[Part] | None = None) -> Observed:
+    def stream(self, steps: Sequence[Delivery | BetweenBatches], parts: Sequence[Part] | None = None) -> Observed:
         """Returns what comes out of other batches of the same rows."""
         with checkpoint_folder() as folder:
             sink = self._sink() if parts is not None else None  # other ways of running are no business of the sink's
@@ -88,11 +88,11 @@ class PreparedCase:
     def _part(self) -> Part:
         return Part(self.frames, self.frame, self.case.model.config.output_mode)
 
-    def own_steps(self) -> list[Delivery | Mark]:
+    def own_steps(self) -> list[Delivery | BetweenBatches]:
         """Returns the case's own batches, and what stands between them."""
         begun: dict[str, int] = {}
         batches: dict[str, int] = {}
-        steps: list[Delivery | Mark] = []
+        steps: list[Delivery | BetweenBatches] = []
         for step in self.case.steps:
             if not isinstance(step, Feed):
                 steps.append(step)

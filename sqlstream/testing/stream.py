@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sqlstream.project.unit_tests.values import Mark
+from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.memory_streams import (
     Clock,
@@ -92,7 +92,7 @@ class CaseStream:
         self._part = self.parts[0]
         self._output = MemoryOutput(self._part.frame.sparkSession)
 
-    def run(self, steps: Sequence[Delivery | Mark], failed: Callable[[Exception], Observed]) -> Observed:
+    def run(self, steps: Sequence[Delivery | BetweenBatches], failed: Callable[[Exception], Observed]) -> Observed:
         """Returns what came out; `failed` makes it of an error of Spark's."""
         query = None
         try:
@@ -103,7 +103,7 @@ class CaseStream:
                     continue
                 self._remember_state(query)
                 stop_idle(query)
-                if step is Mark.UPGRADE:
+                if step is BetweenBatches.UPGRADE:
                     self._upgrade()
                 query = self._start()
             observed = self._observed(query)

@@ -11,9 +11,9 @@ from sqlstream.location import Place
 from sqlstream.spark.running.plans import is_stateful
 from sqlstream.spark.running.prepare import identity_of
 from sqlstream.state.ledger import Ledger, QueryIdentity
-from sqlstream.state.plan import Action, CheckpointState, Wishes, plan_query
+from sqlstream.state.plan import Action, CheckpointState, StartOptions, plan_query
 from sqlstream.state.readers import source_uses
-from sqlstream.state.refusals import Refusal, refusal_findings
+from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.testing.cases import Case
 from sqlstream.version import __version__
 
@@ -27,8 +27,8 @@ def check_upgrade(old: Case, old_frame: DataFrame, new: Case, new_frame: DataFra
     def place_of(name: str | None, offset: int | None) -> Place:
         return new.compiled.locate_in(name or new.model.name, offset)
 
-    plan = plan_query(after, state, Wishes(), restartable=True, place_of=place_of)
-    if isinstance(plan, Refusal):
+    plan = plan_query(after, state, StartOptions(), restartable=True, place_of=place_of)
+    if isinstance(plan, StartRefusal):
         findings = refusal_findings([plan])
         fix = f"undo the change, or state that it is refused with `expect: {{error: {findings[0].code}}}`"
         raise FindingsError([replace(finding, fix=fix) for finding in findings])

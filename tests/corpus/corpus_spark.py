@@ -18,7 +18,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.errors import FindingsError
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime, child_session
-from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.reading.views import ViewBuilder
 from sqlstream.spark.secrets import Secrets
@@ -84,7 +84,7 @@ class Judge:
         session = child_session(self.runtime, {EVOLUTION: str(self.runtime.names_sources).lower()})
         readers = Readers(session, Secrets({}), compiled.project.root)
         uses = source_uses(compiled, model, None)
-        return ViewBuilder(Inputs(compiled, readers), uses, self.runtime.names_sources).build(model)
+        return ViewBuilder(NodeReader(compiled, readers), uses, self.runtime.names_sources).build(model)
 
     def _started(self, case: Case, model: CompiledModel, frame: DataFrame) -> StreamingQuery:
         output = model.output

@@ -76,7 +76,7 @@ class ProjectFolder:
         self.events = []
         is_asked = False
 
-        def tell(event: RunEvent) -> None:
+        def notify(event: RunEvent) -> None:
             nonlocal is_asked
             self.events.append(event)
             if not is_asked and done(self.events):
@@ -84,7 +84,7 @@ class ProjectFolder:
                 signal.raise_signal(signal.SIGTERM)
 
         request = RunRequest(project=ProjectRequest(self.root), selection=Selection(tuple(select)))
-        return run_models(request, tell)
+        return run_models(request, notify)
 
     def result(self, *select: str, **wishes: Any) -> QueryResult:
         """Runs a selection of one query and returns its result."""

@@ -19,7 +19,7 @@ from sqlstream.spark.storage.storage import LocalStorage
 from sqlstream.spark.writing.batch import replace_output
 from sqlstream.spark.writing.outputs import check_output
 from sqlstream.state.runs.events import QueryStarted, Status, TableShown
-from sqlstream.state.runs.limits import Limits
+from sqlstream.state.runs.limits import RunLimits
 
 STATIC = """sources:
   - name: shop
@@ -182,7 +182,7 @@ def test_batches_and_streams_run_side_by_side_within_threads(shop: ProjectFolder
     shop.write({f"models/{name}.sql": REPORT for name in ("b", "c")})
     shop.write({"models/a.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"})
 
-    outcome = shop.run(available_now=False, limits=Limits(threads=1, idle_seconds=3.0))
+    outcome = shop.run(available_now=False, limits=RunLimits(threads=1, idle_seconds=3.0))
 
     assert [result.kind for result in outcome.results] == ["stream", "batch", "batch", "batch"]
     assert [result.status for result in outcome.results] == [Status.STOPPED, *[Status.SUCCESS] * 3]

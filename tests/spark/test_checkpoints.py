@@ -190,12 +190,12 @@ def test_an_accepted_change_that_was_killed_after_its_commit_is_in_effect(sums: 
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(id)")})
     written: list[str] = []
 
-    def tell(event: RunEvent) -> None:
+    def notify(event: RunEvent) -> None:
         if isinstance(event, QueryStarted):
             written.append(path.read_text())
 
     request = RunRequest(ProjectRequest(sums.root), available_now=True, accept_state_change=("sums",))
-    run_models(request, tell)
+    run_models(request, notify)
     path.write_text(written[0])  # as before the first commit
 
     assert "sum(id)" in json.loads(written[0])["pending"]["ledger"]["identity"]["models"]["sums"]

@@ -252,11 +252,11 @@ def test_a_file_that_vanishes_before_a_restart_is_not_left_out(stopped: ProjectF
     stopped.write({"models/all.sql": f"{ALL} {rows}"})
     file = stopped.root / "in/orders/3.json"
 
-    def tell(event: RunEvent) -> None:
+    def notify(event: RunEvent) -> None:
         if isinstance(event, QueryRestarting):
             file.unlink()
 
-    (result,) = run_models(RunRequest(ProjectRequest(stopped.root), available_now=True), tell).results
+    (result,) = run_models(RunRequest(ProjectRequest(stopped.root), available_now=True), notify).results
 
     assert (result.status, result.restarts) == (Status.ERROR, 1)
     assert result.finding is not None

@@ -33,7 +33,7 @@ class Compilations:
         """Returns the findings in models, but those that say only that nothing reads one."""
         self.told.clear()
         try:
-            found = compile_models(ProjectRequest(self.project.root, tell=self.told.append, **wishes)).findings
+            found = compile_models(ProjectRequest(self.project.root, notify=self.told.append, **wishes)).findings
         except FindingsError as error:
             found = error.findings
         codes = ("sql-syntax", "not-followed", "misplaced-watermark", "missing-ref")

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from sqlstream import ProjectRequest
-from sqlstream.app.loading.load import attempt
+from sqlstream.app.loading.load import try_load
 
 LONGEST_SECONDS = 60
 """How long a query that is to be refused may go on: its first batch lasts five seconds."""
@@ -110,7 +110,7 @@ def is_refused_by_the_compiler(root: Path, sql: str, interval: str, sink: str) -
     for name, text in {**FILES, "sinks.yml": sinks, "models/asked.sql": config + sql.format(**names)}.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text)
-    codes = {finding.code for finding in attempt(ProjectRequest(root)).errors}
+    codes = {finding.code for finding in try_load(ProjectRequest(root)).errors}
     assert codes <= {"real-time-trigger"}
     return "real-time-trigger" in codes
 

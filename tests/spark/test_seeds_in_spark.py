@@ -14,8 +14,8 @@ from sqlstream import ProjectRequest
 from sqlstream.app.compile import compile_models
 from sqlstream.location import Location
 from sqlstream.project.files.csv_text import CsvText
-from sqlstream.project.values import Column, Located, Seed
-from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.project.values import DeclaredColumn, Located, Seed
+from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.seeds import open_seed
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.reading.views import ViewBuilder
@@ -56,7 +56,7 @@ def open_text(spark: SparkSession, root: Path, path: str, data: bytes, delimiter
     (root / path).write_bytes(data)
     csv = CsvText((root / path).read_bytes().decode().removeprefix("\ufeff"), delimiter)
     header = tuple(value.text for value in csv.values(next(csv.rows())))
-    columns = tuple(Column(name, "string") for name in header)
+    columns = tuple(DeclaredColumn(name, "string") for name in header)
     config = {"delimiter": Located(delimiter, Location(path))}
     seed = Seed("s", path, "", columns, config, Location(path), header=header)
     frame = open_seed(seed, Readers(spark, Secrets({}), root))
@@ -141,7 +141,7 @@ def test_a_seed_is_opened_once_for_a_query(spark: SparkSession, folder: ProjectF
     def build(name: str) -> tuple[list[tuple[object, ...]], int]:
         model = compiled.models[f"model.shop.{name}"]
         before = jobs_so_far(spark)
-        frame = ViewBuilder(Inputs(compiled, readers), (), names_sources=False).build(model)
+        frame = ViewBuilder(NodeReader(compiled, readers), (), names_sources=False).build(model)
         jobs = jobs_so_far(spark) - before
         return sorted(tuple(row) for row in frame.collect()), jobs
 

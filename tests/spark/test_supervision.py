@@ -15,7 +15,7 @@ from pyspark import SparkContext
 
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.state.runs.events import Notice, QueryRestarting, QueryResult, QueryStarted, RunEvent, Status
-from sqlstream.state.runs.limits import Limits
+from sqlstream.state.runs.limits import RunLimits
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -48,12 +48,12 @@ def test_a_failed_query_starts_again_and_goes_on(orders: ProjectFolder, read_par
     orders.write({"models/moody.sql": moody("first")})
     events: list[RunEvent] = []
 
-    def tell(event: RunEvent) -> None:
+    def notify(event: RunEvent) -> None:
         events.append(event)
         if len(restarts(events)) == 2:
             set_mood("first")
 
-    (result,) = run_models(RunRequest(ProjectRequest(orders.root), available_now=True), tell).results
+    (result,) = run_models(RunRequest(ProjectRequest(orders.root), available_now=True), notify).results
 
     assert (result.status, result.restarts, result.rows_out) == (Status.SUCCESS, 2, 10)
     assert [(event.model, event.attempt, event.attempts) for event in restarts(events)] == [
@@ -113,7 +113,7 @@ def test_a_start_that_fails(orders: ProjectFolder, fail_fast: bool) -> None:
     for name, trigger in (("a", "1 hour"), ("b", "once"), ("c", "once")):
         orders.write({f"models/{name}.sql": f"{{{{ config(sink='lake', trigger='{trigger}') }}}} {ALL}"})
     orders.write({"store/b": "a file where the output folder should be"})
-    limits = Limits(idle_seconds=3.0, fail_fast=fail_fast, threads=1)
+    limits = RunLimits(idle_seconds=3.0, fail_fast=fail_fast, threads=1)
 
     outcome = orders.run(available_now=False, limits=limits)
 
@@ -129,14 +129,14 @@ def test_a_run_until_idle_waits_for_what_comes(orders: ProjectFolder, read_parqu
     orders.write({"models/all.sql": f"{{{{ config(sink='lake', trigger='100 milliseconds') }}}} {ALL}"})
     events: list[RunEvent] = []
 
-    def tell(event: RunEvent) -> None:
+    def notify(event: RunEvent) -> None:
         events.append(event)
         batches = sum(getattr(event, "batch_id", None) is not None for event in events)
         if batches in (2, 3, 4):
             orders.rows(f"in/orders/{batches}.json", order_rows(batches), modified=batches)
 
-    limits = Limits(idle_seconds=4.0)
-    (result,) = run_models(RunRequest(ProjectRequest(orders.root), limits=limits), tell).results
+    limits = RunLimits(idle_seconds=4.0)
+    (result,) = run_models(RunRequest(ProjectRequest(orders.root), limits=limits), notify).results
 
     assert (result.status, result.rows_out) == (Status.STOPPED, 25)
     assert len(read_parquet(orders.root / "store/all")) == 25
@@ -148,7 +148,7 @@ def test_threads_bound_the_queries_that_end_by_themselves(orders: ProjectFolder)
     orders.write({f"models/{name}.sql": f"{{{{ config(sink='lake', trigger='once') }}}} {ALL}" for name in "abc"})
     orders.write({"models/d.sql": f"{{{{ config(sink='lake', pool='shared') }}}} {ALL}"})
 
-    orders.run(available_now=False, limits=Limits(idle_seconds=3.0))
+    orders.run(available_now=False, limits=RunLimits(idle_seconds=3.0))
 
     told = [
         (type(event).__name__[5:], event.model)
@@ -212,7 +212,7 @@ def test_a_query_that_has_not_looked_yet_is_not_idle(orders: ProjectFolder) -> N
     opening = threading.Timer(4.0, gate.write_text, ["open"])  # many times as long as may be idle
     opening.start()
 
-    result = orders.result(available_now=False, limits=Limits(idle_seconds=1.0))
+    result = orders.result(available_now=False, limits=RunLimits(idle_seconds=1.0))
 
     opening.join()
     assert (result.status, result.rows_out) == (Status.STOPPED, 3)

@@ -18,7 +18,7 @@ from sqlstream.spark.running.endpoints import Endpoint, UnreachableError, check_
 from sqlstream.spark.running.query_run import Running
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, RunEvent, Status, TableShown
-from sqlstream.state.runs.limits import Limits
+from sqlstream.state.runs.limits import RunLimits
 
 RETRIES = "retries={'attempts': 2, 'first_delay': '10 milliseconds'}"
 
@@ -68,13 +68,13 @@ def test_a_stream_into_memory_is_tried_again_from_the_beginning(orders: ProjectF
     )
     events: list[RunEvent] = []
 
-    def tell(event: RunEvent) -> None:
+    def notify(event: RunEvent) -> None:
         events.append(event)
         if restarts(events) == [1]:
             context = SparkContext._active_spark_context
             context._jvm.java.lang.System.setProperty("mood", "1")  # type: ignore[union-attr]
 
-    (result,) = run_models(RunRequest(ProjectRequest(orders.root)), tell).results
+    (result,) = run_models(RunRequest(ProjectRequest(orders.root)), notify).results
 
     assert (result.status, restarts(events)) == (Status.SUCCESS, [1])
     assert [event.count for event in events if isinstance(event, TableShown)] == [10]
@@ -114,7 +114,7 @@ def test_a_stop_is_obeyed_while_a_broker_is_down(orders: ProjectFolder, broker: 
     model = "{{ config(sink='nowhere', trigger='1 second', retries={'attempts': 9, 'first_delay': '1 hour', 'longest_delay': '1 hour'}) }}"
     orders.write({"models/all.sql": f"{model} select id from {{{{ source('shop', 'orders') }}}}"})
 
-    outcome = orders.run(available_now=False, limits=Limits(after_seconds=1.0))
+    outcome = orders.run(available_now=False, limits=RunLimits(after_seconds=1.0))
 
     ended = [event for event in orders.events if isinstance(event, QueryResult)]
     assert [event.status for event in ended] == [Status.ERROR]

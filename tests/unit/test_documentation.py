@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from sqlstream.compiler.render.model_functions import model_names, names_of_model
-from sqlstream.compiler.render.sandbox.budget import Limits
+from sqlstream.compiler.render.sandbox.budget import RenderLimits
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.selection.methods import METHODS
@@ -81,10 +81,12 @@ def test_every_name_of_templates_is_described() -> None:
 
 def test_every_limit_is_there_with_its_value() -> None:
     """The limits of a template."""
-    limits = Limits()
+    limits = RenderLimits()
 
     assert [
-        field.name for field in fields(Limits) if f"| {getattr(limits, field.name):,} |" not in section("Limits")
+        field.name
+        for field in fields(RenderLimits)
+        if f"| {getattr(limits, field.name):,} |" not in section("RenderLimits")
     ] == []
 
 

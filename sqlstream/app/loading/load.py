@@ -64,7 +64,7 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class LoadOutcome:
     """What compiling gave, errors or not: `findings` are all of them.
 
     `loaded` is the project as it would run if the errors of the rules were wrong, None where there is no SQL to run.
@@ -91,24 +91,26 @@ class Attempt:
 
 def load(request: ProjectRequest, invocation: Invocation | None = None) -> Loaded:
     """Returns the compiled project. Raises: FindingsError with every finding of the first stage that has errors."""
-    attempted = attempt(request, invocation)
+    attempted = try_load(request, invocation)
     if attempted.loaded is None or attempted.errors:
         raise FindingsError(attempted.findings)
     return attempted.loaded
 
 
-def look_at(request: ProjectRequest) -> Loaded:
+def load_for_reading(request: ProjectRequest) -> Loaded:
     """Returns the compiled project for what starts nothing, also where rules refuse it: `compile` tells of that.
 
     Raises: FindingsError where there is no SQL to look at.
     """
-    attempted = attempt(request)
+    attempted = try_load(request)
     if attempted.loaded is None:
         raise FindingsError(attempted.findings)
     return attempted.loaded
 
 
-def attempt(request: ProjectRequest, invocation: Invocation | None = None, inline: ModelFile | None = None) -> Attempt:
+def try_load(
+    request: ProjectRequest, invocation: Invocation | None = None, inline: ModelFile | None = None
+) -> LoadOutcome:
     """Returns the project compiled, also where rules refuse it, and the findings of the first stage that has errors.
 
     `inline` is one more model, which no file holds, or takes the place of the one of its name. Raises: FindingsError
@@ -131,13 +133,13 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None, inlin
             parse=yaml.parse if cache else parse_yaml,
         )
     if loaded.project is None:
-        return Attempt(None, (*loaded.findings, *_in_templates(loaded, request, invocation)))
+        return LoadOutcome(None, (*loaded.findings, *_in_templates(loaded, request, invocation)))
     project = loaded.project
     if inline is not None:
         others = (model for model in project.models if model.name != inline.name)
         project = replace(project, models=(*others, inline))
     options = _render_options(project, request, invocation)
-    parser = InstalledParser(project.target, request.env, request.tell)
+    parser = InstalledParser(project.target, request.env, request.notify)
     work_ahead = WorkersAhead(project, options, memory, workers) if workers else NOTHING_AHEAD
     lower = partial(lower_findings, project, spark=request.spark_version())
     result = compile_project(project, options, memory, work_ahead, parser, partial(lower, complete=False))
@@ -145,9 +147,9 @@ def attempt(request: ProjectRequest, invocation: Invocation | None = None, inlin
         cache.save(memory, {"", *(model.path for model in project.models), *yaml.paths})
     findings = lower((*loaded.findings, *result.findings), complete=result.complete)
     if result.attempted is None:
-        return Attempt(None, findings)
+        return LoadOutcome(None, findings)
     no_errors = tuple(finding for finding in findings if not finding.is_error)
-    return Attempt(Loaded(result.attempted, no_errors, invocation), findings)
+    return LoadOutcome(Loaded(result.attempted, no_errors, invocation), findings)
 
 
 def _in_templates(loaded: LoadResult, request: ProjectRequest, invocation: Invocation) -> tuple[Finding, ...]:

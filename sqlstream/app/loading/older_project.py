@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from sqlstream.app.loading.load import Attempt, attempt
+from sqlstream.app.loading.load import LoadOutcome, try_load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.errors import Finding
 from sqlstream.location import Location
@@ -19,18 +19,18 @@ from sqlstream.project.values import ModelFile
 from sqlstream.project.wording import quoted
 
 
-def attempt_older(request: ProjectRequest, file: ModelFile, upgrade: UpgradeDocument, place: Location) -> Attempt:
+def attempt_older(request: ProjectRequest, file: ModelFile, upgrade: UpgradeDocument, place: Location) -> LoadOutcome:
     """Returns the older project compiled; where git does not have it, why, at `place`."""
     alone = replace(request, partial_parse=False)
     if upgrade.sql is not None:
-        return attempt(alone, inline=replace(file, text=upgrade.sql))
+        return try_load(alone, inline=replace(file, text=upgrade.sql))
     with tempfile.TemporaryDirectory(prefix="sqlstream-upgrade-") as folder:
         problem = _check_out(find_project_root(request.folder), upgrade.git or "", Path(folder))
         if problem is not None:
             what = f"git does not have the project as of {quoted(upgrade.git)}"
             fix = "name a commit, branch or tag that has it; a shallow clone does not have older commits"
-            return Attempt(None, (Finding("unit-test-upgrade", what, f"git says: {problem}", fix, place),))
-        return attempt(replace(alone, folder=Path(folder)))
+            return LoadOutcome(None, (Finding("unit-test-upgrade", what, f"git says: {problem}", fix, place),))
+        return try_load(replace(alone, folder=Path(folder)))
 
 
 def _check_out(root: Path, commit: str, folder: Path) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
-from sqlstream.app.loading.load import Attempt, Loaded
+from sqlstream.app.loading.load import Loaded, LoadOutcome
 from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.request import EVERYTHING, Selection
 from sqlstream.errors import Finding, FindingsError
@@ -13,7 +13,7 @@ from sqlstream.project.wording import counted
 
 
 @contextmanager
-def with_errors_of(attempted: Attempt, selection: Selection) -> Iterator[None]:
+def with_errors_of(attempted: LoadOutcome, selection: Selection) -> Iterator[None]:
     """Adds the errors of the project to those of a selection in the body: what is not found may stand in a broken file.
 
     Where nothing was asked for, the errors of the project are the cause. Raises: FindingsError.
@@ -26,7 +26,9 @@ def with_errors_of(attempted: Attempt, selection: Selection) -> Iterator[None]:
         raise FindingsError((*attempted.errors, *error.findings)) from error
 
 
-def refuse_selected(attempted: Attempt, loaded: Loaded, chosen: Collection[str], tell: Callable[[str], None]) -> None:
+def refuse_selected(
+    attempted: LoadOutcome, loaded: Loaded, chosen: Collection[str], notify: Callable[[str], None]
+) -> None:
     """Tells how many errors belong to none of the `chosen` nodes.
 
     Raises: FindingsError where an error belongs to what is chosen, to what that reads, or to the project as a whole.
@@ -36,10 +38,10 @@ def refuse_selected(attempted: Attempt, loaded: Loaded, chosen: Collection[str],
         warnings = findings_of_selection(loaded.compiled, loaded.findings, chosen)
         raise FindingsError((*errors, *warnings))
     if attempted.errors:
-        tell(errors_elsewhere(len(attempted.errors)))
+        notify(errors_elsewhere(len(attempted.errors)))
 
 
-def errors_of_selection(attempted: Attempt, loaded: Loaded, chosen: Collection[str]) -> tuple[Finding, ...]:
+def errors_of_selection(attempted: LoadOutcome, loaded: Loaded, chosen: Collection[str]) -> tuple[Finding, ...]:
     """Returns the errors that belong to what is chosen, to what that reads, or to the project as a whole."""
     return findings_of_selection(loaded.compiled, attempted.errors, chosen)
 

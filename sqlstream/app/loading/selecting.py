@@ -129,7 +129,7 @@ def selection_graph(
     return SelectionGraph(nodes, compiled.graph.parents, definitions)
 
 
-class _Found(NamedTuple):
+class _SelectionResult(NamedTuple):
     """The nodes of a selection, the criteria that find none, and whether any compares with a saved state."""
 
     nodes: frozenset[str]
@@ -142,20 +142,20 @@ def _find(
     definitions: Mapping[str, Definition],
     selection: Selection,
     tests: Sequence[SelectableTest],
-) -> _Found:
+) -> _SelectionResult:
     flags = (*selection.select, *selection.exclude)
     if not flags and selection.selector is None and selection.state is None:
-        return _Found(frozenset((*compiled.graph.order, *(test.node.unique_id for test in tests))), (), False)
+        return _SelectionResult(frozenset((*compiled.graph.order, *(test.node.unique_id for test in tests))), (), False)
     graph = _with_tests(selection_graph(compiled, definitions, selection.state), tests)
     if selection.selector is not None:
         if selection.selector not in definitions:
             raise FindingsError([unknown_name(selection.selector, definitions)])
         definition = definitions[selection.selector]
         chosen = _and_tests(evaluate(graph, definition), tests)
-        return _Found(chosen, unmatched_in(graph, definition), _compares(graph, definition))
+        return _SelectionResult(chosen, unmatched_in(graph, definition), _compares(graph, definition))
     excluded = select_nodes(graph, selection.exclude, ()) if selection.exclude else frozenset()
     chosen = _and_tests(select_nodes(graph, selection.select, ()), tests) - _and_tests(excluded, tests)
-    return _Found(chosen, unmatched_criteria(graph, flags), _compares(graph, parse_selectors(flags)))
+    return _SelectionResult(chosen, unmatched_criteria(graph, flags), _compares(graph, parse_selectors(flags)))
 
 
 def _with_tests(graph: SelectionGraph, tests: Sequence[SelectableTest]) -> SelectionGraph:

@@ -11,7 +11,7 @@ from importlib import metadata
 
 from sqlstream.app.systems import is_windows
 from sqlstream.compiler.cache.digest import digest
-from sqlstream.compiler.spark_parser import Parse, ParserUnavailableError
+from sqlstream.compiler.spark_parser import ParserUnavailableError, ParseWithSpark
 from sqlstream.errors import Finding
 from sqlstream.project.values import Target
 from sqlstream.project.wording import counted
@@ -25,11 +25,11 @@ EXTENSIONS = "spark.sql.extensions"
 
 @dataclass(frozen=True)
 class InstalledParser:
-    """The parser of the installed pyspark, with the settings of `target`; `tell` hears when it is started."""
+    """The parser of the installed pyspark, with the settings of `target`; `notify` hears when it is started."""
 
     target: Target
     env: Mapping[str, str] = field(repr=False)
-    tell: Callable[[str], None]
+    notify: Callable[[str], None]
 
     @cached_property
     def identity(self) -> str:
@@ -38,7 +38,7 @@ class InstalledParser:
         return digest(metadata.version("pyspark"), home, self._settings, self._other_parser or "")
 
     @contextmanager
-    def open(self, count: int) -> Iterator[Parse]:
+    def open(self, count: int) -> Iterator[ParseWithSpark]:
         """Starts Java for as long as the body runs. Raises: ParserUnavailableError."""
         if is_windows():
             raise ParserUnavailableError("sqlstream starts Java on Linux and macOS only")
@@ -49,7 +49,7 @@ class InstalledParser:
             raise ParserUnavailableError(java.why)
         said = f"Asking Spark's parser about {counted(count, 'model')} that sqlstream cannot read"
         logger.info(said)
-        self.tell(said)
+        self.notify(said)
         from sqlstream.spark.jvm.parser import spark_parser  # pyspark is loaded here and not before
 
         with spark_parser(java, self.env, self._settings) as parse:

@@ -9,7 +9,7 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.app.running.session import check_java, check_target, start_brief_session
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.refusals import Refusal
+from sqlstream.compiler.refusals import SparkRefusal
 from sqlstream.report.numbers import plural
 from sqlstream.spark.jvm.session import stop_spark
 from sqlstream.spark.running.check import ask_spark
@@ -20,9 +20,9 @@ def ask_session(
     loaded: Loaded,
     models: Sequence[CompiledModel],
     env: Mapping[str, str],
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
     signals: StopSignals,
-) -> tuple[str, tuple[Refusal, ...]]:
+) -> tuple[str, tuple[SparkRefusal, ...]]:
     """Returns the version of the Spark that was started, and what it refuses of `models` and all that they read.
 
     Raises: FindingsError where Spark cannot be started; StopAskedError.
@@ -30,7 +30,7 @@ def ask_session(
     check_target(loaded)
     check_java(env, signals)
     secrets = Secrets(env)
-    tell(f"Starting Spark to analyse {plural(len(models), 'model')}, with no data")
+    notify(f"Starting Spark to analyse {plural(len(models), 'model')}, with no data")
     # Spark makes the folder of managed tables when it starts, and a check leaves nothing in the target's storage
     with tempfile.TemporaryDirectory(prefix="sqlstream-check-") as warehouse:
         runtime = start_brief_session(loaded, secrets, warehouse)

@@ -40,13 +40,13 @@ def write_before_start(ready: Ready, checks: Checks) -> None:
 
 
 class LedgerKeeper:
-    """Passes the events of a run on to `tell`, and writes the ledger of a changed query once it has committed a batch.
+    """Passes the events of a run to `notify`, and writes the ledger of a changed query once it has committed a batch.
 
     A run that is killed before that loses nothing: the next one sees the commit.
     """
 
-    def __init__(self, ready: Sequence[Ready], checks: Checks, tell: Callable[[RunEvent], None]) -> None:
-        self._tell = tell
+    def __init__(self, ready: Sequence[Ready], checks: Checks, notify: Callable[[RunEvent], None]) -> None:
+        self._notify = notify
         self._waiting = {
             item.query.model.name: (item, _ledger(item, checks))
             for item in ready
@@ -57,20 +57,20 @@ class LedgerKeeper:
         """Hears one event."""
         if isinstance(event, BatchProgress) and event.model in self._waiting:
             self._settle(event.model)
-        self._tell(event)
+        self._notify(event)
 
     def settle_all(self) -> None:
         """Looks at every changed query once more, when the run has ended."""
         for model in tuple(self._waiting):
             self._settle(model)
 
-    def tell_unsettled(self, results: Sequence[QueryResult]) -> None:
+    def notify_unsettled(self, results: Sequence[QueryResult]) -> None:
         """Says which accepted changes are not in effect, although their queries have ended well: nothing came in."""
         for result in results:
             waiting = self._waiting.get(result.model)
             if waiting is None or not waiting[0].plan.accepted or result.batches or result.finding:
                 continue
-            self._tell(
+            self._notify(
                 Notice(
                     f"{result.model}: the accepted change is not in effect yet, because there was nothing to read; the "
                     f"next run needs `--accept-state-change {result.model}` again"

@@ -82,7 +82,7 @@ def _answer(request: Path, tables: Mapping[str, Table]) -> None:
 
 
 def live_rows(
-    compiled: CompiledProject, model: CompiledModel, limit: int, tell: Callable[[str], None]
+    compiled: CompiledProject, model: CompiledModel, limit: int, notify: Callable[[str], None]
 ) -> ShownRows | None:
     """Returns the first rows of the table in memory that a run of the target fills from `model`; None where no run
     does. Raises: UsageError where the run does not answer.
@@ -98,7 +98,7 @@ def live_rows(
         return None
     columns = tuple(ShownColumn(name, data_type) for name, data_type in answer["columns"])
     rows = tuple(map(tuple, answer["rows"]))
-    tell(f"{model.name} is running as process {run.pid}; its table in memory has {answer['count']:,} rows so far")
+    notify(f"{model.name} is running as process {run.pid}; its table in memory has {answer['count']:,} rows so far")
     return ShownRows(model.name, model.unique_id, columns, rows, limit)
 
 

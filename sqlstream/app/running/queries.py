@@ -28,7 +28,7 @@ from sqlstream.spark.writing.memory import MEMORY, live_table, memory_table
 from sqlstream.state.layout import archives_path
 from sqlstream.state.plan import Action
 from sqlstream.state.runs.events import Notice, ProjectFound, QueryResult, RunEvent
-from sqlstream.state.runs.limits import Limits
+from sqlstream.state.runs.limits import RunLimits
 from sqlstream.version import __version__
 
 
@@ -36,7 +36,7 @@ def run_queries(
     loaded: Loaded,
     models: Sequence[CompiledModel],
     request: RunRequest,
-    tell: Callable[[RunEvent], None],
+    notify: Callable[[RunEvent], None],
     signals: StopSignals,
 ) -> tuple[QueryResult, ...]:
     """Runs `models` in one Spark session and returns their results.
@@ -51,12 +51,12 @@ def run_queries(
         runtime = start_session(loaded, secrets, purpose=purpose, console_to_stderr=request.console_to_stderr)
         try:
             signals.install()
-            tell(_found(loaded, runtime))
+            notify(_found(loaded, runtime))
             if runtime.cluster is not None:
-                runtime.cluster.follow(lambda text: tell(Notice(text)), signals.check)
+                runtime.cluster.follow(lambda text: notify(Notice(text)), signals.check)
             checks = Checks(loaded, request, runtime, secrets, held)
             ready = check_all(checks, models, signals)
-            return _run_ready(checks, ready, tell, signals)
+            return _run_ready(checks, ready, notify, signals)
         finally:
             stop_spark(runtime)
 
@@ -69,26 +69,26 @@ def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:
 
 
 def _run_ready(
-    checks: Checks, ready: Sequence[Ready], tell: Callable[[RunEvent], None], signals: StopSignals
+    checks: Checks, ready: Sequence[Ready], notify: Callable[[RunEvent], None], signals: StopSignals
 ) -> tuple[QueryResult, ...]:
     cluster = checks.runtime.cluster
     if cluster is not None and cluster.choice is not None:
-        tell(Notice(cluster.choice.why))
+        notify(Notice(cluster.choice.why))
     for line in empty_source_lines(checks.loaded.compiled, [item.query.model for item in ready]):
-        tell(Notice(line))
+        notify(Notice(line))
     for item in ready:
-        _tell_unusual(item, tell)
+        _notify_unusual(item, notify)
     orders = [item.order(checks) for item in ready]
     signals.check()
     _for_all(ready, checks, Ready.hold)
     _for_all(ready, checks, write_before_start)
-    keeper = LedgerKeeper(ready, checks, tell)
+    keeper = LedgerKeeper(ready, checks, notify)
     runner = Runner(checks.secrets, keeper, _limits(checks), Restarts(ready, checks))
     with signals.passed_to(runner.request_stop), _live_tables(ready, checks):
         results = runner.run(orders)
     keeper.settle_all()
-    keeper.tell_unsettled(results)
-    _show_memory(ready, results, checks.request.limit, tell)
+    keeper.notify_unsettled(results)
+    _show_memory(ready, results, checks.request.limit, notify)
     return results
 
 
@@ -111,7 +111,7 @@ def _for_all(ready: Sequence[Ready], checks: Checks, step: Callable[[Ready, Chec
         raise FindingsError(findings)
 
 
-def _limits(checks: Checks) -> Limits:
+def _limits(checks: Checks) -> RunLimits:
     """The limits that were asked for, or else the target's."""
     limits = checks.request.limits
     return replace(limits, threads=limits.threads or checks.loaded.compiled.project.target.threads)
@@ -129,17 +129,17 @@ def _found(loaded: Loaded, runtime: SparkRuntime) -> ProjectFound:
     )
 
 
-def _tell_unusual(ready: Ready, tell: Callable[[RunEvent], None]) -> None:
+def _notify_unusual(ready: Ready, notify: Callable[[RunEvent], None]) -> None:
     """Says what is unusual about how a query starts."""
     model, plan = ready.query.model, ready.plan
     if plan.action is Action.FRESH_EACH_RUN:
         why = ready.query.unrestartable
-        tell(Notice(f"{model.name}: starts with a fresh checkpoint on every run, because {why}"))
+        notify(Notice(f"{model.name}: starts with a fresh checkpoint on every run, because {why}"))
     if plan.action is Action.REFRESH:
         old = f"version {ready.state.version} of its checkpoint and output stay where they are"
-        tell(Notice(f"{model.name}: starts over as version {plan.version}; {old}"))
+        notify(Notice(f"{model.name}: starts over as version {plan.version}; {old}"))
     if plan.action is Action.RESET:
-        tell(
+        notify(
             Notice(
                 f"{model.name}: starts from the beginning, because its last run ended before the first batch was "
                 f"committed; what that left is in {archives_path(ready.root, plan.version)}"
@@ -147,15 +147,15 @@ def _tell_unusual(ready: Ready, tell: Callable[[RunEvent], None]) -> None:
         )
     if plan.changes:
         how = "resumes with the state it has, as accepted, although" if plan.accepted else "resumes;"
-        tell(Notice(f"{model.name}: {how} {'; '.join(plan.changes)}"))
+        notify(Notice(f"{model.name}: {how} {'; '.join(plan.changes)}"))
     if plan.new_columns:
-        tell(Notice(f"{model.name}: writes other columns from now on: {'; '.join(plan.new_columns)}"))
+        notify(Notice(f"{model.name}: writes other columns from now on: {'; '.join(plan.new_columns)}"))
 
 
 def _show_memory(
-    ready: Sequence[Ready], results: Sequence[QueryResult], limit: int | None, tell: Callable[[RunEvent], None]
+    ready: Sequence[Ready], results: Sequence[QueryResult], limit: int | None, notify: Callable[[RunEvent], None]
 ) -> None:
     for item, result in zip(ready, results, strict=True):
         table = memory_table(item.query, limit) if item.query.output.format == MEMORY and result.batches else None
         if table is not None:
-            tell(table)
+            notify(table)

@@ -26,8 +26,8 @@ from sqlstream.spark.writing.tables import table_columns
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
 from sqlstream.state.output_columns import table_problems
-from sqlstream.state.plan import Action, CheckpointState, QueryPlan, Wishes, plan_query
-from sqlstream.state.refusals import Refusal, refusal_findings, unfit_table, used_output
+from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
+from sqlstream.state.refusals import StartRefusal, refusal_findings, unfit_table, used_output
 
 LOOK_SECONDS = 0.1
 """How often it is looked whether a stop was asked for."""
@@ -131,7 +131,7 @@ def check_all(checks: Checks, models: Sequence[CompiledModel], signals: StopSign
     """
     ready: list[Ready] = []
     findings: list[Finding] = []
-    refusals: list[Refusal] = []
+    refusals: list[StartRefusal] = []
     pool = ThreadPoolExecutor(CHECKED_AT_A_TIME, "check")
     try:
         apart = {
@@ -182,15 +182,15 @@ def _check(checks: Checks, model: CompiledModel) -> Ready:
         state = read_checkpoint(checks.storage_of, root)
     resumes = state.is_used and not request.full_refresh and unrestartable(loaded.compiled, model) is None
     query = prepare_query(loaded.compiled, model, runtime, secrets, state.ledger if resumes else None)
-    wishes = Wishes(model.name in request.accept_state_change, request.full_refresh)
+    options = StartOptions(model.name in request.accept_state_change, request.full_refresh)
     plan = plan_query(
         query.identity,
         state,
-        wishes,
+        options,
         restartable=query.unrestartable is None,
         place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
     )
-    if isinstance(plan, Refusal):
+    if isinstance(plan, StartRefusal):
         raise _RefusedError(plan)
     ready = Ready(query, plan, root, storage, state, is_new)
     if query.output.table is None:
@@ -207,7 +207,7 @@ def _check(checks: Checks, model: CompiledModel) -> Ready:
 class _RefusedError(Exception):
     """A query that may not start on its checkpoint."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: StartRefusal) -> None:
         super().__init__()
         self.refusal = refusal
 

@@ -36,12 +36,12 @@ Explain = Callable[[str], Emission | None]
 class Record:
     """Hears every event of a run, notes it, and tells it on. What cannot be written is said once and ends no run."""
 
-    def __init__(self, root: Path, invocation: Invocation, env: Mapping[str, str], tell: Callable[[RunEvent], None]):
+    def __init__(self, root: Path, invocation: Invocation, env: Mapping[str, str], notify: Callable[[RunEvent], None]):
         self._folder = root / ARTIFACTS_FOLDER
         self._journal = Journal(root / LOGS_FOLDER)
         self._invocation = invocation
         self._redact = Secrets(env).redact
-        self._tell = tell
+        self._notify = notify
         self._explain: Explain = lambda _model: None
         self._began = self._written = time.monotonic()
         self._process = {"pid": os.getpid(), "process_start": process_start(os.getpid())}
@@ -79,11 +79,11 @@ class Record:
             self._run = follow(self._run, silent, _now())
         self._note(event)
         self._update_results(event)
-        self._tell(event)
+        self._notify(event)
         if silent is not None:
             if silent.is_new:
                 self._note(silent)
-            self._tell(silent)
+            self._notify(silent)
 
     def _silence(self, event: BatchProgress | QueryResult) -> QuerySilent | None:
         query = self._run.queries.get(event.model)
@@ -141,7 +141,7 @@ class Record:
     def _complain(self, name: str, problem: str) -> None:
         if name not in self._complained:
             self._complained.add(name)
-            self._tell(Notice(f"{name} cannot be written ({problem}); the run goes on without it"))
+            self._notify(Notice(f"{name} cannot be written ({problem}); the run goes on without it"))
 
 
 def _now() -> datetime:

@@ -15,7 +15,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.python_files import PYTHON
 from sqlstream.spark.jvm.gateway import is_jvm_gone
 from sqlstream.spark.jvm.session import SparkRuntime, stop_spark
-from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.preview import Preview, Samples
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
@@ -27,22 +27,22 @@ class Previews:
     """Shows rows in one Spark, which is started when it is first needed, and anew where the target or the project's
     Python has changed.
 
-    `tell` hears what takes its time; `warehouse` is the folder in which Spark may make its managed tables.
+    `notify` hears what takes its time; `warehouse` is the folder in which Spark may make its managed tables.
     """
 
     def __init__(
-        self, env: Mapping[str, str], tell: Callable[[str], None], signals: StopSignals, warehouse: str
+        self, env: Mapping[str, str], notify: Callable[[str], None], signals: StopSignals, warehouse: str
     ) -> None:
-        self._env, self._tell, self._signals, self._warehouse = env, tell, signals, warehouse
+        self._env, self._notify, self._signals, self._warehouse = env, notify, signals, warehouse
         self._secrets = Secrets(env)
         self._runtime: SparkRuntime | None = None
         self._started_for: object = None
-        self._samples = Samples(tell)
+        self._samples = Samples(notify)
 
     def show(self, loaded: Loaded, nodes: Sequence[str], limit: int) -> tuple[ShownRows, ...]:
         """Returns the first rows of each of `nodes`. Raises: FindingsError with those of all nodes; StopAskedError."""
         readers = self._readers(loaded)
-        preview = Preview(Inputs(loaded.compiled, readers), self._samples, limit)
+        preview = Preview(NodeReader(loaded.compiled, readers), self._samples, limit)
         shown: list[ShownRows] = []
         findings: list[Finding] = []
         for node in nodes:
@@ -75,10 +75,10 @@ class Previews:
     def _start(self, loaded: Loaded) -> SparkRuntime:
         check_target(loaded)
         check_java(self._env, self._signals)
-        self._tell("Starting Spark")
+        self._notify("Starting Spark")
         runtime = start_brief_session(loaded, self._secrets, self._warehouse)
         self._signals.install()
-        self._runtime, self._samples = runtime, Samples(self._tell)
+        self._runtime, self._samples = runtime, Samples(self._notify)
         register_functions(runtime.session, loaded.compiled.project.functions)
         return runtime
 
@@ -89,10 +89,10 @@ def _python_files(root: Path) -> Snapshot:
 
 
 @contextmanager
-def open_previews(env: Mapping[str, str], tell: Callable[[str], None], signals: StopSignals) -> Iterator[Previews]:
+def open_previews(env: Mapping[str, str], notify: Callable[[str], None], signals: StopSignals) -> Iterator[Previews]:
     """Gives previews over a Spark that leaves nothing behind, and stops it in the end."""
     with tempfile.TemporaryDirectory(prefix="sqlstream-show-", ignore_cleanup_errors=True) as warehouse:
-        previews = Previews(env, tell, signals, warehouse)
+        previews = Previews(env, notify, signals, warehouse)
         try:
             yield previews
         finally:

@@ -75,7 +75,7 @@ def _masked_time(number: int) -> str:
     return (datetime(2000, 1, 1) + timedelta(days=number)).strftime("%Y-%m-%d")
 
 
-def record_case(request: UnitTestRequest, name: str, limit: int, tell: Callable[[str], None]) -> UnitTestOutcome:
+def record_case(request: UnitTestRequest, name: str, limit: int, notify: Callable[[str], None]) -> UnitTestOutcome:
     """Writes a case of the model `name` into tests/models/ and returns how it ends when it is run, with a warning where
     it expects no rows.
 
@@ -92,13 +92,13 @@ def record_case(request: UnitTestRequest, name: str, limit: int, tell: Callable[
     with (
         stop_signals() as signals,
         signals.passed_to(interrupt),
-        open_previews(request.project.env, tell, signals) as previews,
+        open_previews(request.project.env, notify, signals) as previews,
     ):
         shown = previews.show(project.loaded, nodes, limit)
     every: tuple[UnitTest | BrokenTest, ...] = (*project.tests.cases, *project.tests.broken)
     case = _free_name([test.name for test in every if test.model == name])
     path = _write(compiled, model, case, shown, Masks(Secrets(request.project.env)))
-    tell(f"Wrote {path}: {name}.{case}")
+    notify(f"Wrote {path}: {name}.{case}")
     only = replace(request, selection=Selection((f"unit_test:{name}.{case}",)), explains=True)
     outcome = _run(only, path)
     (result,) = outcome.results
@@ -107,7 +107,7 @@ def record_case(request: UnitTestRequest, name: str, limit: int, tell: Callable[
         return replace(outcome, findings=(*outcome.findings, *warnings))
     for line in update_expectations(request.project.folder, outcome.results):
         if line != updated_line(path):  # it is known to be written
-            tell(line)
+            notify(line)
     return _run(only, path)
 
 

@@ -26,29 +26,30 @@ CASES_AT_ONCE = 2
 
 
 def run_cases(
-    loaded: Loaded, request: UnitTestRequest, cases: Sequence[Case], tell: Callable[[CaseResult], None]
+    loaded: Loaded, request: UnitTestRequest, cases: Sequence[Case], notify: Callable[[CaseResult], None]
 ) -> None:
-    """Runs `cases` and `tell`s each result. Raises: FindingsError where Spark cannot be started."""
+    """Runs `cases` and calls `notify` with each result. Raises: FindingsError where Spark cannot be started."""
     env = request.project.env
     with stop_signals() as signals, signals.passed_to(interrupt):
         check_java(env, signals)
         with open_harness(loaded, request) as harness:
             signals.install()  # PySpark has put in a handler of its own
-            run_all(harness, request, cases, tell)
+            run_all(harness, request, cases, notify)
 
 
 def run_all(
-    harness: Harness, request: UnitTestRequest, cases: Sequence[Case], tell: Callable[[CaseResult], None]
+    harness: Harness, request: UnitTestRequest, cases: Sequence[Case], notify: Callable[[CaseResult], None]
 ) -> None:
-    """Runs `cases`, some at once, and `tell`s each result; none is begun after one that does not pass, where `request`
-    says so.
+    """Runs `cases`, some of them at once, and calls `notify` with each result.
+
+    With `fail_fast` in `request`, none starts after one that does not pass.
     """
     pool = ThreadPoolExecutor(CASES_AT_ONCE)
     try:
         futures = [pool.submit(harness.run, case) for case in cases]
         for future in as_completed(futures):
             result = future.result()
-            tell(result)
+            notify(result)
             if request.fail_fast and result.outcome is not Outcome.PASSED:
                 return
     finally:

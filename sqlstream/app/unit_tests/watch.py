@@ -38,7 +38,7 @@ class Rerun:
 
 
 def watch_tests(
-    request: UnitTestRequest, tell: Callable[[CaseResult, int], None], show: Callable[[Rerun], None]
+    request: UnitTestRequest, notify: Callable[[CaseResult, int], None], show: Callable[[Rerun], None]
 ) -> None:
     """Runs the selected tests, and after each change of a file those that it may have changed, until Ctrl-C or SIGTERM.
 
@@ -49,7 +49,7 @@ def watch_tests(
     with stop_signals() as signals:
         try:
             with signals.passed_to(interrupt), ExitStack() as running:
-                _Watcher(request, tell, show, signals, running).run()
+                _Watcher(request, notify, show, signals, running).run()
         except (KeyboardInterrupt, StopAskedError):
             return  # it is how this ends
 
@@ -57,7 +57,7 @@ def watch_tests(
 @dataclass
 class _Watcher:
     request: UnitTestRequest
-    tell: Callable[[CaseResult, int], None]
+    notify: Callable[[CaseResult, int], None]
     show: Callable[[Rerun], None]
     signals: StopSignals
     running: ExitStack
@@ -88,7 +88,7 @@ class _Watcher:
         def run(cases: Sequence[Case], note: Callable[[CaseResult], None]) -> None:
             run_all(self._harness_for(project), self.request, cases, note)
 
-        return run_chosen(project, chosen, run, self.tell, fail_fast=self.request.fail_fast)
+        return run_chosen(project, chosen, run, self.notify, fail_fast=self.request.fail_fast)
 
     def _harness_for(self, project: TestedProject) -> Harness:
         compiled = project.loaded.compiled.project

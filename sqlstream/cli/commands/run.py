@@ -19,7 +19,7 @@ from sqlstream.report.runs.as_json import JsonReporter
 from sqlstream.report.runs.live import LiveReporter
 from sqlstream.report.runs.text import TextReporter, summary_text
 from sqlstream.state.runs.events import Warned
-from sqlstream.state.runs.limits import Limits
+from sqlstream.state.runs.limits import RunLimits
 
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_SECONDS = 100 * 365 * SECONDS["d"]
@@ -138,7 +138,7 @@ def run(
         project=project_request(project_dir, target, variables),
         selection=selection_of(select, exclude, selector, state),
         available_now=available_now,
-        limits=Limits(stop_after, until_idle, fail_fast, threads),
+        limits=RunLimits(stop_after, until_idle, fail_fast, threads),
         accept_state_change=accept_state_change,
         full_refresh=full_refresh,
         debug=debug,

@@ -21,7 +21,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from sqlstream.compiler import compiled
-from sqlstream.compiler.flow import columns, found, nodes
+from sqlstream.compiler.flow import columns, nodes, summary
 from sqlstream.compiler.render import values
 from sqlstream.compiler.rewrite import values as rewriting
 from sqlstream.compiler.rules import query
@@ -51,7 +51,7 @@ def _classes(*modules: ModuleType) -> dict[str, type]:
 
 
 _CLASSES: Mapping[str, type] = {
-    **_classes(columns, found, nodes, types),
+    **_classes(columns, summary, nodes, types),
     **{
         kind.__name__: kind
         for kind in (

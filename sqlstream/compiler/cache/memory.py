@@ -17,7 +17,7 @@ TREE = "tree"
 """The kind of the entries that are read one by one, since most compilations need none of them."""
 
 
-class Storage(Protocol):
+class EntryStore(Protocol):
     """Where entries were kept by an earlier compilation."""
 
     def read(self, kind: str, name: str) -> tuple[str, str] | None:
@@ -41,7 +41,7 @@ class Memory:
     process, trees aside: nobody changes them.
     """
 
-    def __init__(self, storage: Storage | None = None) -> None:
+    def __init__(self, storage: EntryStore | None = None) -> None:
         self._storage = storage or Nothing()
         self.new: Entries = {}
         self.values: dict[tuple[str, str], tuple[str, object]] = {}

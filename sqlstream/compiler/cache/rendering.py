@@ -30,7 +30,7 @@ Meanings = tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True)
-class Known:
+class KeyedModel:
     """A rendered model, and a digest that is another one wherever its text, or the way back to its lines, may be."""
 
     model: RenderedModel
@@ -45,7 +45,7 @@ class CachedRenderer:
         self._options = options
         self._memory = memory
         self._files = {file.path: file for file in project.macros}
-        self._ready: dict[str, Known] = {}
+        self._ready: dict[str, KeyedModel] = {}
         self._places: dict[str, dict[int, Place]] = {}
         self._unsaved: dict[str, str] = {}
 
@@ -96,11 +96,11 @@ class CachedRenderer:
                 self._ready[file.path] = found
         return [file for file in files if file.path not in self._ready and not file.is_python]
 
-    def render(self, file: ModelFile) -> Known:
+    def render(self, file: ModelFile) -> KeyedModel:
         """Returns a model's SQL and what its template said. Raises: FindingsError with the first failure."""
         key = self._key(file)
         if file.is_python:  # reading its syntax tree costs less than recalling it
-            return Known(read_python_model(file, self._options.variables), digest(key))
+            return KeyedModel(read_python_model(file, self._options.variables), digest(key))
         found = self._ready.pop(file.path, None) or self._recalled(file, key)
         if found is not None:
             self._log(found.model.logged)
@@ -111,12 +111,12 @@ class CachedRenderer:
             said = (model.sql, model.references, dict(model.config), model.findings, model.macros_used)
             self._memory.note("render", file.path, key, (*said, model.reads, model.logged, meanings))
         # what is not remembered may come from any macro, whose places may have moved
-        return Known(model, digest(key, self._macros_key if meanings is None else meanings, model.sql))
+        return KeyedModel(model, digest(key, self._macros_key if meanings is None else meanings, model.sql))
 
     def _key(self, file: ModelFile) -> str:
         return digest(self._project.name, file.name, file.path, file.text)
 
-    def _recalled(self, file: ModelFile, key: str) -> Known | None:
+    def _recalled(self, file: ModelFile, key: str) -> KeyedModel | None:
         kept = self._memory.recall("render", file.path, key)
         if kept is None:
             return None
@@ -124,13 +124,13 @@ class CachedRenderer:
         model = RenderedModel(file, *said)
         if self._meanings_of(model) != meanings:
             return None
-        return Known(model, digest(key, meanings, model.sql))
+        return KeyedModel(model, digest(key, meanings, model.sql))
 
     def _log(self, messages: tuple[tuple[str, bool], ...]) -> None:
         for message, info in messages:
             self._options.log(message, info)
 
-    def locate(self, rendered: Known, offset: int) -> Place:
+    def locate(self, rendered: KeyedModel, offset: int) -> Place:
         """Returns where the character at `offset` of a model's rendered SQL was written."""
         path = rendered.model.file.path
         if path not in self._places:

@@ -16,12 +16,13 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.emission.windows import WindowCall, read_window
+from sqlstream.compiler.emission.windows import TimeWindow, read_window
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
     CteReference,
     Deduplicate,
+    EventTimeWatermark,
     Filter,
     Join,
     Key,
@@ -29,10 +30,9 @@ from sqlstream.compiler.flow.nodes import (
     Limit,
     Node,
     Opaque,
-    Project,
+    Projection,
     SetOperation,
     View,
-    Watermark,
     With,
 )
 from sqlstream.compiler.sql.intervals import IntervalError, parse_interval
@@ -131,7 +131,9 @@ def explain_emission(model: CompiledModel, node: Node, settings: Mapping[str, ob
     if not model.streaming:
         return Emission((Step(Release.RUN, "", node.where),), (), highest=False, idle_batches=False)
     nodes = _executed(node)
-    delays = tuple(dict.fromkeys(_delay(item) for item in nodes if isinstance(item, Watermark) and item.streaming))
+    delays = tuple(
+        dict.fromkeys(_delay(item) for item in nodes if isinstance(item, EventTimeWatermark) and item.streaming)
+    )
     mode = model.config.output_mode
     steps = [step for item in nodes if item.streaming for step in _steps(item, mode, delays)]
     highest = str(settings.get(POLICY, "min")).lower() == "max"
@@ -143,9 +145,9 @@ def explain_emission(model: CompiledModel, node: Node, settings: Mapping[str, ob
 def _is_first(condition: Filter) -> bool:
     """Whether a watermark lies below a condition with nothing between that keeps Spark from moving it there."""
     below = condition.children[0]
-    while isinstance(below, Filter | Project | View | CteReference | With) and below.children:
+    while isinstance(below, Filter | Projection | View | CteReference | With) and below.children:
         below = below.children[0]
-    return isinstance(below, Watermark) and below.streaming
+    return isinstance(below, EventTimeWatermark) and below.streaming
 
 
 def _executed(node: Node) -> list[Node]:
@@ -162,7 +164,7 @@ def _executed(node: Node) -> list[Node]:
     return list(found.values())
 
 
-def _delay(node: Watermark) -> Delay:
+def _delay(node: EventTimeWatermark) -> Delay:
     try:
         span = parse_interval(node.event_time.delay).span
     except IntervalError:
@@ -220,14 +222,14 @@ def _timed(node: Aggregate, operator: str, key: Key, delays: tuple[Delay, ...]) 
     return Step(release, operator, node.where, key.text, example, unknown)
 
 
-def _release(key: Key, call: WindowCall | None) -> Release:
+def _release(key: Key, call: TimeWindow | None) -> Release:
     if call is not None:
         return Release.SESSION if call.is_session else Release.WINDOW
     is_struct = key.column.window and not key.text.lower().startswith("window_time")
     return Release.WINDOW if is_struct else Release.TIME
 
 
-def _obstacle(node: Aggregate, key: Key, call: WindowCall | None, delays: tuple[Delay, ...]) -> str | None:
+def _obstacle(node: Aggregate, key: Key, call: TimeWindow | None, delays: tuple[Delay, ...]) -> str | None:
     """Why no example can be computed, None where one can."""
     if any(delay.span is None for delay in delays) or not delays:
         return "the delay of a watermark is in an unknown form"
@@ -240,7 +242,7 @@ def _obstacle(node: Aggregate, key: Key, call: WindowCall | None, delays: tuple[
     return None
 
 
-def _bounds(call: WindowCall | None) -> tuple[datetime, datetime]:
+def _bounds(call: TimeWindow | None) -> tuple[datetime, datetime]:
     """The start and end of the example's window, or the last event and end of its session, or one moment twice."""
     if call is None or call.length is None:
         return NOON, NOON

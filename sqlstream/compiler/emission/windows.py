@@ -11,7 +11,7 @@ from sqlstream.compiler.sql.tokens import Kind, Token, tokenize
 
 
 @dataclass(frozen=True)
-class WindowCall:
+class TimeWindow:
     """A call of a window function. `length` is that of a window, or a session's gap; None where it is not plain.
 
     Windows begin every `slide` (None: where the last one ends), counted from 1970-01-01 00:00 UTC and `offset`
@@ -24,7 +24,7 @@ class WindowCall:
     offset: timedelta = timedelta(0)
 
 
-def read_window(text: str) -> WindowCall | None:
+def read_window(text: str) -> TimeWindow | None:
     """Returns the call of a window function that `text` is, None for any other expression.
 
     `text` is a grouping key in SQL, such as `window(event_time, '10 minutes', '5 minutes')`.
@@ -35,10 +35,10 @@ def read_window(text: str) -> WindowCall | None:
         return None
     spans = [_span(argument) for argument in _arguments(tokens[2:-1])[1:]]
     if not spans or any(span is None for span in spans):
-        return WindowCall(name == "session_window", None)
+        return TimeWindow(name == "session_window", None)
     slide = spans[1] if len(spans) > 1 else None
     offset = (spans[2] if len(spans) > 2 else None) or timedelta(0)
-    return WindowCall(name == "session_window", spans[0], slide, offset)
+    return TimeWindow(name == "session_window", spans[0], slide, offset)
 
 
 def _arguments(tokens: Sequence[Token]) -> list[list[Token]]:

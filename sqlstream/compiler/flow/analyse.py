@@ -10,10 +10,10 @@ from sqlstream.compiler.cache.digest import declared, digest
 from sqlstream.compiler.cache.memory import TREE, Memory
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.flow.columns import Column, Where
-from sqlstream.compiler.flow.found import Found
 from sqlstream.compiler.flow.nodes import Node, Opaque, View
 from sqlstream.compiler.flow.operators.deduplicating import deduplicated
 from sqlstream.compiler.flow.operators.inputs import seed_node, source_node
+from sqlstream.compiler.flow.summary import ModelSummary
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.problem import SqlProblem
@@ -26,7 +26,7 @@ class Analysis:
     far away. The tree is made or remembered when it is first asked for.
     """
 
-    found: Found
+    found: ModelSummary
     key: str
     tree: Callable[[], Node] = field(repr=False)
 
@@ -94,14 +94,14 @@ class _Forest:
             inputs = [(item.view, self.keys.get(item.node_id)) for item in model.reads]
             self.keys[unique_id] = digest(unique_id, model.sql, inputs, self._knows_functions, self._functions)
 
-    def found(self, unique_id: str) -> Found:
+    def found(self, unique_id: str) -> ModelSummary:
         """Returns what is known of a model without its tree."""
         return self.remembered(unique_id) or self._build(unique_id)[1]
 
-    def remembered(self, unique_id: str) -> Found | None:
+    def remembered(self, unique_id: str) -> ModelSummary | None:
         """Returns what is remembered of a model, None where nothing is."""
         path, key = self._models[unique_id].file.path, self.keys[unique_id]
-        known: Found | None = self._memory.recall("flow", path, key)
+        known: ModelSummary | None = self._memory.recall("flow", path, key)
         return known
 
     def tree(self, unique_id: str) -> Node:
@@ -133,7 +133,7 @@ class _Forest:
         tree: Node | None = self._memory.recall(TREE, path, key, self._find)
         return tree
 
-    def _build(self, unique_id: str) -> tuple[Node, Found]:
+    def _build(self, unique_id: str) -> tuple[Node, ModelSummary]:
         """Builds the tree of a model from its SQL, and notes what was found."""
         model, key = self._models[unique_id], self.keys[unique_id]
         if model.file.is_python:
@@ -155,20 +155,20 @@ class _Forest:
             tree = builder.build(read)
         tree, wrong = deduplicated(model, tree)
         problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems, *wrong])
-        found = Found(tree.columns, tuple(problems), builder.parsed.tree is not None, builder.parsed.unread_at)
+        found = ModelSummary(tree.columns, tuple(problems), builder.parsed.tree is not None, builder.parsed.unread_at)
         self._views[unique_id] = _view(tree)
         self._memory.note("flow", model.file.path, key, found)
         self._memory.note(TREE, model.file.path, key, tree, _names_of(model, self._views))
         text.let_go()
         return tree, found
 
-    def _build_python(self, model: CompiledModel) -> tuple[Node, Found]:
+    def _build_python(self, model: CompiledModel) -> tuple[Node, ModelSummary]:
         """A Python model gives rows of which nothing is known, made of all that it reads."""
         inputs = tuple(self.view(node) for node in dict.fromkeys(read.node_id for read in model.reads))
         rows = Opaque(where=Where(model.unique_id, 0), columns=None, children=inputs)
         tree, wrong = deduplicated(model, rows)
         self._views[model.unique_id] = _view(tree)
-        return tree, Found(None, wrong, is_read=True)
+        return tree, ModelSummary(None, wrong, is_read=True)
 
     def _find(self, name: str) -> Node:
         """Returns the node that `_names_of` calls so."""

@@ -29,7 +29,7 @@ class EventTime:
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostWatermark:
     """Where a column stopped carrying the watermark that it is made from: the expression's place and its text."""
 
     where: Where
@@ -38,20 +38,20 @@ class Lost:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldWatermarks:
     """The watermarks within a value: of a struct by `fields`, as (name in lower case, its watermark, what it holds
     itself); of an array by what each of its `elements` holds, of a map by its `values`.
 
     `is_known` is False where it may hold some that are not known.
     """
 
-    fields: tuple[tuple[str, EventTime | None, Held], ...] = ()
-    elements: Held | None = None
-    values: Held | None = None
+    fields: tuple[tuple[str, EventTime | None, HeldWatermarks], ...] = ()
+    elements: HeldWatermarks | None = None
+    values: HeldWatermarks | None = None
     is_known: bool = True
 
 
-NOTHING_HELD = Held()
+NOTHING_HELD = HeldWatermarks()
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class Column:
     name: str
     type: DataType | None = None
     event_time: EventTime | None = None
-    lost: Lost | None = None
+    lost: LostWatermark | None = None
     origins: frozenset[tuple[str, str]] = frozenset()
     window: bool = False
-    held: Held = NOTHING_HELD
+    held: HeldWatermarks = NOTHING_HELD
     may_carry: bool = False
 
     @property

@@ -103,7 +103,7 @@ class Recursion(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Project(Node):
+class Projection(Node):
     """A select list over one child, or over none (`select 1`). `passes` says that the list is a `*` alone."""
 
     passes: bool = False
@@ -125,7 +125,7 @@ class Filter(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watermark(Node):
+class EventTimeWatermark(Node):
     """A watermark on a column of the child: by a clause, or by the source's `watermark:`."""
 
     event_time: EventTime
@@ -266,5 +266,5 @@ def open_source(node: Node) -> str | None:
 
 
 def _passes_all(node: Node) -> bool:
-    kinds = (View, CteReference, Filter, Watermark, Sort, Limit, Sample, Deduplicate)
-    return isinstance(node, kinds) or (isinstance(node, Project) and node.passes)
+    kinds = (View, CteReference, Filter, EventTimeWatermark, Sort, Limit, Sample, Deduplicate)
+    return isinstance(node, kinds) or (isinstance(node, Projection) and node.passes)

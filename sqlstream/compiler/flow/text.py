@@ -40,7 +40,7 @@ _WHOLE = frozenset({exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boole
 """Nodes in which nobody looks for others, or which have none."""
 
 
-class Look(NamedTuple):
+class ExpressionParts(NamedTuple):
     """What one walk through the expression `node` has found, queries in it aside.
 
     `parts` are its nodes from the top down, a name and a query in it as one each; `kinds` their classes; `functions`
@@ -66,7 +66,7 @@ class Text:
 
     model: str
     sql: str
-    _looks: dict[int, Look] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _expression_parts: dict[int, ExpressionParts] = field(default_factory=dict, init=False, repr=False, compare=False)
     _written: dict[int, tuple[str, exp.Expr]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _starts: dict[int, int] = field(default_factory=dict, init=False, repr=False, compare=False)
     _nodes: dict[int, list[exp.Expr]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -168,20 +168,20 @@ class Text:
         gaps = zip(others, self.tokens[name:end], strict=False)
         return first.text + "".join(f"{'' if token.start == before.end else ' '}{token.text}" for token, before in gaps)
 
-    def look(self, node: exp.Expr) -> Look:
+    def parts_of(self, node: exp.Expr) -> ExpressionParts:
         """Returns what is in `node`, for which it is walked through once."""
-        found = self._looks.get(id(node))
+        found = self._expression_parts.get(id(node))
         if found is None:
-            found = self._looks[id(node)] = self._looked(node)
+            found = self._expression_parts[id(node)] = self._looked(node)
         return found
 
-    def _looked(self, node: exp.Expr) -> Look:
+    def _looked(self, node: exp.Expr) -> ExpressionParts:
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):  # most of what there is
             name = parts_of(node)
             is_name = not self._has_variables or not _is_variable(node, name)
-            return Look(node, (node,), _COLUMN, (), ((name, node),) if is_name else ())
+            return ExpressionParts(node, (node,), _COLUMN, (), ((name, node),) if is_name else ())
         if isinstance(node, exp.Alias):  # what has one is looked at with it and without
-            inner = self.look(node.this)
+            inner = self.parts_of(node.this)
             return inner._replace(node=node, parts=(node, *inner.parts), kinds=inner.kinds | _ALIAS)
         parts = _parts_of(node)
         functions: list[tuple[str, exp.Expr]] = []
@@ -195,7 +195,7 @@ class Text:
             elif isinstance(part, exp.Column | exp.Dot | exp.Paren) and id(part) not in units:
                 found = self._whole_name(part, node)
                 names += [(found, part)] if found else []
-        return Look(node, parts, frozenset(map(type, parts)), tuple(functions), tuple(names))
+        return ExpressionParts(node, parts, frozenset(map(type, parts)), tuple(functions), tuple(names))
 
     def _whole_name(self, node: exp.Expr, root: exp.Expr) -> tuple[str, ...]:
         """The parts of a name in `root` that is neither a part of a longer one nor a lambda's variable, else none."""
@@ -218,7 +218,7 @@ class Text:
 
     def is_aggregate(self, node: exp.Expr) -> bool:
         """Whether `node` holds an aggregate function, one with OVER aside."""
-        return any(name in AGGREGATES and not is_windowed(part) for name, part in self.look(node).functions)
+        return any(name in AGGREGATES and not is_windowed(part) for name, part in self.parts_of(node).functions)
 
 
 def parts_of(node: exp.Expr) -> tuple[str, ...]:

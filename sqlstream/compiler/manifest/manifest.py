@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.flow.columns import Column as FlowColumn
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.project.files.checksum import checksum
-from sqlstream.project.values import Column, Located, Seed, Sink, SourceTable
+from sqlstream.project.values import DeclaredColumn, Located, Seed, Sink, SourceTable
 from sqlstream.version import __version__
 
 MANIFEST_VERSION = 2
@@ -139,11 +139,11 @@ def _plain(value: Located | None) -> object:
     return None if value is None else value.value
 
 
-def _columns(columns: tuple[Column, ...]) -> dict[str, dict[str, str | None]]:
+def _columns(columns: tuple[DeclaredColumn, ...]) -> dict[str, dict[str, str | None]]:
     return {column.name: {"data_type": column.data_type, "description": column.description} for column in columns}
 
 
-def output_columns(columns: tuple[FlowColumn, ...] | None) -> list[dict[str, Any]] | None:
+def output_columns(columns: tuple[Column, ...] | None) -> list[dict[str, Any]] | None:
     """Returns the columns that a model gives: type and watermark as far as they are known, and what it is made from."""
     if columns is None:
         return None

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from sqlstream.compiler.sql.edits import Edit, spaced
-from sqlstream.compiler.sql.relations import Relation
+from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.tokens import Tokens
 
@@ -68,7 +68,7 @@ def _fresh_name(view: str, number: int, used: set[str]) -> str:
     return f"{view}__{number}"
 
 
-def _rename(sql: str, relation: Relation, name: str) -> list[Edit]:
+def _rename(sql: str, relation: SqlRelation, name: str) -> list[Edit]:
     written = sql[relation.name_start : relation.name_end]
     is_plain = not written.startswith("`") and _PLAIN.fullmatch(name)
     text = name if is_plain else "`" + name.replace("`", "``") + "`"

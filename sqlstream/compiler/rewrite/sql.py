@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.cache.rendering import CachedRenderer, Known
+from sqlstream.compiler.cache.rendering import CachedRenderer, KeyedModel
 from sqlstream.compiler.compiled import Read
 from sqlstream.compiler.node_ids import view_of
 from sqlstream.compiler.python_models import views_of
@@ -31,7 +31,7 @@ from sqlstream.location import Place
 
 
 @dataclass(frozen=True)
-class Inputs:
+class ReadableNodes:
     """What the models of a project may read: how each input is written, and the nodes that stream."""
 
     spellings: Spellings
@@ -48,7 +48,7 @@ class Rewritten:
 
 
 def rewrite_model(
-    known: Known, renderer: CachedRenderer, parents: Sequence[str], inputs: Inputs, memory: Memory
+    known: KeyedModel, renderer: CachedRenderer, parents: Sequence[str], inputs: ReadableNodes, memory: Memory
 ) -> Rewritten:
     """Returns the rewritten SQL of one model whose parents are `parents`."""
     rendered = known.model
@@ -62,7 +62,7 @@ def rewrite_model(
     return Rewritten(text, rewriting.reads, (*_clash(parents, rendered), *findings))
 
 
-def python_text(known: Known, nodes: Sequence[str]) -> Rewritten:
+def python_text(known: KeyedModel, nodes: Sequence[str]) -> Rewritten:
     """Returns the text of a Python model as it is, with a read for each of its references, which name `nodes`."""
     views = views_of([view_of(node) for node in nodes])
     reads = tuple(Read(view, node) for view, node in zip(views, nodes, strict=True))
@@ -134,7 +134,7 @@ def _clash(parents: Sequence[str], rendered: RenderedModel) -> tuple[Finding, ..
     )
 
 
-def _finding(problem: SqlProblem, known: Known, renderer: CachedRenderer) -> Finding:
+def _finding(problem: SqlProblem, known: KeyedModel, renderer: CachedRenderer) -> Finding:
     is_blank = not known.model.sql.strip()  # the place of a text that a template left blank is its end
     place = Place(known.model.file.location) if is_blank else renderer.locate(known, problem.offset)
     return problem.at(place)

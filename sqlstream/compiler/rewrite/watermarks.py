@@ -14,7 +14,7 @@ from sqlstream.compiler.sql.edits import Edit, spaced
 from sqlstream.compiler.sql.hints import Hint, HintItem, read_hints, unknown_hint
 from sqlstream.compiler.sql.intervals import NEGATIVE, NO_DELAY, IntervalError, parse_interval
 from sqlstream.compiler.sql.problem import SqlProblem
-from sqlstream.compiler.sql.relations import Relation
+from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
 
@@ -64,7 +64,7 @@ def place_watermarks(text: SqlText) -> tuple[tuple[Edit, ...], tuple[SqlProblem,
     return tuple(edits), tuple(sorted(problems, key=lambda problem: problem.offset))
 
 
-def _place(sql: str, hint: Hint, item: HintItem, relations: tuple[Relation, ...], taken: set[int]) -> list[Edit]:
+def _place(sql: str, hint: Hint, item: HintItem, relations: tuple[SqlRelation, ...], taken: set[int]) -> list[Edit]:
     """Returns the edit that adds the clause; `taken` notes the places that have got theirs."""
     watermark = _read(item)
     relation = _choose(item, watermark, _in_reach(hint, item, relations))
@@ -82,7 +82,7 @@ def _place(sql: str, hint: Hint, item: HintItem, relations: tuple[Relation, ...]
     return [Edit(at, at, spaced(sql, at, clause), watermark.column_start)]
 
 
-def _in_reach(hint: Hint, item: HintItem, relations: tuple[Relation, ...]) -> list[Relation]:
+def _in_reach(hint: Hint, item: HintItem, relations: tuple[SqlRelation, ...]) -> list[SqlRelation]:
     """Returns the relations of the FROM clause that belongs to the hint's SELECT; there is at least one."""
     if hint.select is None:
         why = "Spark reads hints only directly after SELECT, before DISTINCT and the first column"
@@ -161,7 +161,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _choose(item: HintItem, watermark: _Watermark, found: list[Relation]) -> Relation:
+def _choose(item: HintItem, watermark: _Watermark, found: list[SqlRelation]) -> SqlRelation:
     """Returns the relation that the hint means."""
     if watermark.qualifier is None:
         outer = [relation for relation in found if not relation.is_nested]
@@ -181,7 +181,7 @@ def _choose(item: HintItem, watermark: _Watermark, found: list[Relation]) -> Rel
     raise _no_relation(watermark.qualifier, watermark.column, found)
 
 
-def _no_relation(qualifier: Token, column: str, found: list[Relation]) -> _MisplacedError:
+def _no_relation(qualifier: Token, column: str, found: list[SqlRelation]) -> _MisplacedError:
     names = {relation.visible_name.lower(): relation.visible_name for relation in found if relation.visible_name}
     hidden = {relation.name.lower(): relation.alias for relation in found if relation.name and relation.alias}
     first = next(iter(names.values()), "x")

@@ -14,7 +14,7 @@ from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.parser import TypeSyntaxError, parse_type
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, Unknown
-from sqlstream.project.values import Column as Declared
+from sqlstream.project.values import DeclaredColumn
 from sqlstream.project.wording import quoted, quoted_list
 
 
@@ -35,7 +35,7 @@ def declared_columns(compiled: CompiledProject) -> Iterator[Finding]:
                 yield from _other_type(model, declared, declared.data_type, column)
 
 
-def _no_column(model: CompiledModel, declared: Declared, columns: Sequence[Column]) -> Finding:
+def _no_column(model: CompiledModel, declared: DeclaredColumn, columns: Sequence[Column]) -> Finding:
     names = [column.name for column in columns]
     return _warning(
         f"model {quoted(model.name)} has no column {quoted(declared.name)}",
@@ -45,7 +45,7 @@ def _no_column(model: CompiledModel, declared: Declared, columns: Sequence[Colum
     )
 
 
-def _other_type(model: CompiledModel, declared: Declared, ddl: str, column: Column) -> Iterator[Finding]:
+def _other_type(model: CompiledModel, declared: DeclaredColumn, ddl: str, column: Column) -> Iterator[Finding]:
     place = declared.places.get("data_type", model.file.location)
     try:
         wanted = _parsed(ddl)

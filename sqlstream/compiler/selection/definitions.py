@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlstream.compiler.selection.criteria import Criterion, Operators, SelectorError, build_criterion, parse_criterion
-from sqlstream.compiler.selection.keys import Keys
+from sqlstream.compiler.selection.keys import KeyReader
 from sqlstream.compiler.selection.methods import check_criterion
 from sqlstream.compiler.selection.sets import Difference, Intersection, Selection, Union
 from sqlstream.errors import Finding
@@ -58,7 +58,7 @@ def criterion_finding(error: SelectorError, location: Location | None = None) ->
 class _Reader:
     def __init__(self, findings: list[Finding]) -> None:
         self._findings = findings
-        self._keys = Keys(findings)
+        self._keys = KeyReader(findings)
 
     def read(self, node: YamlNode) -> Selection:
         if isinstance(node, YamlScalar) and isinstance(node.value, str):

@@ -13,7 +13,7 @@ from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlScalar,
 _WHY = "a selector consists of criteria, unions and intersections, minus the results of `exclude`"
 
 
-class Keys:
+class KeyReader:
     """Reads keys; what is wrong with them goes to `findings`."""
 
     def __init__(self, findings: list[Finding]) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlstream.compiler.graph import Names
+from sqlstream.compiler.graph import NodeNames
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.names import view_name
 from sqlstream.compiler.sql.problem import SqlProblem
-from sqlstream.compiler.sql.relations import Relation
+from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.tokens import Tokens
 from sqlstream.errors import Severity
@@ -45,7 +45,7 @@ class Spellings:
     may_have_tables: bool = True
 
 
-def spellings_in(project: Project, names: Names, env: Mapping[str, str]) -> Spellings:
+def spellings_in(project: Project, names: NodeNames, env: Mapping[str, str]) -> Spellings:
     """Returns how the inputs of `project`, which `names` knows, are written."""
     has_catalog = _has_catalog(project.target)
     return spellings_of(names, has_catalog=has_catalog, may_have_tables=has_catalog or _may_have_tables(project, env))
@@ -68,7 +68,7 @@ def _may_have_tables(project: Project, env: Mapping[str, str]) -> bool:
     )
 
 
-def spellings_of(names: Names, *, has_catalog: bool, may_have_tables: bool = True) -> Spellings:
+def spellings_of(names: NodeNames, *, has_catalog: bool, may_have_tables: bool = True) -> Spellings:
     """Returns how the inputs that `names` knows are written."""
     calls: dict[str, str] = {}
     for source, table in names.sources:
@@ -116,7 +116,7 @@ def _no_table(offset: int, name: str, known: Spellings) -> SqlProblem:
     )
 
 
-def _written(tokens: Tokens, last: int, relation: Relation) -> tuple[int, str]:
+def _written(tokens: Tokens, last: int, relation: SqlRelation) -> tuple[int, str]:
     """Returns the offset and the whole dotted name of a relation, whose last part is the token at `last`."""
     first, parts = last, [tokens[last].name]
     while relation.is_qualified and at(tokens, first - 1).key == ".":

@@ -12,7 +12,7 @@ from itertools import dropwhile
 from sqlstream.compiler.sql.clauses import AFTER_ALIAS, at, skip_alias, skip_watermark
 from sqlstream.compiler.sql.nesting import nesting_problem
 from sqlstream.compiler.sql.problem import SqlProblem
-from sqlstream.compiler.sql.relations import Relation
+from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_shape import is_from_clause, is_select
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.statement import COMMANDS
@@ -222,7 +222,7 @@ def _meant_before(token: Token) -> frozenset[str]:
     return frozenset({"LIMIT", "OFFSET"} if token.kind is Kind.NUMBER else {"HAVING", "JOIN", "QUALIFY", "WHERE"})
 
 
-def _of_pipelines(tokens: Tokens, index: int, relation: Relation) -> Iterator[SqlProblem]:
+def _of_pipelines(tokens: Tokens, index: int, relation: SqlRelation) -> Iterator[SqlProblem]:
     """STREAM before a static table, and IDENTIFIED BY, with which declarative pipelines name what they read.
 
     The relation's name is at `index`. STREAM before a stream is gone by now: see `stream_words`.

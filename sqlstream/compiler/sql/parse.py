@@ -16,7 +16,7 @@ from sqlglot.errors import ParseError
 from sqlstream.compiler.sql.clauses import at, skip_parentheses
 from sqlstream.compiler.sql.parse_limits import is_bounded
 from sqlstream.compiler.sql.pipe_stages import Stage, cut, parse_stages
-from sqlstream.compiler.sql.relations import Relation
+from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.spark_reading import PLUS, parse, plus_signs, read_as_spark, tokenize_for_sqlglot
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError
@@ -148,7 +148,7 @@ class _Overwriting:
     def _put(self, start: int, end: int, text: str = "") -> None:
         self._characters[start:end] = text.ljust(end - start)
 
-    def _stream(self, relation: Relation) -> None:
+    def _stream(self, relation: SqlRelation) -> None:
         """`STREAM name` and `STREAM(name)` become `name`."""
         index = self._starts[relation.name_start]
         while at(self._tokens, index - 1).key == ".":
@@ -162,7 +162,7 @@ class _Overwriting:
         if before.key == "STREAM" and before.start != relation.name_start:
             self._put(before.start, before.end)
 
-    def _options(self, relation: Relation) -> None:
+    def _options(self, relation: SqlRelation) -> None:
         """Blanks `IDENTIFIED BY name` and `WITH (...)` behind a name."""
         index = self._ends[relation.name_end] + 1
         last = self._ends[relation.primary_end]
@@ -176,7 +176,7 @@ class _Overwriting:
                 self._put(self._tokens[index].start, self._tokens[after - 1].end)
             index = after
 
-    def _watermark(self, relation: Relation) -> None:
+    def _watermark(self, relation: SqlRelation) -> None:
         first, after = self._ends[relation.primary_end] + 1, self._ends[relation.alias_at] + 1
         clause = self._clause(first, after)
         alias = after + 1 if at(self._tokens, after).key == "AS" else after

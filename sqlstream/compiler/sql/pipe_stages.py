@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.sql.tokens import Token, Tokens
 
-Parse = Callable[[str], exp.Query | None]
+ParseQuery = Callable[[str], exp.Query | None]
 """Reads a query, None where that is not possible."""
 
 ROWS_SO_FAR = "SELECT * FROM p "
@@ -58,13 +58,13 @@ def cut(tokens: Tokens) -> list[int] | None:
     return found
 
 
-def parse_stages(tokens: Tokens, cuts: list[int], text: str, parse: Parse) -> tuple[Stage, ...]:
+def parse_stages(tokens: Tokens, cuts: list[int], text: str, parse: ParseQuery) -> tuple[Stage, ...]:
     """Returns the stages behind the places `cuts`, read from `text`, in which the tokens have their offsets."""
     edges = pairwise([*cuts, len(tokens)])
     return tuple(_stage(tokens[start + 1 : end], text, parse) for start, end in edges)
 
 
-def _stage(tokens: Tokens, text: str, parse: Parse) -> Stage:
+def _stage(tokens: Tokens, text: str, parse: ParseQuery) -> Stage:
     if not tokens:
         return Stage("", len(text))
     first = tokens[0]
@@ -80,7 +80,7 @@ def _stage(tokens: Tokens, text: str, parse: Parse) -> Stage:
     return Stage(first.key, first.start)
 
 
-def _aggregate(tokens: Tokens, text: str, parse: Parse) -> Stage:
+def _aggregate(tokens: Tokens, text: str, parse: ParseQuery) -> Stage:
     """AGGREGATE with its own list, which may be empty, and that of its GROUP BY, in which keys may have aliases."""
     at = next(_group_by(tokens), len(tokens))
     listed, grouped = tokens[1:at], tokens[at + 2 :]
@@ -99,7 +99,7 @@ def _group_by(tokens: Tokens) -> Iterator[int]:
             yield index
 
 
-def _parsed(prefix: str, tokens: tuple[Token, ...], text: str, parse: Parse) -> exp.Query | None:
+def _parsed(prefix: str, tokens: tuple[Token, ...], text: str, parse: ParseQuery) -> exp.Query | None:
     """The tree of `prefix` and the text of the tokens, with the places that these have in the whole text."""
     if not tokens:
         return None

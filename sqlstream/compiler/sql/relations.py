@@ -36,7 +36,7 @@ _DEEPEST = 100
 
 
 @dataclass(frozen=True)
-class Relation:
+class SqlRelation:
     """One relation of a FROM clause or a join. All offsets are those of the SQL text.
 
     `name` is the last part of a table's name without backquotes, at `name_start` up to `name_end`; None for subqueries,
@@ -75,7 +75,7 @@ class _Scope(NamedTuple):
     depth: int = 0
 
 
-def find_relations(tokens: Tokens, after: Mapping[int, int]) -> tuple[Relation, ...]:
+def find_relations(tokens: Tokens, after: Mapping[int, int]) -> tuple[SqlRelation, ...]:
     """Returns all relations in the order in which they stand; `after` is the index after the `)` of each `(`."""
     finder = _Finder(tokens, after)
     finder.query(0, len(tokens), _Scope())
@@ -88,7 +88,7 @@ class _Finder:
     def __init__(self, tokens: Tokens, after: Mapping[int, int]) -> None:
         self.tokens = tokens
         self.after = after
-        self.found: list[Relation] = []
+        self.found: list[SqlRelation] = []
 
     def query(self, start: int, end: int, scope: _Scope) -> None:
         """Walks a query, which may be several SELECTs under set operators, or a pipeline."""
@@ -260,7 +260,7 @@ class _Finder:
         end, alias = skip_alias(tokens, watermark)
         name = tokens[last] if last is not None else None
         self.found.append(
-            Relation(
+            SqlRelation(
                 name=name.name if name else None,
                 name_start=(name or tokens[first]).start,
                 name_end=name.end if name else tokens[after - 1].end,

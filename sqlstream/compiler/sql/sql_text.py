@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from operator import attrgetter
 
 from sqlstream.compiler.sql.clauses import after_parentheses
-from sqlstream.compiler.sql.relations import Relation, find_relations
+from sqlstream.compiler.sql.relations import SqlRelation, find_relations
 from sqlstream.compiler.sql.tokens import Tokens, tokenize
 
 _KEY = attrgetter("key")
@@ -25,7 +25,7 @@ class SqlText:
     tokens: Tokens
 
     @cached_property
-    def relations(self) -> tuple[Relation, ...]:
+    def relations(self) -> tuple[SqlRelation, ...]:
         """All relations of the query in the order in which they stand."""
         return find_relations(self.tokens, self.after)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlstream.compiler.spark_parser import Parse, SyntaxRefusal
+from sqlstream.compiler.spark_parser import ParseWithSpark, SyntaxRefusal
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.tokens import Kind, Token
@@ -55,7 +55,7 @@ def misspelt(token: Token, keyword: str) -> SqlProblem:
     )
 
 
-def find_typos(text: SqlText, refusal: SyntaxRefusal, parse: Parse) -> tuple[Typo, ...]:
+def find_typos(text: SqlText, refusal: SyntaxRefusal, parse: ParseWithSpark) -> tuple[Typo, ...]:
     """Returns the misspelt keywords of a text that `parse` refuses: with each one corrected the parser comes further,
     and with all of them to the end, unless more is wrong.
     """
@@ -71,7 +71,7 @@ def find_typos(text: SqlText, refusal: SyntaxRefusal, parse: Parse) -> tuple[Typ
 
 
 def _next_typo(
-    text: SqlText, typos: Sequence[Typo], refusal: SyntaxRefusal, parse: Parse
+    text: SqlText, typos: Sequence[Typo], refusal: SyntaxRefusal, parse: ParseWithSpark
 ) -> tuple[Typo, SyntaxRefusal | None] | None:
     """The next typo, and where the parser stops with it corrected."""
     index = _stop_index(text, typos, refusal)

@@ -16,7 +16,7 @@ from sqlstream.project.configuration.documents import (
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.validate import allowed_keys
 from sqlstream.project.unit_tests.documents import UnitTestsDocument
-from sqlstream.project.unit_tests.values import Mark
+from sqlstream.project.unit_tests.values import BetweenBatches
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 """The dialect that the YAML language server of editors reads best."""
@@ -44,7 +44,7 @@ def _with_marks(schema: dict[str, Any]) -> dict[str, Any]:
     """Returns a schema of unit tests with the words that may stand between two batches."""
     given = dict(schema["definitions"]["GivenDocument"])
     batches = dict(given["properties"]["batches"])
-    batches["items"] = {"anyOf": [batches["items"], {"type": "string", "enum": [str(mark) for mark in Mark]}]}
+    batches["items"] = {"anyOf": [batches["items"], {"type": "string", "enum": [str(mark) for mark in BetweenBatches]}]}
     given["properties"] = {**given["properties"], "batches": batches}
     return {**schema, "definitions": {**schema["definitions"], "GivenDocument": given}}
 

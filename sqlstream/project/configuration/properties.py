@@ -9,11 +9,11 @@ from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig, combine_patches
 from sqlstream.project.configuration.documents import ModelProperties, SeedProperties
-from sqlstream.project.configuration.resources import Names, Resources
+from sqlstream.project.configuration.resources import Resources, SeenNames
 from sqlstream.project.configuration.validate import Path, allowed_keys
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.schema import build_columns
-from sqlstream.project.values import Column, ConfigPatch, Located
+from sqlstream.project.values import ConfigPatch, DeclaredColumn, Located
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlMapping, follow, locate, plain
 
@@ -24,7 +24,7 @@ class Properties:
 
     name: str
     description: str
-    columns: tuple[Column, ...]
+    columns: tuple[DeclaredColumn, ...]
     config: ConfigPatch
     written: ConfigPatch
     location: Location
@@ -35,7 +35,7 @@ def collect_properties(resources: Resources, kind: str, findings: list[Finding])
 
     A second entry for one name is a finding, as dbt refuses it.
     """
-    names = Names(f"entries of properties for {kind}")
+    names = SeenNames(f"entries of properties for {kind}")
     collected: dict[str, Properties] = {}
     for file, (document, node) in resources.documents.items():
         entries: Sequence[ModelProperties | SeedProperties] = document.models if kind == "models" else document.seeds

@@ -15,7 +15,7 @@ from sqlstream.project.configuration.validate import Path, is_template, validate
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.values import CommentedFile, WrittenTests, may_allow
 from sqlstream.project.wording import quoted
-from sqlstream.project.yaml import Parse, YamlMapping, follow, locate
+from sqlstream.project.yaml import ParseYaml, YamlMapping, follow, locate
 
 YAML_SUFFIXES = (".yml", ".yaml")
 
@@ -41,7 +41,9 @@ class Resources:
     commented: tuple[CommentedFile, ...] = ()
 
 
-def load_resources(files: ProjectFiles, settings: Settings | None, parse: Parse, findings: list[Finding]) -> Resources:
+def load_resources(
+    files: ProjectFiles, settings: Settings | None, parse: ParseYaml, findings: list[Finding]
+) -> Resources:
     """Returns all files that are in order, after adding to `findings` what is wrong with the others.
 
     Without settings the Jinja in them stays unrendered, and values that hold Jinja are not judged.
@@ -70,7 +72,7 @@ def overrides_of(settings: Settings, target: str | None = None) -> Overrides:
     return Overrides(sources, sinks) if sources.entries or sinks.entries else NO_OVERRIDES
 
 
-class Names:
+class SeenNames:
     """The names of one kind seen so far, so that the second of two equal ones is a finding.
 
     Names that differ only in case are equal, because Spark ignores case in the names of views and columns.
@@ -121,7 +123,7 @@ def _load(
     files: ProjectFiles,
     path: str,
     settings: Settings | None,
-    parse: Parse,
+    parse: ParseYaml,
     findings: list[Finding],
     tests: list[WrittenTests],
     commented: list[CommentedFile],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import SelectorsDocument
-from sqlstream.project.configuration.resources import YAML_SUFFIXES, Names
+from sqlstream.project.configuration.resources import YAML_SUFFIXES, SeenNames
 from sqlstream.project.configuration.settings import Settings
 from sqlstream.project.configuration.templates import render_mapping
 from sqlstream.project.configuration.validate import validate_node
@@ -23,7 +23,7 @@ def load_selectors(files: ProjectFiles, settings: Settings | None, findings: lis
 
     What their definitions say is not judged here. Without settings their Jinja stays unrendered.
     """
-    names = Names("selectors")
+    names = SeenNames("selectors")
     found = [
         selector
         for path in SELECTOR_FILES

@@ -22,7 +22,7 @@ ARTIFACTS_FOLDER = "target"
 
 
 @dataclass(frozen=True)
-class Listing:
+class FileListing:
     """The files below one folder: posix paths relative to the root, sorted, and what was wrong with links."""
 
     paths: tuple[str, ...]
@@ -38,7 +38,7 @@ class ProjectFiles:
 
     root: Path
     _found: set[str] = field(default_factory=set, repr=False, compare=False)
-    _listings: dict[str, Listing] = field(default_factory=dict, repr=False, compare=False)
+    _listings: dict[str, FileListing] = field(default_factory=dict, repr=False, compare=False)
 
     def exists(self, relative: str) -> bool:
         """Returns whether there is a file at `relative`, wherever it may lead."""
@@ -67,7 +67,7 @@ class ProjectFiles:
         except OSError:
             return ()
 
-    def list_files(self, folder: str, *suffixes: str) -> Listing:
+    def list_files(self, folder: str, *suffixes: str) -> FileListing:
         """Returns the files below `folder` that end in one of `suffixes`; none if there is no such folder.
 
         Hidden files and folders are left out. A link to a place inside the project is followed, once; a link out of it
@@ -76,10 +76,10 @@ class ProjectFiles:
         if folder not in self._listings:
             walk = _Walk(self.root)
             walk.run(folder)
-            self._listings[folder] = Listing(tuple(sorted(walk.files)), tuple(walk.findings))
+            self._listings[folder] = FileListing(tuple(sorted(walk.files)), tuple(walk.findings))
             self._found.update(walk.files)
         whole = self._listings[folder]
-        return Listing(tuple(path for path in whole.paths if path.endswith(suffixes)), whole.findings)
+        return FileListing(tuple(path for path in whole.paths if path.endswith(suffixes)), whole.findings)
 
 
 def find_project_root(start: Path) -> Path:

@@ -9,7 +9,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.configuration.fields import is_name
 from sqlstream.project.configuration.properties import Properties
-from sqlstream.project.configuration.resources import Names
+from sqlstream.project.configuration.resources import SeenNames
 from sqlstream.project.configuration.written import written_config
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.files.folders import FolderConfig, Folders
@@ -82,7 +82,7 @@ def check_names(
     """Adds a finding for each file whose name cannot be a view's, or is another model's or seed's, and for each of the
     `others`, the models without a file, whose name is.
     """
-    names = Names("models or seeds")
+    names = SeenNames("models or seeds")
     for path in (*models, *seeds):
         name = file_name(path)
         names.add(name, Location(path), findings)

@@ -13,7 +13,7 @@ from sqlstream.project.files.csv_text import BLANK_BEFORE, TEXT_AFTER, UNCLOSED,
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.declared import type_problem
-from sqlstream.project.values import Column, Seed
+from sqlstream.project.values import DeclaredColumn, Seed
 from sqlstream.project.wording import counted, quoted, quoted_list
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ def check_types(seed: Seed, files: ProjectFiles, findings: list[Finding]) -> Non
             findings.append(replace(problem, code="seed-column", message=what, why=problem.message))
 
 
-def wrong_type(seed: Seed, column: Column) -> str:
+def wrong_type(seed: Seed, column: DeclaredColumn) -> str:
     """Returns the message for a declared type that the column cannot have."""
     return f"column {quoted(column.name)} of seed {quoted(seed.name)} cannot have the type {quoted(column.data_type)}"
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, location_at
 from sqlstream.project.configuration.documents import ColumnDocument, TableDocument
-from sqlstream.project.configuration.resources import Names
+from sqlstream.project.configuration.resources import SeenNames
 from sqlstream.project.configuration.validate import Path
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.types.declared import column_problems, schema_file_problem, schema_problem
-from sqlstream.project.values import Column, Schema
+from sqlstream.project.values import DeclaredColumn, Schema
 from sqlstream.project.wording import alternatives, quoted
 from sqlstream.project.yaml import YamlMapping, locate
 
@@ -38,14 +38,14 @@ def build_schema(
 
 def build_columns(
     columns: Sequence[ColumnDocument], node: YamlMapping, path: Path, findings: list[Finding]
-) -> tuple[Column, ...]:
+) -> tuple[DeclaredColumn, ...]:
     """Returns the columns of the mapping at `path`, after adding a finding for each name that is there twice."""
     # Finding a place costs more than everything else here, and a name is hardly ever there twice.
     if len({column.name.casefold() for column in columns}) < len(columns):
-        names = Names("columns")
+        names = SeenNames("columns")
         for index, column in enumerate(columns):
             names.add(column.name, locate(node, (*path, "columns", index, "name")), findings)
-    return tuple(Column(column.name, column.data_type, column.description) for column in columns)
+    return tuple(DeclaredColumn(column.name, column.data_type, column.description) for column in columns)
 
 
 def _from_columns(

@@ -21,10 +21,10 @@ from sqlstream.project.unit_tests.documents import (
     UnitTestsDocument,
 )
 from sqlstream.project.unit_tests.fixtures import FixtureReader, Rows
-from sqlstream.project.unit_tests.values import Batch, BrokenTest, Expected, Given, Mark, UnitTest, UnitTests
+from sqlstream.project.unit_tests.values import Batch, BetweenBatches, BrokenTest, Expected, Given, UnitTest, UnitTests
 from sqlstream.project.values import Located, RenderYaml, WrittenTests
 from sqlstream.project.wording import given, quoted
-from sqlstream.project.yaml import Parse, YamlMapping, YamlNode, YamlScalar, YamlSequence, follow, locate, plain
+from sqlstream.project.yaml import ParseYaml, YamlMapping, YamlNode, YamlScalar, YamlSequence, follow, locate, plain
 
 TESTS_FOLDER = "tests/models"
 """The folder whose YAML files, at any depth, hold unit tests, beside those of models/."""
@@ -39,7 +39,7 @@ _BRACED = re.compile(r"\{\{-?\s*(.+?)\s*-?\}\}")
 
 
 def load_unit_tests(
-    files: ProjectFiles, written: Sequence[WrittenTests], render: RenderYaml | None, parse: Parse
+    files: ProjectFiles, written: Sequence[WrittenTests], render: RenderYaml | None, parse: ParseYaml
 ) -> UnitTests:
     """Returns the cases of the files of models/, which are `written`, and of those below tests/models/."""
     findings: list[Finding] = []
@@ -60,7 +60,7 @@ def load_unit_tests(
     return UnitTests(tuple(cases), tuple(broken), tuple(findings))
 
 
-def _other_files(files: ProjectFiles, parse: Parse, findings: list[Finding]) -> list[WrittenTests]:
+def _other_files(files: ProjectFiles, parse: ParseYaml, findings: list[Finding]) -> list[WrittenTests]:
     found: list[WrittenTests] = []
     listing = files.list_files(TESTS_FOLDER, *YAML_SUFFIXES)
     findings.extend(listing.findings)
@@ -211,13 +211,15 @@ def _given(node: YamlMapping, document: GivenDocument, reader: FixtureReader) ->
     return Given(document.input, kind, parts, place, found, in_batches=True) if len(found) == len(marked) else None
 
 
-def _step(node: YamlNode, reader: FixtureReader) -> Batch | Mark | None:
+def _step(node: YamlNode, reader: FixtureReader) -> Batch | BetweenBatches | None:
     if isinstance(node, YamlScalar):
-        if node.value in tuple(Mark):
-            return Mark(str(node.value))
+        if node.value in tuple(BetweenBatches):
+            return BetweenBatches(str(node.value))
         what = f"a batch must be a mapping with `rows`, and is {given(node.value)}"
         fix = (
-            did_you_mean(str(node.value), tuple(Mark)) if node.value else "write `- rows: []` for a batch without rows"
+            did_you_mean(str(node.value), tuple(BetweenBatches))
+            if node.value
+            else "write `- rows: []` for a batch without rows"
         )
         why = "between two batches there may be `restart` or `upgrade`"
         reader.findings.append(Finding("unit-test-batches", what, why, fix, node.location))

@@ -14,7 +14,7 @@ from sqlstream.project.values import Located
 from sqlstream.project.yaml import YamlMapping
 
 
-class Mark(StrEnum):
+class BetweenBatches(StrEnum):
     """What may stand between two batches: the query is stopped and started again on its checkpoint, by the same model
     or, from an upgrade on, by the present one.
     """
@@ -47,7 +47,7 @@ class Given:
     kind: str
     parts: tuple[str, ...]
     location: Location
-    steps: tuple[Batch | Mark, ...] | None
+    steps: tuple[Batch | BetweenBatches, ...] | None
     in_batches: bool
 
     @property

@@ -15,11 +15,11 @@ from sqlstream.project.yaml.nodes import (
     plain,
 )
 from sqlstream.project.yaml.packed import pack, unpack
-from sqlstream.project.yaml.parse import Parse, parse_yaml
+from sqlstream.project.yaml.parse import ParseYaml, parse_yaml
 from sqlstream.project.yaml.written import locate_in_scalar
 
 __all__ = [
-    "Parse",
+    "ParseYaml",
     "YamlEntry",
     "YamlMapping",
     "YamlNode",

@@ -12,7 +12,7 @@ _RARE = re.compile("[\x85\u2028\u2029]")
 """What ends a line for libyaml and for no editor."""
 
 
-class Mark(Protocol):
+class LibyamlMark(Protocol):
     """A place as libyaml says it: both count from 0."""
 
     @property
@@ -34,7 +34,7 @@ class Marks:
         is_plain = _RARE.search(text) is None
         self._starts = () if is_plain else (0, *(found.end() for found in _BREAK.finditer(text)))
 
-    def location(self, mark: Mark | None) -> Location:
+    def location(self, mark: LibyamlMark | None) -> Location:
         """Returns the location of a mark, that of the file's beginning for none.
 
         libyaml ends each text with a line end, and finds what is missing there on the line after it.

@@ -34,7 +34,7 @@ DEEPEST_NESTING = 100
 MOST_NODES = 100_000
 """Values of one file with its aliases written out: nine levels of ten aliases each are a billion."""
 
-Parse = Callable[[str, str], "YamlMapping"]
+ParseYaml = Callable[[str, str], "YamlMapping"]
 """`parse_yaml`, or what gives the same for a text and a path."""
 
 

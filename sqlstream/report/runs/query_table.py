@@ -16,7 +16,7 @@ BARS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column; of two that do not both fit, the one with the higher `rank` is left out."""
 
     name: str
@@ -25,20 +25,20 @@ class Column:
 
 
 COLUMNS = (
-    Column("query", 0, right=False),
-    Column("status", 1, right=False),
-    Column("batch", 4),
-    Column("rows in", 2),
-    Column("rows out", 3),
-    Column("in/s", 7),
-    Column("done/s", 11),
-    Column("took", 8),
-    Column("watermark", 6, right=False),
-    Column("lag", 5),
-    Column("state rows", 9),
-    Column("memory", 12),
-    Column("late", 10),
-    Column("trend", 13, right=False),
+    TableColumn("query", 0, right=False),
+    TableColumn("status", 1, right=False),
+    TableColumn("batch", 4),
+    TableColumn("rows in", 2),
+    TableColumn("rows out", 3),
+    TableColumn("in/s", 7),
+    TableColumn("done/s", 11),
+    TableColumn("took", 8),
+    TableColumn("watermark", 6, right=False),
+    TableColumn("lag", 5),
+    TableColumn("state rows", 9),
+    TableColumn("memory", 12),
+    TableColumn("late", 10),
+    TableColumn("trend", 13, right=False),
 )
 
 
@@ -60,7 +60,7 @@ def query_table(entries: Sequence[Mapping[str, Any]], width: int | None) -> str:
     return table_text(header, [[row[name] for name in header] for row in rows], right=right)
 
 
-def _width(columns: Sequence[Column], rows: Sequence[Mapping[str, str]]) -> int:
+def _width(columns: Sequence[TableColumn], rows: Sequence[Mapping[str, str]]) -> int:
     widths = [max(map(cell_len, (column.name, *(row[column.name] for row in rows)))) for column in columns]
     return sum(widths) + PADDING * (len(columns) - 1)
 

@@ -74,9 +74,9 @@ class ClusterDefault:
         """What has been chosen; None while nobody has asked, or where a setting gives the number."""
         return self._choice
 
-    def follow(self, tell: Callable[[str], None], check: Callable[[], None]) -> None:
+    def follow(self, notify: Callable[[str], None], check: Callable[[], None]) -> None:
         """From now on a long wait is told, and ends with what `check` raises."""
-        self._registrations.tell, self._registrations.check = tell, check
+        self._registrations.notify, self._registrations.check = notify, check
 
     def partitions(self) -> int | None:
         """Returns the number of partitions, None where Spark's own setting applies."""
@@ -96,13 +96,13 @@ class ClusterDefault:
 
 
 class Registrations:
-    """The executors of `session` as they register. Whoever waits long for one says so with `tell`, and ends with what
+    """The executors of `session` as they register. Whoever waits long for one says so with `notify`, and ends with what
     `check` raises.
     """
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
-        self.tell: Callable[[str], None] = lambda _: None
+        self.notify: Callable[[str], None] = lambda _: None
         self.check: Callable[[], None] = lambda: None
 
     def cores(self) -> int:
@@ -149,7 +149,7 @@ def _has_executor(registrations: Registrations) -> bool:
         if waited >= FIRST_EXECUTOR_SECONDS:
             return False
         if waited >= NOTICE_SECONDS and not told:
-            registrations.tell("waiting for the cluster: no executor has registered yet")
+            registrations.notify("waiting for the cluster: no executor has registered yet")
             told = True
         registrations.sleep(LOOK_SECONDS)
     return True

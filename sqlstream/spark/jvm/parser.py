@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from pyspark.find_spark_home import _find_spark_home
 
-from sqlstream.compiler.spark_parser import Parse, ParserUnavailableError, SyntaxRefusal
+from sqlstream.compiler.spark_parser import ParserUnavailableError, ParseWithSpark, SyntaxRefusal
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, is_jvm_gone
 from sqlstream.spark.jvm.java import Java
@@ -43,7 +43,7 @@ STACK_OVERFLOW = "java.lang.StackOverflowError"
 
 
 @contextmanager
-def spark_parser(java: Java, env: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[Parse]:
+def spark_parser(java: Java, env: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[ParseWithSpark]:
     """Gives a function that has Spark read a text, as a session with the SQL `settings` would, for as long as the body
     runs. Raises: ParserUnavailableError where the JVM does not start, or dies.
     """
@@ -91,7 +91,7 @@ def _reason(log: IO[bytes]) -> str:
     return "its Java process ended" + (f": {said}" if said else "")
 
 
-def _parse_with(gateway: Any, settings: Mapping[str, str]) -> Parse:
+def _parse_with(gateway: Any, settings: Mapping[str, str]) -> ParseWithSpark:
     conf = getattr(gateway.jvm, SETTINGS).get()
     for name, value in settings.items():
         with suppress(*JVM_ERRORS):  # a session would refuse the value, and say so
@@ -99,7 +99,7 @@ def _parse_with(gateway: Any, settings: Mapping[str, str]) -> Parse:
     return _asking(getattr(gateway.jvm, PARSER)().parsePlan)
 
 
-def _asking(parse_plan: Callable[[str], object]) -> Parse:
+def _asking(parse_plan: Callable[[str], object]) -> ParseWithSpark:
     def parse(sql: str) -> SyntaxRefusal | None:
         try:
             parse_plan(sql)

@@ -13,7 +13,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import join
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
-from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.preview import NO_BATCH, has_batches, static
 from sqlstream.spark.reading.sources import escaped, quoted
 from sqlstream.spark.spark_errors import read_error
@@ -48,7 +48,7 @@ class Inferred:
     files: int = 0
 
 
-def infer_columns(inputs: Inputs, table: SourceTable, most_files: int) -> Inferred:
+def infer_columns(inputs: NodeReader, table: SourceTable, most_files: int) -> Inferred:
     """Returns the columns of `table`, from at most `most_files` of its files. Raises: FindingsError."""
     missing = inputs.readers.missing_secrets(table)
     if missing:
@@ -71,7 +71,7 @@ def spread(paths: Sequence[str], most: int) -> list[str]:
     return [paths[round(number * step)] for number in range(most)]
 
 
-def _own_columns(inputs: Inputs, table: SourceTable, undeclared: SourceTable) -> StructType:
+def _own_columns(inputs: NodeReader, table: SourceTable, undeclared: SourceTable) -> StructType:
     if has_batches(table):
         try:
             return inputs.open_source(undeclared, None).schema
@@ -81,7 +81,7 @@ def _own_columns(inputs: Inputs, table: SourceTable, undeclared: SourceTable) ->
     return inputs.open_source(replace(table, schema=None, watermark=None), None).schema
 
 
-def _paths(inputs: Inputs, table: SourceTable) -> list[str]:
+def _paths(inputs: NodeReader, table: SourceTable) -> list[str]:
     """The files of the table. Raises: FindingsError, as for a path that is not there."""
     options = {name: value for name, value in table.options.items() if name.lower() in map(str.lower, LISTING)}
     listed = inputs.open_source(replace(table, format="binaryFile", options=options), None)
@@ -95,7 +95,7 @@ def _paths(inputs: Inputs, table: SourceTable) -> list[str]:
 class _FileReader:
     """Reads some files of a table as Spark would with no schema declared."""
 
-    inputs: Inputs
+    inputs: NodeReader
     table: SourceTable
 
     def read(self, paths: Sequence[str], **more: str) -> DataFrame:

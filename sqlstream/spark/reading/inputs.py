@@ -28,7 +28,7 @@ ROWS_FIX = "deduplicate by columns that the model gives and Spark can compare"
 
 
 @dataclass(frozen=True)
-class Inputs:
+class NodeReader:
     """Opens the sources and seeds of a project, and analyses its models, in one session.
 
     A seed is no stream: it is opened, which takes Spark two jobs, once for the session.

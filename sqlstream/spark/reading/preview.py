@@ -19,7 +19,7 @@ from sqlstream.location import Location, Place
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record, tables_with_records
-from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import load_name
 from sqlstream.spark.reading.rows import columns_of, first_rows
 from sqlstream.spark.reading.samples import SAMPLE_SECONDS, take_sample
@@ -45,14 +45,14 @@ Opened = tuple[SourceTable, DataFrame]
 class Samples:
     """The samples of one session, by the full names of their sources: a source that has not changed is read once."""
 
-    tell: Callable[[str], None]
+    notify: Callable[[str], None]
     _taken: dict[str, Opened] = field(default_factory=dict)
 
     def rows(self, table: SourceTable, stream: DataFrame, wanted: int) -> DataFrame:
         """Returns the first rows of `stream`, a reader of `table`. Raises: Spark's errors."""
         known = self._taken.get(table.full_name)
         if known is None or known[0] != table:
-            self.tell(f"Reading source {table.full_name}, which can only stream, for up to {SAMPLE_SECONDS:.0f} s")
+            self.notify(f"Reading source {table.full_name}, which can only stream, for up to {SAMPLE_SECONDS:.0f} s")
             name = f"{SAMPLE}{len(self._taken)}"
             self._taken[table.full_name] = known = table, take_sample(stream, name, wanted)
         return known[1]
@@ -62,7 +62,7 @@ class Samples:
 class Preview:
     """Opens the nodes of one compiled project as static rows; each of them once."""
 
-    inputs: Inputs
+    inputs: NodeReader
     samples: Samples
     limit: int
     _frames: dict[str, DataFrame] = field(default_factory=dict)

@@ -128,7 +128,7 @@ def _wrong_value(seed: Seed, cell: tuple[int, int], data_type: DataType, readers
     )
 
 
-def _wrong_type(seed: Seed, column: values.Column, error: PySparkException, readers: Readers) -> Finding:
+def _wrong_type(seed: Seed, column: values.DeclaredColumn, error: PySparkException, readers: Readers) -> Finding:
     return error_finding(
         error,
         code="seed-column",

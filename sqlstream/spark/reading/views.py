@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.state.ledger import SourceUse
 
 
@@ -21,7 +21,7 @@ class ViewBuilder:
     text that reads it is analysed. `uses` are the readers; `names_sources` says whether Spark is told their names.
     """
 
-    inputs: Inputs
+    inputs: NodeReader
     uses: Sequence[SourceUse]
     names_sources: bool
 

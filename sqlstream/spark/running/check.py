@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.refusals import Refusal
+from sqlstream.compiler.refusals import SparkRefusal
 from sqlstream.compiler.sql.names import view_name
 from sqlstream.errors import FindingsError
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime, child_session
-from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.secrets import Secrets
@@ -28,7 +28,7 @@ def ask_spark(
     runtime: SparkRuntime,
     secrets: Secrets,
     before_each: Callable[[], None],
-) -> tuple[Refusal, ...]:
+) -> tuple[SparkRefusal, ...]:
     """Returns what Spark refuses of `models` and of all that they read; nothing is started and nothing written.
 
     What reads something that Spark refuses is not asked about, since it would be refused for the same reason.
@@ -37,7 +37,7 @@ def ask_spark(
     """
     session = child_session(runtime, {EVOLUTION: str(runtime.names_sources).lower()})
     register_functions(session, compiled.project.functions)
-    asker = _Asker(Inputs(compiled, Readers(session, secrets, compiled.project.root)), runtime.names_sources)
+    asker = _Asker(NodeReader(compiled, Readers(session, secrets, compiled.project.root)), runtime.names_sources)
     wanted = {model.unique_id for model in models}
     needed = wanted.union(*(compiled.graph.ancestors(node) for node in wanted))
     for node in compiled.graph.order:
@@ -67,9 +67,9 @@ def _ask_about(model: CompiledModel, asker: _Asker, *, as_query: bool) -> None:
 class _Asker:
     """Asks about one model after the other; `frames` are the rows of what has been opened, None where it is refused."""
 
-    inputs: Inputs
+    inputs: NodeReader
     names_sources: bool
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[SparkRefusal] = field(default_factory=list)
     frames: dict[str, DataFrame | None] = field(default_factory=dict)
 
     def ask(self, model: CompiledModel, *, as_query: bool) -> None:
@@ -91,7 +91,7 @@ class _Asker:
         try:
             check_output(model, output, frame, secrets)
         except FindingsError as error:
-            self.refusals.extend(Refusal(model.unique_id, True, finding) for finding in error.findings)
+            self.refusals.extend(SparkRefusal(model.unique_id, True, finding) for finding in error.findings)
 
     def _rows(self, node_id: str) -> DataFrame | None:
         if node_id not in self.frames:
@@ -110,7 +110,7 @@ class _Asker:
         try:
             return call()
         except FindingsError as error:
-            self.refusals.extend(Refusal(node_id, False, finding) for finding in error.findings)
+            self.refusals.extend(SparkRefusal(node_id, False, finding) for finding in error.findings)
             return None
 
     def _forget_views(self, model: CompiledModel) -> None:

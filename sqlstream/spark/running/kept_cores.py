@@ -19,8 +19,8 @@ LASTING = frozenset({"continuous", "real_time"})
 class KeptCores:
     """Warns once for each such query when its tasks, and those of the ones before it, leave no core to others."""
 
-    def __init__(self, tell: Callable[[RunEvent], None]) -> None:
-        self._tell = tell
+    def __init__(self, notify: Callable[[RunEvent], None]) -> None:
+        self._notify = notify
         self._tasks: dict[str, int] = {}
 
     def look(self, every: Sequence[Running]) -> None:
@@ -37,7 +37,7 @@ class KeptCores:
         keepers = {name: tasks for name, tasks in self._tasks.items() if name in left}
         warning = warning_text(keepers, [name for name in left if name not in self._tasks], cores_of(session))
         if warning is not None:
-            self._tell(Notice(warning))
+            self._notify(Notice(warning))
 
 
 def _tasks_of(running: Running) -> int:

@@ -21,7 +21,7 @@ from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.cluster import PARTITIONS
 from sqlstream.spark.jvm.session import FROZEN_SETTINGS, PROVIDER, ROCKSDB, TIME_ZONE, SparkRuntime, child_session
 from sqlstream.spark.reading.corrupt_errors import tables_with_records
-from sqlstream.spark.reading.inputs import Inputs
+from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import TABLE, Readers
 from sqlstream.spark.reading.type_text import type_text
@@ -84,7 +84,7 @@ def prepare_query(
     uses = source_uses(compiled, model, ledger)
     _check_secrets(output, compiled, model, readers)
     names_sources = frozen[EVOLUTION] == "true"
-    frame = ViewBuilder(Inputs(compiled, readers), uses, names_sources).build(model)
+    frame = ViewBuilder(NodeReader(compiled, readers), uses, names_sources).build(model)
     check_output(model, output, frame, secrets)
     if frame.isStreaming and any(processor.in_rocksdb for processor in processors(frame)):
         session.conf.set(PROVIDER, ROCKSDB)  # Spark keeps such state nowhere else

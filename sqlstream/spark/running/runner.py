@@ -33,7 +33,7 @@ from sqlstream.state.runs.events import (
     Status,
 )
 from sqlstream.state.runs.figures import add_batch
-from sqlstream.state.runs.limits import Limits
+from sqlstream.state.runs.limits import RunLimits
 from sqlstream.state.runs.progress import read_progress
 
 LOST_END_SECONDS = 5.0
@@ -49,7 +49,7 @@ LOOK_SECONDS = 0.01
 
 
 class Runner:
-    """Runs queries of one session side by side. `tell` hears every event, in the thread that calls `run`.
+    """Runs queries of one session side by side. `notify` hears every event, in the thread that calls `run`.
 
     `restart` gives the order with which a query that failed starts again, and raises FindingsError where it cannot.
 
@@ -59,17 +59,17 @@ class Runner:
     def __init__(
         self,
         secrets: Secrets,
-        tell: Callable[[RunEvent], None],
-        limits: Limits,
+        notify: Callable[[RunEvent], None],
+        limits: RunLimits,
         restart: Callable[[StartOrder], StartOrder],
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         self._secrets = secrets
-        self._tell = tell
+        self._notify = notify
         self._limits = limits
         self._restart = restart
-        self._stopper = Stopper(tell, grace_seconds)
-        self._cores = KeptCores(tell)
+        self._stopper = Stopper(notify, grace_seconds)
+        self._cores = KeptCores(notify)
         self._events: SimpleQueue[tuple[Running, str | None]] = SimpleQueue()
         self._every: list[Running] = []
         self._asked = 0
@@ -136,7 +136,7 @@ class Runner:
         is_first = running.first_started is None
         running.begin()
         if is_first:
-            self._tell(
+            self._notify(
                 QueryStarted(
                     running.name,
                     running.index,
@@ -149,7 +149,7 @@ class Runner:
                 )
             )
         else:
-            self._tell(QueryResumed(running.name, running.restarts))
+            self._notify(QueryResumed(running.name, running.restarts))
         try:
             if not is_first:
                 running.order = self._restart(running.order)
@@ -199,7 +199,7 @@ class Runner:
             running.figures = add_batch(running.figures, progress)
             if progress.rows_in != 0:
                 running.active_at = time.monotonic()
-            self._tell(progress)
+            self._notify(progress)
         elif running.is_active and running.query is not None and _has_ended(running.query):
             self._end(running)  # and not what is heard late of its last run, while it runs again
 
@@ -241,7 +241,7 @@ class Runner:
         query = running.query if isinstance(running.query, StreamingQuery) else None
         if running.was_marked and query and not running.interrupted and unfinished_batch(query) is not None:
             running.interrupted = True
-            self._stopper.tell_interrupted(running, "it had just begun a batch when it was stopped")
+            self._stopper.notify_interrupted(running, "it had just begun a batch when it was stopped")
         if running.interrupted:
             return Status.INTERRUPTED
         return Status.STOPPED if running.stopped or running.was_marked else Status.SUCCESS
@@ -258,7 +258,7 @@ class Runner:
             return
         delay = retries.delay_after(running.failures, random.random())  # noqa: S311 - nothing to guess
         running.failure, running.restart_at = finding, time.monotonic() + delay
-        self._tell(QueryRestarting(running.name, running.failures, retries.attempts, delay, finding))
+        self._notify(QueryRestarting(running.name, running.failures, retries.attempts, delay, finding))
 
     def _give_up(self, running: Running, finding: Finding) -> None:
         self._finish(running, Status.ERROR, finding)
@@ -266,13 +266,13 @@ class Runner:
             self._stop_reason = f"{running.name} has failed"
 
     def _finish(self, running: Running, status: Status, finding: Finding | None) -> None:
-        self._tell(running.end(len(self._every), status, finding))
+        self._notify(running.end(len(self._every), status, finding))
 
     def _stop(self) -> None:
         """Takes every query one look further towards its end; those that do not run end at once."""
         if not self._stopper.is_stopping:
             self._stopper.begin()
-            self._tell_stopping()
+            self._notify_stopping()
         for running in self._every:
             if running.result is not None or running.interrupted:
                 continue
@@ -291,11 +291,11 @@ class Runner:
             if not is_jvm_gone(error):
                 self._finish(running, Status.ERROR, failure_finding(running, error, self._secrets))
 
-    def _tell_stopping(self) -> None:
+    def _notify_stopping(self) -> None:
         names = [running.name for running in self._every if running.is_active]
         if names:
             rest = "ends after its running batch" if len(names) == 1 else "end after their running batches"
-            self._tell(
+            self._notify(
                 Notice(f"stopping, because {self._stop_reason or 'a stop was asked for'}: {', '.join(names)} {rest}")
             )
 

@@ -21,8 +21,8 @@ IDLE_LOOKS = 10
 class Stopper:
     """Takes queries towards their end, look by look. A batch may take `grace_seconds` after the first look."""
 
-    def __init__(self, tell: Callable[[RunEvent], None], grace_seconds: float) -> None:
-        self._tell = tell
+    def __init__(self, notify: Callable[[RunEvent], None], grace_seconds: float) -> None:
+        self._notify = notify
         self._grace = grace_seconds
         self._since: float | None = None
 
@@ -74,13 +74,13 @@ class Stopper:
             unmark_stopped(query)
             running.marked = None
 
-    def tell_interrupted(self, running: Running, why: str) -> None:
+    def notify_interrupted(self, running: Running, why: str) -> None:
         """Says that a batch was cut short."""
-        self._tell(Notice(f"{running.name}: interrupted, {why}; the batch runs again next time"))
+        self._notify(Notice(f"{running.name}: interrupted, {why}; the batch runs again next time"))
 
     def _interrupt(self, running: Running, query: StreamingQuery | BatchWrite, *, late: bool) -> None:
         running.interrupted = True
-        self.tell_interrupted(running, f"its batch took over {self._grace:.0f} s" if late else "asked to stop now")
+        self.notify_interrupted(running, f"its batch took over {self._grace:.0f} s" if late else "asked to stop now")
         query.stop()
 
     def _mark(self, running: Running, query: StreamingQuery) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Limits:
+class RunLimits:
     """When a run ends, and how much of it goes on at once.
 
     It ends after `after_seconds`, or when no query has had anything to read for `idle_seconds`, or with `fail_fast` at
@@ -20,5 +20,5 @@ class Limits:
     threads: int | None = None
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = RunLimits()
 """A run that ends when all its queries have."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from sqlstream.compiler.emission.examples import Delay, Emission, Release, Step
-from sqlstream.compiler.emission.windows import WindowCall, read_window
+from sqlstream.compiler.emission.windows import TimeWindow, read_window
 from sqlstream.state.runs.figures import Figures, Quiet, moment
 
 QUIET_BATCHES = 3
@@ -213,7 +213,7 @@ def first_end(step: Step, figures: Figures, watermark: datetime | None) -> datet
         return None
 
 
-def _window_end(call: WindowCall, time: datetime) -> datetime | None:
+def _window_end(call: TimeWindow, time: datetime) -> datetime | None:
     """The first end of a window after `time`: at its end a window no longer holds an event."""
     if call.length is None:
         return None

@@ -53,7 +53,7 @@ def test_the_errors_of_other_models_are_counted(tmp_path: Path) -> None:
     """And the selected model is compiled."""
     told: list[str] = []
 
-    compiled = compile_models(ProjectRequest(project(tmp_path), tell=told.append), Selection(("good",)))
+    compiled = compile_models(ProjectRequest(project(tmp_path), notify=told.append), Selection(("good",)))
 
     assert [model.name for model in compiled.models] == ["good"]
     assert told == ["4 errors in models that are not selected; `sqlstream compile` shows them"]
@@ -119,7 +119,7 @@ def test_an_error_of_the_project_blocks(tmp_path: Path) -> None:
 def test_the_tests_of_a_model_are_selected_beside_errors_elsewhere(tmp_path: Path) -> None:
     """They are counted, and no finding of the tests."""
     told: list[str] = []
-    opened = open_tests(ProjectRequest(project(tmp_path), tell=told.append))
+    opened = open_tests(ProjectRequest(project(tmp_path), notify=told.append))
 
     chosen, findings = select_tests(opened, Selection(("good",)))
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.loading.load import attempt
+from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
-from sqlstream.compiler.graph import Names
+from sqlstream.compiler.graph import NodeNames
 from sqlstream.compiler.sql.bare_names import bare_name_problems, bare_names, spellings_of
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.errors import Severity
 
-NAMES = Names(
+NAMES = NodeNames(
     nodes={"orders": "model.p.orders", "regions": "seed.p.regions", "daily": "model.p.daily"},
     sources={("shop", "Payments"): "source.p.shop.Payments", ("shop", "orders"): "source.p.shop.orders"},
     disabled=frozenset(),
@@ -103,7 +103,7 @@ def test_a_table_that_may_exist_is_left_alone(tmp_path: Path, files: dict[str, s
     for name, text in written.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    found = attempt(ProjectRequest(tmp_path, env={})).findings
+    found = try_load(ProjectRequest(tmp_path, env={})).findings
 
     assert [finding for finding in found if finding.code == "missing-ref"] == []
 

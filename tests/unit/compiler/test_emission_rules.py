@@ -10,7 +10,7 @@ import pytest
 from sqlstream import ProjectRequest
 from sqlstream.app.explain_model import Explained, explain_model
 from sqlstream.compiler.emission.examples import Emission
-from sqlstream.compiler.emission.windows import WindowCall, read_window
+from sqlstream.compiler.emission.windows import TimeWindow, read_window
 from sqlstream.compiler.sql.intervals import parse_interval
 from sqlstream.errors import UsageError
 
@@ -211,17 +211,17 @@ def test_a_view_and_an_unknown_name_are_bad_usage(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "call"),
     [
-        ("window(ts, '5 minutes')", WindowCall(False, timedelta(minutes=5))),
-        ("WINDOW(a.b, '1 hour', '5 minutes')", WindowCall(False, timedelta(hours=1), timedelta(minutes=5))),
-        ("session_window(f(a, b), '5 minutes')", WindowCall(True, timedelta(minutes=5))),
-        ("session_window(ts, if(a, '1 hour', '2 hours'))", WindowCall(True, None)),
-        ("window(ts, '5 minutes', '5 minutes', '-1 minute')", WindowCall(False, None)),
+        ("window(ts, '5 minutes')", TimeWindow(False, timedelta(minutes=5))),
+        ("WINDOW(a.b, '1 hour', '5 minutes')", TimeWindow(False, timedelta(hours=1), timedelta(minutes=5))),
+        ("session_window(f(a, b), '5 minutes')", TimeWindow(True, timedelta(minutes=5))),
+        ("session_window(ts, if(a, '1 hour', '2 hours'))", TimeWindow(True, None)),
+        ("window(ts, '5 minutes', '5 minutes', '-1 minute')", TimeWindow(False, None)),
         ("window", None),
         ("window_time(window)", None),
         ("kind", None),
     ],
 )
-def test_calls_of_window_functions_are_read(text: str, call: WindowCall | None) -> None:
+def test_calls_of_window_functions_are_read(text: str, call: TimeWindow | None) -> None:
     """Only plain intervals are times."""
     assert read_window(text) == call
 

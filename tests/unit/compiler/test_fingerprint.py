@@ -16,7 +16,7 @@ SQL = "select a, 'B' as `C` from x where d > 1e5"
         "/* why */ select a , 'B' as `C` from x where d > 1e5;",
     ],
 )
-def test_looks_do_not_count(same: str) -> None:
+def test_expression_parts_do_not_count(same: str) -> None:
     """Comments, white space, case and a last semicolon leave the fingerprint as it is."""
     assert fingerprint(same) == fingerprint(SQL)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from sqlstream import ProjectRequest
-from sqlstream.app.loading.load import attempt
+from sqlstream.app.loading.load import try_load
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.refusals import Refusal, unexplained
+from sqlstream.compiler.refusals import SparkRefusal, unexplained
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 
@@ -30,7 +30,7 @@ def compiled(tmp_path: Path) -> CompiledProject:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    loaded = attempt(ProjectRequest(tmp_path, env={})).loaded
+    loaded = try_load(ProjectRequest(tmp_path, env={})).loaded
     assert loaded is not None
     return loaded.compiled
 
@@ -39,15 +39,15 @@ def _error(code: str, path: str, line: int, column: int = 1, *, calls: tuple[Loc
     return Finding(code, "message", "why", "fix", Location(path, line, column), calls=calls)
 
 
-def _is_explained(compiled: CompiledProject, error: Finding, refusal: Refusal) -> bool:
+def _is_explained(compiled: CompiledProject, error: Finding, refusal: SparkRefusal) -> bool:
     return unexplained(compiled, [error], [refusal]) == ()
 
 
-ANALYSIS = Refusal("model.shop.base", False, _error("sql-analysis", "models/base.sql", 3, 7))
-UNPLACED = Refusal("model.shop.base", False, _error("sql-analysis", "models/base.sql", 1))
-BEGINNING = Refusal("model.shop.top", False, _error("sql-analysis", "models/top.sql", 3, 1))
-LEGALITY = Refusal("model.shop.top", True, _error("output-mode", "models/top.sql", 2, 3))
-SCHEMA = Refusal("model.shop.top", True, _error("sink-schema", "models/top.sql", 1, 11))
+ANALYSIS = SparkRefusal("model.shop.base", False, _error("sql-analysis", "models/base.sql", 3, 7))
+UNPLACED = SparkRefusal("model.shop.base", False, _error("sql-analysis", "models/base.sql", 1))
+BEGINNING = SparkRefusal("model.shop.top", False, _error("sql-analysis", "models/top.sql", 3, 1))
+LEGALITY = SparkRefusal("model.shop.top", True, _error("output-mode", "models/top.sql", 2, 3))
+SCHEMA = SparkRefusal("model.shop.top", True, _error("sink-schema", "models/top.sql", 1, 11))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ SCHEMA = Refusal("model.shop.top", True, _error("sink-schema", "models/top.sql",
         (_error("sink-schema", "models/top.sql", 3), SCHEMA),
     ],
 )
-def test_an_error_about_the_same_is_enough(compiled: CompiledProject, error: Finding, refusal: Refusal) -> None:
+def test_an_error_about_the_same_is_enough(compiled: CompiledProject, error: Finding, refusal: SparkRefusal) -> None:
     """On the same line; in the text, where Spark names no place or the first word; in anything that a query is made of."""
     assert _is_explained(compiled, error, refusal)
 
@@ -80,7 +80,7 @@ def test_an_error_about_the_same_is_enough(compiled: CompiledProject, error: Fin
     ],
 )
 def test_an_error_about_something_else_hides_nothing(
-    compiled: CompiledProject, error: Finding, refusal: Refusal
+    compiled: CompiledProject, error: Finding, refusal: SparkRefusal
 ) -> None:
     """On another line, in another query, or about another matter."""
     assert not _is_explained(compiled, error, refusal)
@@ -100,5 +100,5 @@ def test_an_error_about_the_configuration_hides_no_illegal_query(compiled: Compi
 
 def test_a_finding_without_a_place_is_kept(compiled: CompiledProject) -> None:
     """Nothing can be said of it."""
-    refusal = Refusal("model.shop.top", True, Finding("output-mode", "message", "why", "fix"))
+    refusal = SparkRefusal("model.shop.top", True, Finding("output-mode", "message", "why", "fix"))
     assert not _is_explained(compiled, _error("append-without-watermark", "models/top.sql", 3), refusal)

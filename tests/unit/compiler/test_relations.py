@@ -7,12 +7,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sql_cases import SqlCase, read_cases
 
-from sqlstream.compiler.sql.relations import Relation
+from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError
 
 
-def _relations(sql: str) -> tuple[Relation, ...]:
+def _relations(sql: str) -> tuple[SqlRelation, ...]:
     return read_sql(sql).relations
 
 

@@ -36,7 +36,7 @@ def written(parts: tuple[str, ...], draw: st.DataObject) -> str:
 
 
 @given(st.data())
-def test_looks_make_no_difference(data: st.DataObject) -> None:
+def test_expression_parts_make_no_difference(data: st.DataObject) -> None:
     """White space, comments of SQL and of Jinja, the case of keywords, and blanks within Jinja."""
     assert read_template(written(PARTS, data)).words == read_template(" ".join(PARTS)).words
 

@@ -13,7 +13,7 @@ import pytest
 from doc_blocks import KINDS, Block, blocks, sqlstream_arguments
 from doc_runs import copied_examples, fresh_shop, missing_lines, needs_spark, run_block, without_figures
 
-from sqlstream.app.loading.load import attempt
+from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.cli.main import cli
 from sqlstream.cli.words import join_selectors
@@ -115,7 +115,7 @@ def test_yaml_loads(block: Block, tmp_path: Path) -> None:
     for name, text in files_of(block.text).items():
         (tmp_path / name).write_text(text)
 
-    findings = attempt(ProjectRequest(tmp_path)).findings
+    findings = try_load(ProjectRequest(tmp_path)).findings
 
     assert [str(it) for it in findings if it.code in MISTAKES or it.code.startswith("yaml-")] == []
 
@@ -126,7 +126,7 @@ def test_sql_compiles(block: Block, tmp_path: Path) -> None:
     folder = copied_examples(tmp_path)
     (folder / "models" / "documented.sql").write_text(block.text)
 
-    findings = attempt(ProjectRequest(folder)).findings
+    findings = try_load(ProjectRequest(folder)).findings
 
     assert [str(it) for it in findings if it.location and it.location.path == "models/documented.sql"] == []
 

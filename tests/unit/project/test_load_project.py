@@ -10,7 +10,7 @@ from loading_cases import load, load_good
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import Trigger, merge_configs
 from sqlstream.project.secrets import SecretName, SecretText
-from sqlstream.project.values import Column, Located, Schema, Target
+from sqlstream.project.values import DeclaredColumn, Located, Schema, Target
 
 SINKS = "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}', options: {retries: 010, header: true}}\n"
 
@@ -109,7 +109,7 @@ sources:
     assert a.schema.ddl == "`odd``name` int, `b` string"
     assert b.schema == Schema(Location("schemas/b.json"), json=struct)
     assert c.schema == Schema(Location("schemas/c.ddl"), ddl="x int")
-    assert c.columns == (Column("x", None, "the x"),)
+    assert c.columns == (DeclaredColumn("x", None, "the x"),)
     assert d.schema is None
 
 
@@ -317,7 +317,7 @@ models:
     assert (merged.config.enabled, merged.config.trigger) == (False, Trigger("available_now"))
     assert merged.places["trigger"] == Location("models/_m.yml", 6, 38)
     assert merged.places["enabled"] == Location("project.yml", 10, 16)
-    assert (model.description, model.columns) == ("One row per day", (Column("day", "date", "The day"),))
+    assert (model.description, model.columns) == ("One row per day", (DeclaredColumn("day", "date", "The day"),))
 
 
 def test_folder_that_is_named_as_the_project_is_a_folder(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_seed_has_its_properties(tmp_path: Path) -> None:
         "  - {name: old, config: {enabled: false}}\n",
     }
     (seed,) = load_good(tmp_path, files).seeds
-    assert seed.columns == (Column("zip", "string"),)
+    assert seed.columns == (DeclaredColumn("zip", "string"),)
     assert seed.config["tags"].value == ["all", "geo"]
 
 

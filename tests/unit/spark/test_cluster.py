@@ -20,7 +20,7 @@ class Clock(Registrations):
         self.time = 0.0
         self.looks = 0
         self.told: list[tuple[float, str]] = []
-        self.tell = lambda text: self.told.append((round(self.time), text))
+        self.notify = lambda text: self.told.append((round(self.time), text))
         self._registered = registered
 
     def now(self) -> float:

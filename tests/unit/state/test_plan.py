@@ -12,8 +12,8 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.state.changes import describe_changes
 from sqlstream.state.ledger import EVOLUTION, OutputColumn, QueryIdentity, SourceUse
-from sqlstream.state.plan import Action, CheckpointState, QueryPlan, Wishes, plan_query
-from sqlstream.state.refusals import Refusal, refusal_findings
+from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
+from sqlstream.state.refusals import StartRefusal, refusal_findings
 
 MODEL = Location("models/per_hour.sql")
 LEDGER_PATH = "/data/queries/per_hour/v1/ledger.json"
@@ -28,16 +28,16 @@ BEGUN = replace(USED, last_commit=-1)
 WITHOUT_LEDGER = replace(USED, ledger=None)
 TORN = replace(WITHOUT_LEDGER, unreadable="it is not valid JSON: Expecting value")
 
-NONE = Wishes()
-ACCEPT = Wishes(accept_state_change=True)
-REFRESH = Wishes(full_refresh=True)
+NONE = StartOptions()
+ACCEPT = StartOptions(accept_state_change=True)
+REFRESH = StartOptions(full_refresh=True)
 
 
 def plan(
-    identity: QueryIdentity, state: CheckpointState, wishes: Wishes = NONE, *, restartable: bool = True
+    identity: QueryIdentity, state: CheckpointState, options: StartOptions = NONE, *, restartable: bool = True
 ) -> QueryPlan:
     """Returns the plan of a query that is not refused."""
-    planned = plan_query(identity, state, wishes, restartable=restartable, place_of=place_of)
+    planned = plan_query(identity, state, options, restartable=restartable, place_of=place_of)
     assert isinstance(planned, QueryPlan)
     return planned
 
@@ -53,10 +53,10 @@ def refusal(identity: QueryIdentity, state: CheckpointState) -> Finding:
     return finding
 
 
-def findings(identity: QueryIdentity, state: CheckpointState, wishes: Wishes = NONE) -> list[Finding]:
+def findings(identity: QueryIdentity, state: CheckpointState, options: StartOptions = NONE) -> list[Finding]:
     """Returns all findings of a query that is refused."""
-    refused = plan_query(identity, state, wishes, restartable=True, place_of=place_of)
-    assert isinstance(refused, Refusal)
+    refused = plan_query(identity, state, options, restartable=True, place_of=place_of)
+    assert isinstance(refused, StartRefusal)
     return refusal_findings([refused])
 
 
@@ -119,7 +119,7 @@ def test_accepting_where_nothing_changed_changes_nothing() -> None:
     assert plan(STATEFUL, USED, ACCEPT) == plan(STATEFUL, USED)
 
 
-@pytest.mark.parametrize("wishes", [NONE, ACCEPT])
+@pytest.mark.parametrize("options", [NONE, ACCEPT])
 @pytest.mark.parametrize("stateful", [True, False])
 @pytest.mark.parametrize(
     ("before", "after"),
@@ -130,13 +130,13 @@ def test_accepting_where_nothing_changed_changes_nothing() -> None:
     ],
 )
 def test_files_go_on_only_where_they_began(
-    before: tuple[str, str | None], after: tuple[str, str], stateful: bool, wishes: Wishes
+    before: tuple[str, str | None], after: tuple[str, str], stateful: bool, options: StartOptions
 ) -> None:
     """Spark would fail at its tenth batch with an output that nobody can read; no flag can accept that."""
     old = replace(STATEFUL, stateful=stateful, sink_format=before[0], sink_path=before[1])
     new = replace(STATEFUL, stateful=stateful, sink_format=after[0], sink_path=after[1])
 
-    (finding,) = findings(new, replace(USED, ledger=ledger_of(old)), wishes)
+    (finding,) = findings(new, replace(USED, ledger=ledger_of(old)), options)
 
     assert (finding.code, finding.location) == ("sink-change", MODEL)
     assert "--full-refresh --select per_hour" in finding.fix
@@ -358,10 +358,12 @@ def test_without_names_the_order_of_sources_counts() -> None:
 
 
 @pytest.mark.parametrize("state", [BEGUN, replace(BEGUN, ledger=None, unreadable="torn"), replace(BEGUN, ledger=None)])
-@pytest.mark.parametrize("wishes", [NONE, ACCEPT])
-def test_a_changed_query_begins_again_where_no_batch_was_committed(state: CheckpointState, wishes: Wishes) -> None:
+@pytest.mark.parametrize("options", [NONE, ACCEPT])
+def test_a_changed_query_begins_again_where_no_batch_was_committed(
+    state: CheckpointState, options: StartOptions
+) -> None:
     """Nothing of the earlier query counts, so there is nothing to refuse or to accept."""
-    assert plan(CHANGED, state, wishes) == QueryPlan(Action.RESET, 1, writes_ledger=True)
+    assert plan(CHANGED, state, options) == QueryPlan(Action.RESET, 1, writes_ledger=True)
 
 
 def test_an_unchanged_query_does_the_batch_again_that_was_not_committed() -> None:
@@ -384,14 +386,14 @@ def test_a_change_that_was_given_up_is_taken_out_of_the_ledger() -> None:
 INT, TEXT = (replace(STATELESS, columns=(OutputColumn("id", kind),)) for kind in ("int", "string"))
 
 
-@pytest.mark.parametrize("wishes", [NONE, ACCEPT])
-def test_columns_that_the_output_cannot_hold_are_refused_whatever_is_accepted(wishes: Wishes) -> None:
+@pytest.mark.parametrize("options", [NONE, ACCEPT])
+def test_columns_that_the_output_cannot_hold_are_refused_whatever_is_accepted(options: StartOptions) -> None:
     """A stateless query too: what is in the output cannot be accepted away."""
     state = replace(USED, ledger=ledger_of(INT))
 
-    (finding,) = findings(TEXT, state, wishes)
+    (finding,) = findings(TEXT, state, options)
     assert finding.code == "output-columns"
-    assert ("--accept-state-change" in finding.why) == wishes.accept_state_change
+    assert ("--accept-state-change" in finding.why) == options.accept_state_change
     assert plan(TEXT, state, REFRESH).action is Action.REFRESH
 
 
@@ -427,7 +429,7 @@ def test_one_finding_names_all_queries_that_a_change_upstream_refuses() -> None:
         new = replace(view, model=name, fingerprints={"clean": "c2", name: digest})
         refused.append(plan_query(new, replace(USED, ledger=ledger_of(old)), NONE, restartable=True, place_of=place_of))
 
-    shared, own = refusal_findings([item for item in refused if isinstance(item, Refusal)])
+    shared, own = refusal_findings([item for item in refused if isinstance(item, StartRefusal)])
 
     assert ("per_hour" in shared.message, "per_day" in shared.message, "per_week" in shared.message) == (
         True,

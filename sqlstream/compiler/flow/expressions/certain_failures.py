@@ -23,7 +23,7 @@ _CLAUSES = (exp.Select, exp.Where, exp.Having, exp.Join)
 
 def certain_failures(node: exp.Expr, scope: Scope, expressions: Expressions) -> Iterator[SqlProblem]:
     """Gives a problem for each text in `node` that Spark casts in every row and cannot cast."""
-    for part in expressions.text.look(node).parts:
+    for part in expressions.text.parts_of(node).parts:
         if isinstance(part, _LOOKED_AT) and _is_evaluated(part):
             found = next(_impossible(part, scope, expressions), None)
             if found is not None:

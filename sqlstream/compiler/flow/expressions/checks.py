@@ -7,15 +7,15 @@ from sqlglot import exp
 from sqlstream.compiler.flow.expressions.certain_failures import certain_failures
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.expressions.mismatches import Mismatches
-from sqlstream.compiler.flow.expressions.places import Place, misplaced_functions
+from sqlstream.compiler.flow.expressions.places import Clause, misplaced_functions
 from sqlstream.compiler.flow.functions.arguments import argument_problems, type_problems
 from sqlstream.compiler.flow.names.scope import Scope
 
-CONDITIONS = {Place.WHERE: "the condition of WHERE", Place.ON: "the condition of the join"}
+CONDITIONS = {Clause.WHERE: "the condition of WHERE", Clause.ON: "the condition of the join"}
 """Where an expression must be a boolean. Spark casts what HAVING says."""
 
 
-def check_expression(expressions: Expressions, node: exp.Expr, scope: Scope, place: Place) -> None:
+def check_expression(expressions: Expressions, node: exp.Expr, scope: Scope, place: Clause) -> None:
     """Notes what is wrong in `node`, which stands in `place` and is read in `scope`."""
     expressions.check(node, scope)
     if isinstance(node, exp.Column) and place not in CONDITIONS:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.columns import NOTHING_HELD, Column, Lost
+from sqlstream.compiler.flow.columns import NOTHING_HELD, Column, LostWatermark
 from sqlstream.compiler.flow.expressions.held_times import NOTHING, UNKNOWN_HELD, Within, generated, taken, within
 from sqlstream.compiler.flow.functions.names import ALL, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.names.problems import field_problem, function_problem, name_problem
@@ -83,7 +83,7 @@ class Expressions:
         if self.knows_functions:
             self._check_functions(node)
         self._check_numbers(node, scope)
-        for names, part in self.text.look(node).names:
+        for names, part in self.text.parts_of(node).names:
             found = scope.resolve(names)
             if found is None or (isinstance(found, Resolved) and not found.fields):
                 continue
@@ -97,8 +97,8 @@ class Expressions:
 
     def _check_numbers(self, node: exp.Expr, scope: Scope) -> None:
         """0x1F is a number to sqlglot, and a name to Spark."""
-        look = self.text.look(node)
-        for part in look.parts if exp.HexString in look.kinds else ():
+        walked = self.text.parts_of(node)
+        for part in walked.parts if exp.HexString in walked.kinds else ():
             if isinstance(part, exp.HexString) and "start" in part.meta:
                 name = self.text.sql[part.meta["start"] : part.meta["end"] + 1]
                 found = scope.resolve((name,)) if name.startswith("0") else None
@@ -106,14 +106,14 @@ class Expressions:
                     self.problems.append(name_problem(found, (name,), self.text.where(part)))
 
     def _check_functions(self, node: exp.Expr) -> None:
-        for name, part in self.text.look(node).functions:
+        for name, part in self.text.parts_of(node).functions:
             plain = isinstance(part, exp.Anonymous) and isinstance(part.this, str)
             if plain and name not in KNOWN and name not in self.functions and not isinstance(part.parent, exp.Dot):
                 self.problems.append(function_problem(part.this, self.text.where(part).offset, self.functions))
 
     def subqueries(self, node: exp.Expr, scope: Scope) -> tuple[Node, ...]:
         """Returns the trees of the queries in `node`."""
-        return tuple(self.open_query(query, Scope(outer=scope)) for query in self.text.look(node).queries)
+        return tuple(self.open_query(query, Scope(outer=scope)) for query in self.text.parts_of(node).queries)
 
     def generated(self, node: exp.Expr, scope: Scope, names: Sequence[str]) -> tuple[Column, ...] | None:
         """Returns the columns of the generator `node`, under `names` where they are as many; None if not known."""
@@ -140,7 +140,7 @@ class Expressions:
     def calls(self, node: exp.Expr, names: frozenset[str]) -> tuple[Call, ...]:
         """Returns the calls of functions with one of `names` in `node`, those with OVER aside."""
         found: list[Call] = []
-        for name, part in self.text.look(node).functions:
+        for name, part in self.text.parts_of(node).functions:
             if name in names and not isinstance(part.parent, exp.Window) and not is_windowed(part):
                 found.append(Call(name, _is_distinct(part), self.text.said(part), self.text.where(part)))
         return tuple(found)
@@ -160,7 +160,7 @@ class Expressions:
         found = known.get(id(node))
         if found is not None:
             return found[0]
-        for name, part in self.text.look(node).functions if self.functions else ():
+        for name, part in self.text.parts_of(node).functions if self.functions else ():
             if name in self.functions:
                 known[id(part)] = (self.functions[name], part)
         if id(node) in known:
@@ -179,18 +179,18 @@ class Expressions:
         return scope.resolve(parts) if parts else None
 
     def _used(self, node: exp.Expr, scope: Scope) -> Iterator[Resolution]:
-        return (scope.resolve(names) for names, _ in self.text.look(node).names)
+        return (scope.resolve(names) for names, _ in self.text.parts_of(node).names)
 
     def _open_origins(self, node: exp.Expr, scope: Scope) -> Iterator[frozenset[tuple[str, str]]]:
         """The columns of sources whose columns are not declared."""
-        for names, _ in self.text.look(node).names:
+        for names, _ in self.text.parts_of(node).names:
             origin = scope.open_origin(names) if names and scope.resolve(names) is None else None
             if origin is not None:
                 yield frozenset({origin})
 
     def _origins_of_stars(self, node: exp.Expr, scope: Scope) -> Iterator[frozenset[tuple[str, str]]]:
         """Where the columns come from that each star in `node` stands for; that of count(*) stands for none."""
-        for part in self.text.look(node).parts if "*" in self.text.read.keys else ():
+        for part in self.text.parts_of(node).parts if "*" in self.text.read.keys else ():
             if part.is_star and isinstance(part, exp.Star | exp.Column) and not isinstance(part.parent, exp.Count):
                 yield from (column.origins for column in star_columns(part, scope) or ())
 
@@ -209,18 +209,18 @@ class Expressions:
         if isinstance(found, Resolved):
             return _taken(found)
         times = any(item.column.event_time for item in used) or node.find(exp.Star)
-        builds = times and any(name in HOLDERS for name, _ in self.text.look(node).functions)
+        builds = times and any(name in HOLDERS for name, _ in self.text.parts_of(node).functions)
         if not builds and all(item.column.held == NOTHING_HELD for item in used):
             return NOTHING
         return within(node, Parts(self, scope))
 
-    def _lost(self, node: exp.Expr, used: list[Resolved]) -> Lost | None:
+    def _lost(self, node: exp.Expr, used: list[Resolved]) -> LostWatermark | None:
         for item in used:
             time, name = item.column.event_time, item.column.name
             if item.fields and not item.column.window:  # the start and end of a window have lost what it carries
                 time, name = _taken(item).time, ".".join((name, *item.fields))
             if time is not None:
-                return Lost(self.text.where(node), self.text.written(node), name)
+                return LostWatermark(self.text.where(node), self.text.written(node), name)
         return next((item.column.lost for item in used if item.column.lost is not None), None)
 
 

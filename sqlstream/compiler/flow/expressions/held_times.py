@@ -13,9 +13,9 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.columns import NOTHING_HELD, Column, EventTime, Held
+from sqlstream.compiler.flow.columns import NOTHING_HELD, Column, EventTime, HeldWatermarks
 
-UNKNOWN_HELD = Held(is_known=False)
+UNKNOWN_HELD = HeldWatermarks(is_known=False)
 
 _LISTS_OF = frozenset({"array", "collect_list", "collect_set", "array_agg"})
 _ANEW = frozenset({"from_csv", "from_json", "from_xml", "parse_json", "to_csv", "to_json", "to_xml", "window"})
@@ -45,19 +45,19 @@ class Within:
     """The watermark of a value itself, and those that it holds."""
 
     time: EventTime | None = None
-    held: Held = NOTHING_HELD
+    held: HeldWatermarks = NOTHING_HELD
 
 
 NOTHING = Within()
 """No watermark, neither of the value itself nor within it."""
 
 
-def taken(held: Held, name: str) -> Within:
+def taken(held: HeldWatermarks, name: str) -> Within:
     """Returns what the field `name` of a value that holds `held` is."""
     if not held.is_known:
         return Within(held=UNKNOWN_HELD)
     if held.elements is not None:  # that field of every struct in an array
-        return Within(held=Held(elements=taken(held.elements, name).held))
+        return Within(held=HeldWatermarks(elements=taken(held.elements, name).held))
     if held.values is not None:
         return Within(held=held.values)
     for field, time, inner in held.fields:
@@ -66,7 +66,7 @@ def taken(held: Held, name: str) -> Within:
     return NOTHING
 
 
-def element(held: Held) -> Held:
+def element(held: HeldWatermarks) -> HeldWatermarks:
     """Returns what an element or a value of something that holds `held` holds."""
     if not held.is_known:
         return UNKNOWN_HELD
@@ -94,7 +94,7 @@ def generated(node: exp.Expr, names: Iterable[str], context: Context) -> list[Wi
     return [Within(held=element(held)) if column in ("col", "value") else NOTHING for column in names]
 
 
-def _held(node: exp.Expr, context: Context) -> Held:
+def _held(node: exp.Expr, context: Context) -> HeldWatermarks:
     return context.column(node).held
 
 
@@ -106,16 +106,16 @@ def _bracket(node: exp.Bracket, context: Context) -> Within:
     return Within(held=element(held))
 
 
-def _built(node: exp.Expr, context: Context) -> Held:
+def _built(node: exp.Expr, context: Context) -> HeldWatermarks:
     """What the result of a function, or of any other expression, holds."""
     name = context.name(node)
     first = next(node.iter_expressions(), None)
     if isinstance(node, exp.Struct):
         return _struct(node, context)
     if isinstance(node, exp.VarMap):
-        return Held(values=_same(node.args["values"].expressions, context))
+        return HeldWatermarks(values=_same(node.args["values"].expressions, context))
     if name in _LISTS_OF:
-        return Held(elements=_same(node.iter_expressions(), context))
+        return HeldWatermarks(elements=_same(node.iter_expressions(), context))
     if name in _SAME_AS_FIRST and first is not None:
         return _held(first, context)
     if name in _ANEW:
@@ -133,8 +133,8 @@ def _choices(node: exp.Expr) -> list[exp.Expr]:
     return [*(branch.args["true"] for branch in branches), *([last] if branches and last is not None else [])]
 
 
-def _struct(node: exp.Struct, context: Context) -> Held:
-    fields: list[tuple[str, EventTime | None, Held]] = []
+def _struct(node: exp.Struct, context: Context) -> HeldWatermarks:
+    fields: list[tuple[str, EventTime | None, HeldWatermarks]] = []
     for argument in node.expressions:
         if isinstance(argument, exp.PropertyEQ):  # a name and a value, as sqlglot has `a as b` and plain `a` there
             column = context.column(argument.expression)
@@ -144,10 +144,10 @@ def _struct(node: exp.Struct, context: Context) -> Held:
         if columns is None:
             return UNKNOWN_HELD
         fields += ((column.name.lower(), column.event_time, column.held) for column in columns)
-    return Held(fields=tuple(fields))
+    return HeldWatermarks(fields=tuple(fields))
 
 
-def _same(parts: Iterable[exp.Expr], context: Context) -> Held:
+def _same(parts: Iterable[exp.Expr], context: Context) -> HeldWatermarks:
     """What all of several values hold, NULLs aside: structs of different fields are made anew, without watermarks."""
     found = {_held(part, context) for part in parts if not isinstance(part, exp.Null)}
     if any(not held.is_known for held in found):

@@ -83,7 +83,7 @@ class Mismatches:
 
     def problems(self, node: exp.Expr) -> Iterator[SqlProblem]:
         """Gives the problem of each operator or function in `node` whose operands do not fit."""
-        for part in self.expressions.text.look(node).parts:
+        for part in self.expressions.text.parts_of(node).parts:
             for rule in _rules_for(type(part)):
                 yield from getattr(self, rule)(part)
 

@@ -13,7 +13,7 @@ from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.project.wording import counted, quoted
 
 
-class Place(StrEnum):
+class Clause(StrEnum):
     """The clause that an expression stands in, as it is called in a message."""
 
     SELECT = "the select list"
@@ -26,18 +26,18 @@ class Place(StrEnum):
     LATERAL_VIEW = "LATERAL VIEW"
 
 
-TAKES_AGGREGATES = frozenset({Place.SELECT, Place.HAVING, Place.ORDER_BY})
-TAKES_OVER = frozenset({Place.SELECT, Place.ORDER_BY, Place.GROUP_BY, Place.POSITION})
+TAKES_AGGREGATES = frozenset({Clause.SELECT, Clause.HAVING, Clause.ORDER_BY})
+TAKES_OVER = frozenset({Clause.SELECT, Clause.ORDER_BY, Clause.GROUP_BY, Clause.POSITION})
 """Where functions with OVER may stand; what Spark says of them in GROUP BY depends on the select list."""
 
 
-def misplaced_functions(node: exp.Expr, place: Place, text: Text, *, correlated: bool) -> Iterator[SqlProblem]:
+def misplaced_functions(node: exp.Expr, place: Clause, text: Text, *, correlated: bool) -> Iterator[SqlProblem]:
     """Gives a problem for each function in `node` that Spark does not take in `place`.
 
     `correlated` says that `node` is of a subquery, whose aggregate functions may be those of the query around it.
     """
-    look = text.look(node)
-    for name, part in look.functions:
+    walked = text.parts_of(node)
+    for name, part in walked.functions:
         if name in GENERATORS:
             yield from _generator(part, node, place, text)
         elif name in AGGREGATES and not is_windowed(part):
@@ -50,7 +50,7 @@ def misplaced_functions(node: exp.Expr, place: Place, text: Text, *, correlated:
                 "it ranks a row among others, so it needs to know which rows",
                 f"use {name}(...) over (partition by ... order by ...), which works only on static tables",
             )
-    for part in look.parts if exp.Window in look.kinds and place not in TAKES_OVER else ():
+    for part in walked.parts if exp.Window in walked.kinds and place not in TAKES_OVER else ():
         if isinstance(part, exp.Window):
             yield _problem(
                 part,
@@ -61,12 +61,12 @@ def misplaced_functions(node: exp.Expr, place: Place, text: Text, *, correlated:
             )
 
 
-def _aggregate(part: exp.Expr, place: Place, text: Text, *, correlated: bool) -> Iterator[SqlProblem]:
+def _aggregate(part: exp.Expr, place: Clause, text: Text, *, correlated: bool) -> Iterator[SqlProblem]:
     name = text.function(part)
     if place not in TAKES_AGGREGATES:
         if not correlated:
             fix = "move the condition to HAVING, after GROUP BY"
-            if place is not Place.WHERE:
+            if place is not Clause.WHERE:
                 fix = "compute it in a subquery or an upstream model, and use its column"
             yield _problem(
                 part,
@@ -100,13 +100,13 @@ def _around(part: exp.Expr, text: Text) -> exp.Expr | None:
     return None
 
 
-def _generator(part: exp.Expr, node: exp.Expr, place: Place, text: Text) -> Iterator[SqlProblem]:
-    if place in (Place.SELECT, Place.POSITION) and _is_whole_item(part, node):
+def _generator(part: exp.Expr, node: exp.Expr, place: Clause, text: Text) -> Iterator[SqlProblem]:
+    if place in (Clause.SELECT, Clause.POSITION) and _is_whole_item(part, node):
         return
-    if place is Place.LATERAL_VIEW and part is node:
+    if place is Clause.LATERAL_VIEW and part is node:
         return
     name = text.function(part)
-    within = "an expression" if place in (Place.SELECT, Place.POSITION, Place.LATERAL_VIEW) else str(place)
+    within = "an expression" if place in (Clause.SELECT, Clause.POSITION, Clause.LATERAL_VIEW) else str(place)
     yield _problem(
         part,
         text,
@@ -171,7 +171,7 @@ def lateral_view_problem(node: exp.Expr, text: Text) -> SqlProblem | None:
 
 def range_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     """Gives the problem of a table function `range` over columns: NON_FOLDABLE_ARGUMENT."""
-    names = text.look(node).names if text.function(node) == "range" else ()
+    names = text.parts_of(node).names if text.function(node) == "range" else ()
     if names:
         _, name = names[0]
         yield _problem(

@@ -47,11 +47,11 @@ TYPES = frozenset({"decimal", "char", "time", "timestamp", "string", "binary"})
 
 def argument_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     """Gives a problem for each function in `node` that gets another number of arguments than Spark's takes."""
-    look = text.look(node)
-    for _, part in look.functions:
+    walked = text.parts_of(node)
+    for _, part in walked.functions:
         if "start" in part.meta:
             yield from _call_problem(text, text.token_at(part.meta["start"]))
-    for part in look.parts if not WITHOUT_PLACE.keys().isdisjoint(look.kinds) else ():
+    for part in walked.parts if not WITHOUT_PLACE.keys().isdisjoint(walked.kinds) else ():
         if type(part) in WITHOUT_PLACE and "start" not in part.meta:
             yield from _unplaced(part, text)
 
@@ -59,7 +59,7 @@ def argument_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
 def type_problems(node: exp.Expr, scope: Scope, expressions: Expressions) -> Iterator[SqlProblem]:
     """Gives a problem for each function in `node` whose first argument is of a type that it does not take."""
     text = expressions.text
-    for _, part in text.look(node).functions:
+    for _, part in text.parts_of(node).functions:
         index = text.token_at(part.meta["start"]) if "start" in part.meta else None
         name = "" if index is None else text.tokens[index].name.lower()
         count, families = FIRST_ARGUMENTS.get(name, (0, frozenset()))
@@ -83,7 +83,7 @@ def _first_argument(call: exp.Expr, text: Text) -> exp.Expr | None:
     first = children[0] if children else None
     if isinstance(first, exp.Cast) and not isinstance(first, exp.TryCast):  # sqlglot adds such casts
         first = first.this
-    return first if first is not None and text.look(first).names else None
+    return first if first is not None and text.parts_of(first).names else None
 
 
 def unread_argument_problems(text: Text) -> Iterator[SqlProblem]:

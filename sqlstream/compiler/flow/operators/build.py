@@ -11,7 +11,7 @@ from sqlstream.compiler.flow.columns import Column, Where, renamed
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions, Functions, Types
 from sqlstream.compiler.flow.expressions.foreign_syntax import foreign_syntax
-from sqlstream.compiler.flow.expressions.places import Place
+from sqlstream.compiler.flow.expressions.places import Clause
 from sqlstream.compiler.flow.expressions.subquery_types import subquery_problems
 from sqlstream.compiler.flow.expressions.unstable_functions import ROW_IDS
 from sqlstream.compiler.flow.functions.arguments import unread_argument_problems
@@ -27,7 +27,7 @@ from sqlstream.compiler.flow.nodes import (
     Limit,
     Node,
     Opaque,
-    Project,
+    Projection,
     Recursion,
     Scan,
     SetOperation,
@@ -157,7 +157,7 @@ class Builder:
     def _select(self, select: exp.Select, scope: Scope, views: Views) -> Node:
         found = self._reader(self._expressions(views)).read(select, scope.outer, views)
         if found is None:
-            found = From(Project(where=self.text.where(select), columns=()), Scope(outer=scope.outer))
+            found = From(Projection(where=self.text.where(select), columns=()), Scope(outer=scope.outer))
         return self._over(select, found, views)
 
     def _reader(self, expressions: Expressions) -> FromReader:
@@ -180,7 +180,7 @@ class Builder:
         if node is not aggregate:
             queries = tuple(query for item in computed(select) for query in expressions.subqueries(item, inner))
             where, passes = self.text.where(select), lists_all(select)
-            node = Project(where=where, columns=output, children=(node,), subqueries=queries, passes=passes)
+            node = Projection(where=where, columns=output, children=(node,), subqueries=queries, passes=passes)
         if select.args.get("distinct"):
             node = _distinct(self.text.where(select), node)
         row_ids = self._row_ids(select, expressions)
@@ -199,7 +199,7 @@ class Builder:
     def _filtered(self, found: From, clause: exp.Expr | None, expressions: Expressions) -> Node:
         if clause is None:
             return found.node
-        check_expression(expressions, clause.this, found.scope, Place.WHERE)
+        check_expression(expressions, clause.this, found.scope, Clause.WHERE)
         queries = expressions.subqueries(clause.this, found.scope)
         where = self.text.where(clause)
         return Filter(
@@ -212,7 +212,7 @@ class Builder:
 
     def _generated(self, select: exp.Select, node: Node, output: tuple[Column, ...] | None) -> Node:
         for item in computed(select) if self.text.may_call(GENERATORS) else ():
-            for name, part in self.text.look(item).functions:
+            for name, part in self.text.parts_of(item).functions:
                 if name in GENERATORS:
                     node = Generate(where=self.text.where(part), columns=output, children=(node,))
         return node

@@ -19,7 +19,7 @@ def constant_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     if not is_range and not isinstance(inner, exp.Values):
         return
     what = "`range`" if is_range else "VALUES"
-    for names, part in text.look(inner).names:
+    for names, part in text.parts_of(inner).names:
         if names[0].lower() not in ANYWHERE:
             yield SqlProblem(
                 text.where(part).offset,

@@ -23,7 +23,7 @@ Name = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Keys:
+class GroupingKeys:
     """The keys of an aggregation over `scope`.
 
     `names` are those that are names, `texts` all as they are written in lower case, and `parts` the columns in those
@@ -116,9 +116,9 @@ class Keys:
         return not is_larger and canonical(inner, self.expressions) in self.texts
 
 
-def keys_of(items: list[exp.Expr], windows: frozenset[str], scope: Scope, expressions: Expressions) -> Keys:
+def keys_of(items: list[exp.Expr], windows: frozenset[str], scope: Scope, expressions: Expressions) -> GroupingKeys:
     """Returns the keys `items`, aliases and positions among them replaced by what they stand for."""
-    empty = Keys(scope, expressions)
+    empty = GroupingKeys(scope, expressions)
     names: set[Name] = set()
     parts: set[Name] = set()
     for item in items:
@@ -130,7 +130,7 @@ def keys_of(items: list[exp.Expr], windows: frozenset[str], scope: Scope, expres
         parts |= {found[:2] for found in used if found is not None}
     texts = frozenset(canonical(item, expressions) for item in items)
     largest = max((sum(1 for _ in unwrapped(item).walk()) for item in items), default=0)
-    return Keys(scope, expressions, frozenset(names), texts, frozenset(parts), windows, largest)
+    return GroupingKeys(scope, expressions, frozenset(names), texts, frozenset(parts), windows, largest)
 
 
 def canonical(node: exp.Expr, expressions: Expressions) -> str:

@@ -10,11 +10,11 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import TIME_WINDOWS, WINDOWS, Expressions
-from sqlstream.compiler.flow.expressions.places import Place
+from sqlstream.compiler.flow.expressions.places import Clause
 from sqlstream.compiler.flow.names.problems import grouping_problem, variant_key_problem
 from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolved, Scope, Visible
 from sqlstream.compiler.flow.nodes import Key
-from sqlstream.compiler.flow.operators.grouped import Keys, keys_of
+from sqlstream.compiler.flow.operators.grouped import GroupingKeys, keys_of
 from sqlstream.compiler.flow.text import Text, parts_of
 from sqlstream.compiler.flow.types.families import holds_variant
 from sqlstream.compiler.sql.problem import SqlProblem
@@ -112,7 +112,7 @@ def ungrouped(
             yield grouping_problem(name, texts, expressions.text.where(node).offset)
 
 
-def _ungrouped_of_star(item: exp.Expr, keys: Keys) -> Iterator[str]:
+def _ungrouped_of_star(item: exp.Expr, keys: GroupingKeys) -> Iterator[str]:
     """Gives each column of `*` or `t.*` that is no key."""
     for relation, column in _starred(item, keys.scope):
         if keys.named(column, relation.name or "") not in keys.names:
@@ -242,9 +242,9 @@ def _key(item: exp.Expr, meant: exp.Expr, scope: Scope, expressions: Expressions
     return Key(expressions.text.written(meant), column, is_column or window, where, in_every_set)
 
 
-def _place(item: exp.Expr, meant: exp.Expr) -> Place:
+def _place(item: exp.Expr, meant: exp.Expr) -> Clause:
     """Where a key is read: a generator may be grouped by as a position of the select list, and not else."""
-    return Place.POSITION if item is not meant and not parts_of(item) else Place.GROUP_BY
+    return Clause.POSITION if item is not meant and not parts_of(item) else Clause.GROUP_BY
 
 
 def _meant(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:

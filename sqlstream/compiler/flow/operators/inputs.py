@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlstream.compiler.flow.columns import Column, EventTime, Where
-from sqlstream.compiler.flow.nodes import Node, Scan, Watermark
+from sqlstream.compiler.flow.nodes import EventTimeWatermark, Node, Scan
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.project.types.fixed_columns import fixed_columns
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema, parse_type
@@ -36,7 +36,7 @@ def source_node(project: str, table: SourceTable) -> Node:
         if columns is None
         else tuple(replace(item, event_time=time) if item.name.lower() == named.lower() else item for item in columns)
     )
-    return Watermark(where=here, columns=marked, children=(scan,), event_time=time, column=named)
+    return EventTimeWatermark(where=here, columns=marked, children=(scan,), event_time=time, column=named)
 
 
 def seed_node(project: str, seed: Seed) -> Node:

@@ -38,9 +38,9 @@ def condition_problems(condition: exp.Expr, scope: Scope, expressions: Expressio
 def text_comparisons(condition: exp.Expr, scope: Scope, expressions: Expressions) -> Iterator[SqlProblem]:
     """Gives a warning for each comparison of a column of text with one of a type that Spark casts text to."""
     text = expressions.text
-    for part in text.look(condition).parts:
+    for part in text.parts_of(condition).parts:
         if isinstance(part, COMPARISONS):
-            sides = [side for side in (part.this, part.args["expression"]) if text.look(side).names]
+            sides = [side for side in (part.this, part.args["expression"]) if text.parts_of(side).names]
             if len(sides) == len(("left", "right")):
                 left, right = (expressions.type_of(side, scope) for side in sides)
                 yield from text_warning(text.written(part), left, right, text.where(part).offset)

@@ -132,14 +132,14 @@ class Laterals:
         return None
 
     def _reads(self, part: exp.Expr, inner: Scope) -> bool:
-        return any(isinstance(inner.resolve(name), Resolved) for name, _ in self.expressions.text.look(part).names)
+        return any(isinstance(inner.resolve(name), Resolved) for name, _ in self.expressions.text.parts_of(part).names)
 
     def _outer(self, node: exp.Expr, inner: Scope) -> Columns | None:
         """The columns of `left` that `node` reads, None where that is not known."""
         found: list[Column] = []
         if node.find(exp.Query):
             return None
-        for name, _ in self.expressions.text.look(node).names:
+        for name, _ in self.expressions.text.parts_of(node).names:
             here = inner.resolve(name)
             there = self.left.resolve(name) if isinstance(here, Missing) else None
             if here is None or (isinstance(here, Missing) and there is None):

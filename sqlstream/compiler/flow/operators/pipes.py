@@ -11,7 +11,7 @@ from sqlstream.compiler.flow.columns import Column, Columns, Where
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.names.problems import grouping_problem, stage_problem
 from sqlstream.compiler.flow.names.scope import Missing, Resolved, Scope, Visible
-from sqlstream.compiler.flow.nodes import Node, Opaque, Project
+from sqlstream.compiler.flow.nodes import Node, Opaque, Projection
 from sqlstream.compiler.flow.operators.relations import From
 from sqlstream.compiler.flow.text import parts_of
 from sqlstream.compiler.sql.pipe_stages import Stage
@@ -110,7 +110,7 @@ class Pipes:
             scope = _open(None) if pairs is None else Scope(_runs(pairs))
             found = From(found.node, scope if not isinstance(meant, Missing) else found.scope)
         columns = None if pairs is None else tuple(column for _, column in pairs)
-        return From(Project(where=where, columns=columns, children=(found.node,)), found.scope)
+        return From(Projection(where=where, columns=columns, children=(found.node,)), found.scope)
 
     def _after(self, items: Sequence[exp.Expr], columns: Columns | None, scope: Scope) -> Scope:
         """The names in sight after a select list: a column that is given as it is keeps its relation's name."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.columns import Column, Columns, Lost
+from sqlstream.compiler.flow.columns import Column, Columns, LostWatermark
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.functions.names import AGGREGATES
 from sqlstream.compiler.flow.names.scope import Resolved, Scope
@@ -81,13 +81,13 @@ class Pivots:
         """A column of the values of several, which carries no watermark of theirs."""
         columns = [self.expressions.column(part, self.scope) for part in parts]
         time = next((column for column in columns if column.event_time), None)
-        lost = Lost(self.expressions.text.where(parts[0]), "UNPIVOT", time.name) if time is not None else None
+        lost = LostWatermark(self.expressions.text.where(parts[0]), "UNPIVOT", time.name) if time is not None else None
         origins = frozenset(origin for column in columns for origin in column.origins)
         return Column(name, common_type_of(column.type for column in columns), lost=lost, origins=origins)
 
     def _named(self, parts: Iterable[exp.Expr]) -> set[str]:
         """The columns that expressions read, in lower case."""
-        names = (name for part in parts for name, _ in self.expressions.text.look(part).names)
+        names = (name for part in parts for name, _ in self.expressions.text.parts_of(part).names)
         found = map(self.scope.resolve, names)
         return {item.column.name.lower() for item in found if isinstance(item, Resolved)}
 

@@ -10,12 +10,22 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Column, EventTime, Where, renamed
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions
-from sqlstream.compiler.flow.expressions.places import Place, lateral_view_problem, range_problems
+from sqlstream.compiler.flow.expressions.places import Clause, lateral_view_problem, range_problems
 from sqlstream.compiler.flow.expressions.unstable_functions import clock_in
 from sqlstream.compiler.flow.functions.names import GENERATORS
 from sqlstream.compiler.flow.names.problems import name_problem, negative_delay, version_problem
 from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolved, Scope, Visible
-from sqlstream.compiler.flow.nodes import Generate, Join, LateralJoin, Limit, Node, Sample, Scan, Watermark, open_source
+from sqlstream.compiler.flow.nodes import (
+    EventTimeWatermark,
+    Generate,
+    Join,
+    LateralJoin,
+    Limit,
+    Node,
+    Sample,
+    Scan,
+    open_source,
+)
 from sqlstream.compiler.flow.operators.conditions import Sides, bounded_sides, has_equality, has_time_key, hints_of
 from sqlstream.compiler.flow.operators.constant_relations import constant_problems
 from sqlstream.compiler.flow.operators.join_conditions import condition_problems, using_problems
@@ -169,7 +179,7 @@ class FromReader:
             if marked is None:
                 columns = (*columns, Column(clause.name or parts[-1], Primitive("timestamp"), time))
         named = marked or clause.name or parts[-1]
-        return Watermark(where=where, columns=columns, children=(rows,), event_time=time, column=named)
+        return EventTimeWatermark(where=where, columns=columns, children=(rows,), event_time=time, column=named)
 
     def _join(self, left: From, join: exp.Join, views: Mapping[str, Node]) -> From:
         if isinstance(join.this, exp.Lateral):
@@ -183,7 +193,7 @@ class FromReader:
         condition = join.args.get("on")
         if condition is not None:
             both = left.scope.with_relations(*right.scope.relations)
-            check_expression(self.expressions, condition, both, Place.ON)
+            check_expression(self.expressions, condition, both, Clause.ON)
             self.expressions.problems.extend(condition_problems(condition, both, self.expressions))
         self.expressions.problems.extend(
             using_problems(using, left.scope, right.scope, self.expressions.text.where(join))
@@ -239,7 +249,7 @@ class FromReader:
             columns = _renamed(inner, alias).columns
         else:
             self.expressions.problems.extend(range_problems(function, self.expressions.text))
-            check_expression(self.expressions, function, left.scope, Place.LATERAL_VIEW)
+            check_expression(self.expressions, function, left.scope, Clause.LATERAL_VIEW)
             problem = lateral_view_problem(function, self.expressions.text) if lateral.args.get("view") else None
             self.expressions.problems.extend([problem] if problem else [])
             columns = self.expressions.generated(function, left.scope, _column_names(alias))

@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import TIME_WINDOWS, Expressions
-from sqlstream.compiler.flow.expressions.places import Place, misplaced_functions
+from sqlstream.compiler.flow.expressions.places import Clause, misplaced_functions
 from sqlstream.compiler.flow.functions.names import AGGREGATES
 from sqlstream.compiler.flow.names.scope import Scope
 from sqlstream.compiler.flow.operators.grouping import Grouping, position_problems, ungrouped
@@ -37,7 +37,7 @@ class SelectChecks:
         found += self._time_windows()
         order = self.select.args.get("order")
         if order is not None:
-            found += misplaced_functions(order, Place.ORDER_BY, self.expressions.text, correlated=False)
+            found += misplaced_functions(order, Clause.ORDER_BY, self.expressions.text, correlated=False)
         self.expressions.problems.extend(found)
         having = self.select.args.get("having")
         if having is not None:
@@ -46,11 +46,11 @@ class SelectChecks:
     def _check_having(self, condition: exp.Expr) -> None:
         if self.output is None or not all(map(self._is_named, self.select.expressions)):
             text = self.expressions.text
-            self.expressions.problems.extend(misplaced_functions(condition, Place.HAVING, text, correlated=False))
+            self.expressions.problems.extend(misplaced_functions(condition, Clause.HAVING, text, correlated=False))
             return
         scope = self.scope if self.grouping is None else self.grouping.scope
         given = {column.name.lower(): column for column in self.output}
-        check_expression(self.expressions, condition, replace(scope, aliases={**given, **scope.aliases}), Place.HAVING)
+        check_expression(self.expressions, condition, replace(scope, aliases={**given, **scope.aliases}), Clause.HAVING)
 
     def _is_named(self, item: exp.Expr) -> bool:
         """Whether a column has a name that is surely Spark's, or that of a call, such as `count(1)`, which no word in

@@ -11,7 +11,7 @@ from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions, type_of_field
 from sqlstream.compiler.flow.expressions.held_times import taken
-from sqlstream.compiler.flow.expressions.places import Place, alias_problems
+from sqlstream.compiler.flow.expressions.places import Clause, alias_problems
 from sqlstream.compiler.flow.functions.names import GENERATORS
 from sqlstream.compiler.flow.names.scope import Resolved, Scope, Visible
 from sqlstream.compiler.flow.text import parts_of
@@ -55,7 +55,7 @@ class Selected:
             column = self.expressions.plain(item, scope)
             if column is not None:
                 return (column,)  # most of all items, and nothing in them can be wrong
-        check_expression(self.expressions, item, scope, Place.SELECT)
+        check_expression(self.expressions, item, scope, Clause.SELECT)
         inner = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
         while isinstance(inner, exp.Paren):
             inner = inner.this
@@ -77,7 +77,7 @@ class Selected:
         Without parentheses the names are the alias and the other items of the list.
         """
         transform = item.unalias()
-        check_expression(self.expressions, transform, scope, Place.SELECT)
+        check_expression(self.expressions, transform, scope, Clause.SELECT)
         schema = transform.args.get("schema")
         parts = schema.expressions if schema is not None else ()
         named = [(part.name, part.args.get("kind")) for part in parts]

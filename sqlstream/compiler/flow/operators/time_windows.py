@@ -45,7 +45,10 @@ class TimeWindows:
     def problems(self, parts: Iterable[exp.Expr]) -> Iterator[SqlProblem]:
         """Gives what is wrong with each window in `parts`, which are of one operator, and with several of them."""
         calls = [
-            part for item in parts for name, part in self.expressions.text.look(item).functions if name in TIME_WINDOWS
+            part
+            for item in parts
+            for name, part in self.expressions.text.parts_of(item).functions
+            if name in TIME_WINDOWS
         ]
         for call in calls:
             yield from self._of_call(call)

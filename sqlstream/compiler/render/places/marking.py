@@ -17,7 +17,7 @@ from sqlstream.compiler.render.places.markers import (
     numbered,
     without_marks,
 )
-from sqlstream.compiler.render.sandbox.budget import Limits
+from sqlstream.compiler.render.sandbox.budget import RenderLimits
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.generator import BoundedGenerator, start_of
 from sqlstream.location import Location
@@ -28,7 +28,7 @@ KEEPING = frozenset({"upper", "lower", "replace", "join", "indent", "string", "f
 KEEPING_METHODS = frozenset({"append", "insert", "extend", "update"})
 """Methods of collections that only store their arguments."""
 
-MARKED_LIMITS = Limits(steps=10_000_000, output_characters=100_000_000, value_size=20_000_000)
+MARKED_LIMITS = RenderLimits(steps=10_000_000, output_characters=100_000_000, value_size=20_000_000)
 """Marks take room; the first rendering, without them, has shown that the template keeps within its bounds."""
 
 

@@ -10,7 +10,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import Cycler
 
 from sqlstream.compiler.render.places.source import TemplateSource
-from sqlstream.compiler.render.sandbox.budget import Budget, Limits
+from sqlstream.compiler.render.sandbox.budget import Budget, RenderLimits
 from sqlstream.compiler.render.sandbox.problems import LocatedUndefined, TemplateProblem
 from sqlstream.compiler.render.sandbox.state import RenderState
 from sqlstream.compiler.render.sandbox.template_function import TemplateFunction
@@ -22,7 +22,7 @@ OPAQUE = (Macro, LoopContext, TemplateFunction, Cycler, Context, Template)
 class BoundedEnvironment(SandboxedEnvironment):
     """Jinja's sandbox with a budget for the running rendering, whose effects go to `state`."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RenderLimits) -> None:
         super().__init__(
             undefined=LocatedUndefined,
             keep_trailing_newline=True,

@@ -21,7 +21,7 @@ CONTAINERS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 
 
 @dataclass(frozen=True)
-class Limits:
+class RenderLimits:
     """The most that one template may do. A step is about a microsecond of work, so all of them take about a second.
 
     `tokens` counts the words and signs of the template itself, its text aside, which Jinja makes Python code of;
@@ -41,7 +41,7 @@ class Budget:
 
     __slots__ = ("left", "limits")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RenderLimits) -> None:
         self.limits = limits
         self.left = limits.steps
 

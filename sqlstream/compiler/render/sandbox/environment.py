@@ -13,7 +13,7 @@ from jinja2.utils import Cycler, Joiner
 
 from sqlstream.compiler.render.places.source import OffsetTokens, TemplateSource
 from sqlstream.compiler.render.sandbox.bounded import BoundedEnvironment
-from sqlstream.compiler.render.sandbox.budget import CHARACTERS_PER_STEP, CountedIterable, Limits
+from sqlstream.compiler.render.sandbox.budget import CHARACTERS_PER_STEP, CountedIterable, RenderLimits
 from sqlstream.compiler.render.sandbox.filters import bounded_filters, bounded_tests
 from sqlstream.compiler.render.sandbox.formatting import brace_format
 from sqlstream.compiler.render.sandbox.generator import BoundedGenerator
@@ -40,8 +40,8 @@ class TemplateEnvironment(BoundedEnvironment):
     code_generator_class = BoundedGenerator
     intercepted_binops = frozenset(OPERATIONS)
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        super().__init__(limits or Limits())
+    def __init__(self, limits: RenderLimits | None = None) -> None:
+        super().__init__(limits or RenderLimits())
         self.names: dict[str, Any] = _Names(self)
         self.macro_names: set[str] = set()
         self.macro_index = MacroIndex({}, {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.compiler.render.sandbox.budget import Budget, Limits
+from sqlstream.compiler.render.sandbox.budget import Budget, RenderLimits
 from sqlstream.compiler.render.values import Reads, Reference
 from sqlstream.errors import Finding
 from sqlstream.project.values import Located, ModelFile
@@ -13,7 +13,7 @@ class RenderState:
     they stay as they are when a call fails, and so tell where.
     """
 
-    def __init__(self, limits: Limits, model: ModelFile | None = None) -> None:
+    def __init__(self, limits: RenderLimits, model: ModelFile | None = None) -> None:
         self.budget = Budget(limits)
         self.model = model
         self.calls: list[tuple[str, int]] = []

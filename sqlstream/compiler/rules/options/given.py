@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.options.known import (
-    FILE_FORMATS,
     FILE_INDEX,
+    FILE_OPTIONS,
     FILE_STREAM,
     OF_WRITERS,
     OTHER_SINKS,
@@ -73,8 +73,8 @@ def given_sources(compiled: CompiledProject) -> Iterator[GivenOptions]:
     for table in declared_sources(compiled.project.sources):
         format_name = table.format
         known = OTHER_SOURCES.get(format_name)
-        if format_name in FILE_FORMATS:
-            known = FILE_FORMATS[format_name] | FILE_INDEX | FILE_STREAM
+        if format_name in FILE_OPTIONS:
+            known = FILE_OPTIONS[format_name] | FILE_INDEX | FILE_STREAM
         known = None if known is None else known | {"path"}
         what = f"source `{table.full_name}`"
         yield GivenOptions(what, format_name, known, table.options, table.places, table.location, table.mode)
@@ -91,7 +91,7 @@ def given_sinks(compiled: CompiledProject) -> Iterator[GivenOptions]:
             continue
         seen.add(output.sink)
         format_name = output.format
-        known = FILE_FORMATS.get(format_name, OTHER_SINKS.get(format_name))
+        known = FILE_OPTIONS.get(format_name, OTHER_SINKS.get(format_name))
         known = None if known is None else known | OF_WRITERS
         said = {**places.get(output.sink, {}), **own}
         yield GivenOptions(f"sink `{output.sink}`", format_name, known, output.options, said, output.location)

@@ -30,7 +30,7 @@ _TIMES = """
     compression timeFormat timeZone timestampFormat timestampNTZFormat singleVariantColumn samplingRatio
     """
 
-FILE_FORMATS = {
+FILE_OPTIONS = {
     "binaryFile": frozenset[str](),
     "csv": frozenset(
         f"""

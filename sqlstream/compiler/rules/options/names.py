@@ -8,7 +8,7 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.options.given import GivenOptions, given_options
 from sqlstream.compiler.rules.options.kafka import kafka_problems
 from sqlstream.compiler.rules.options.known import (
-    FILE_FORMATS,
+    FILE_OPTIONS,
     FILE_STREAM,
     KAFKA_BATCH,
     KAFKA_STREAM,
@@ -83,7 +83,7 @@ def _unknown(given: GivenOptions) -> Iterator[Finding]:
 
 def _without_effect(given: GivenOptions) -> Iterator[Finding]:
     """What only streams look at in a batch, and only batches in a stream."""
-    in_files = given.format in FILE_FORMATS
+    in_files = given.format in FILE_OPTIONS
     for_streams = FILE_STREAM if in_files else KAFKA_STREAM if given.format == "kafka" else frozenset()
     for_batches = KAFKA_BATCH if given.format == "kafka" else frozenset()
     ignored = {"batch": for_streams, "stream": for_batches - set(REFUSED_IN_STREAMS)}.get(given.mode, ())
@@ -103,7 +103,7 @@ def _without_effect(given: GivenOptions) -> Iterator[Finding]:
 def _wrong_values(given: GivenOptions, target: Target) -> Iterator[Finding]:
     for name, value in given.options.items():
         form = form_of(given.format, name, streams=given.streams)
-        if name.lower() == "compression" and given.format in FILE_FORMATS and given.format != "binaryFile":
+        if name.lower() == "compression" and given.format in FILE_OPTIONS and given.format != "binaryFile":
             form = codecs(given.format)
         lenient = any(key in target.spark and taken is form for key, taken in LENIENT.items())
         if form is None or lenient or not isinstance(value, str) or form.takes(value):
@@ -139,7 +139,7 @@ def _missing(given: GivenOptions) -> Iterator[Finding]:
 
 
 def _together(given: GivenOptions) -> Iterator[Finding]:
-    in_question = given.format in FILE_FORMATS or given.format == "kafka"
+    in_question = given.format in FILE_OPTIONS or given.format == "kafka"
     for name in REFUSED_IN_STREAMS if given.streams and in_question else ():
         if given.has(name):
             yield Finding(

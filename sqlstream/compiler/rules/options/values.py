@@ -20,7 +20,7 @@ from sqlstream.compiler.rules.options.kafka_values import (
     is_offsets,
     is_positions,
 )
-from sqlstream.compiler.rules.options.known import CODECS, FILE_FORMATS
+from sqlstream.compiler.rules.options.known import CODECS, FILE_OPTIONS
 from sqlstream.project.wording import alternatives
 
 INT_MAX = 2**31 - 1
@@ -220,7 +220,7 @@ _OWN: Mapping[str, Mapping[str, Form]] = {
 
 
 STREAMED_OPTIONS: Mapping[str, Mapping[str, Form]] = {
-    **dict.fromkeys(FILE_FORMATS, STREAMED_FILES),
+    **dict.fromkeys(FILE_OPTIONS, STREAMED_FILES),
     "kafka": STREAMED_KAFKA,
 }
 """What Spark looks at in streams alone, by format."""
@@ -241,7 +241,7 @@ def codecs(format_name: str) -> Form:
 
 def _forms(format_name: str, *, streams: bool) -> dict[str, Form]:
     parts: Iterable[Mapping[str, Form]] = (_OWN.get(format_name, {}),)
-    if format_name in FILE_FORMATS:
+    if format_name in FILE_OPTIONS:
         parts = (_FILES, *parts)
     if streams:
         parts = (*parts, STREAMED_OPTIONS.get(format_name, {}))
@@ -249,5 +249,5 @@ def _forms(format_name: str, *, streams: bool) -> dict[str, Form]:
 
 
 _FORMS = {
-    (name, streams): _forms(name, streams=streams) for name in {*_OWN, *FILE_FORMATS} for streams in (True, False)
+    (name, streams): _forms(name, streams=streams) for name in {*_OWN, *FILE_OPTIONS} for streams in (True, False)
 }

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
     Deduplicate,
+    EventTimeWatermark,
     Generate,
     Join,
     Limit,
@@ -15,7 +16,6 @@ from sqlstream.compiler.flow.nodes import (
     Scan,
     SetOperation,
     Sort,
-    Watermark,
     WindowFunctions,
 )
 from sqlstream.compiler.rules.query import Query, QueryProblem, QueryText
@@ -37,7 +37,7 @@ REFUSED: dict[type[Node], str] = {
     Sample: "a sample",
     SetOperation: "a set operation",
     Sort: "a sort",
-    Watermark: "a watermark",
+    EventTimeWatermark: "a watermark",
     WindowFunctions: "a function with OVER",
 }
 """The operators that it refuses, which are all but projections and filters."""

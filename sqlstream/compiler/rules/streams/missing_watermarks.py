@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlstream.compiler.flow.columns import Column, Where
-from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Filter, Join, Node, Project, Scan, View
+from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Filter, Join, Node, Projection, Scan, View
 from sqlstream.compiler.flow.types.values import TIMESTAMP
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.compiler.sql.problem import ORIGIN
@@ -62,7 +62,7 @@ def upstream_place(relation: Node, name: str) -> tuple[str, tuple[Where, ...]]:
         return "", ()
     (tree,) = view.children
     column = next((item for item in view.columns or () if item.name.lower() == name.lower()), None)
-    rows = below_filters(tree.children[0]) if isinstance(tree, Project) and len(tree.children) == 1 else None
+    rows = below_filters(tree.children[0]) if isinstance(tree, Projection) and len(tree.children) == 1 else None
     # what a select list computes is a column of its own, what it hands on is the same one
     if rows is None or column is None or not any(item is column for item in rows.columns or ()):
         return "", ()
@@ -87,5 +87,5 @@ def sides_fix(node: Join, sides: Sequence[int]) -> tuple[str, str, tuple[Where, 
 
 def _hinted(name: str, relation: Node) -> str:
     """The column of one side of a join for a hint; empty where the side is no relation of its own, or has no time."""
-    time = first_time(relation) if isinstance(relation, Scan | View | CteReference | Project) else None
+    time = first_time(relation) if isinstance(relation, Scan | View | CteReference | Projection) else None
     return f"{quote_identifier(name)}.{time.in_sql}" if time is not None else ""

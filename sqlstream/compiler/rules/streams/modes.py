@@ -55,7 +55,7 @@ def streaming_rules(
     """
     project = compiled.project
     target = digest(declared(project.target))
-    known = _Known(
+    known = _QueryContext(
         {unique_id: model.name for unique_id, model in compiled.models.items()},
         {node: table.format for node, table in compiled.sources.items()},
         frozenset(unique_id for unique_id, analysis in analyses.items() if analysis.problems),
@@ -101,7 +101,7 @@ def _line_of_select(compiled: CompiledProject, places: Places, where: Where) -> 
 
 
 @dataclass(frozen=True)
-class _Known:
+class _QueryContext:
     """What every query is told: the names of all models and the formats of all sources, by unique id, and the models
     whose own text is wrong.
     """
@@ -112,7 +112,7 @@ class _Known:
 
 
 def _query_problems(
-    compiled: CompiledProject, model: CompiledModel, analysis: Analysis, known: _Known
+    compiled: CompiledProject, model: CompiledModel, analysis: Analysis, known: _QueryContext
 ) -> tuple[QueryProblem, ...]:
     query = _query(compiled, model, analysis, known)
     problems = tuple(problem for rule in QUERY_RULES for problem in rule(query))
@@ -122,7 +122,7 @@ def _query_problems(
     return (*problems, *(problem for rule in STATE_RULES for problem in rule(query)))
 
 
-def _query(compiled: CompiledProject, model: CompiledModel, analysis: Analysis, known: _Known) -> Query:
+def _query(compiled: CompiledProject, model: CompiledModel, analysis: Analysis, known: _QueryContext) -> Query:
     node = analysis.node
     made_of = [name for name in dict.fromkeys(item.where.model for item in node.walk()) if name in compiled.models]
     in_sql = [name for name in made_of if not compiled.models[name].file.is_python]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from sqlstream.compiler.flow.columns import Lost, Where
-from sqlstream.compiler.flow.nodes import Aggregate, Project, Scan
+from sqlstream.compiler.flow.columns import LostWatermark, Where
+from sqlstream.compiler.flow.nodes import Aggregate, Projection, Scan
 from sqlstream.compiler.rules.query import Query
 from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.streams.missing_watermarks import below_filters, hint, time_key, time_of, upstream_place
@@ -79,7 +79,7 @@ def window_upstream(node: Aggregate) -> tuple[str, str, tuple[Where, ...]] | Non
     if key is None or key.column.lost is not None or len(key.column.origins) != 1:
         return None
     ((source, time),) = key.column.origins
-    lists = [item for item in node.walk() if isinstance(item, Project) and _reads(item, source)]
+    lists = [item for item in node.walk() if isinstance(item, Projection) and _reads(item, source)]
     if len(lists) != 1:
         return None
     name = quote_identifier(time)
@@ -90,7 +90,7 @@ def window_upstream(node: Aggregate) -> tuple[str, str, tuple[Where, ...]] | Non
     return why, f"add {hint(name)} after SELECT in {ORIGIN}", (lists[0].where,)
 
 
-def _reads(node: Project, source: str) -> bool:
+def _reads(node: Projection, source: str) -> bool:
     below = [below_filters(child) for child in node.children]
     return any(isinstance(item, Scan) and item.node_id == source for item in below)
 
@@ -108,7 +108,7 @@ def _or_update(query: Query) -> str:
     return "" if query.sink in FILE_FORMATS else ", or use output_mode='update'"
 
 
-def _lost(node: Aggregate) -> Lost | None:
+def _lost(node: Aggregate) -> LostWatermark | None:
     return next((key.column.lost for key in node.keys if key.column.lost is not None), None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.nodes import Aggregate, Node, Scan, Watermark
+from sqlstream.compiler.flow.nodes import Aggregate, EventTimeWatermark, Node, Scan
 from sqlstream.compiler.flow.types.values import TIMESTAMP
 from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful
 from sqlstream.compiler.rules.rule import rule
@@ -17,7 +17,7 @@ def second_watermarks(query: Query) -> Iterator[QueryProblem]:
     """A second watermark on the same rows fails in the first batch; with an aggregation in between, the query never
     emits anything.
     """
-    for node in query.all(Watermark):
+    for node in query.all(EventTimeWatermark):
         refused = _first_watermark(node.children[0].walk(Aggregate))
         below = refused or _first_watermark(node.children[0].walk())
         if below is None:
@@ -35,14 +35,14 @@ def second_watermarks(query: Query) -> Iterator[QueryProblem]:
         )
 
 
-def _first_watermark(nodes: Iterator[Node]) -> Watermark | None:
-    return next((node for node in nodes if isinstance(node, Watermark)), None)
+def _first_watermark(nodes: Iterator[Node]) -> EventTimeWatermark | None:
+    return next((node for node in nodes if isinstance(node, EventTimeWatermark)), None)
 
 
 @rule("watermark-type")
 def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
     """A watermark needs a timestamp column. Another rule checks the watermarks of sources."""
-    for node in query.all(Watermark):
+    for node in query.all(EventTimeWatermark):
         for column in node.columns or () if node.event_time.where is not None else ():
             if column.event_time is node.event_time and not may_be_event_time(column):
                 others = [item.name for item in node.columns or () if item.type == TIMESTAMP and not item.event_time]
@@ -84,7 +84,7 @@ def _scans_with_late_rows(query: Query) -> Iterator[Scan]:
         if not is_stateful(node):
             continue
         for mark in node.walk():
-            if isinstance(mark, Watermark):
+            if isinstance(mark, EventTimeWatermark):
                 yield from (below for below in mark.walk() if isinstance(below, Scan))
 
 

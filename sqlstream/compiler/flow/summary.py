@@ -9,7 +9,7 @@ from sqlstream.compiler.sql.problem import SqlProblem
 
 
 @dataclass(frozen=True)
-class Found:
+class ModelSummary:
     """What is known of one model: its columns, what is wrong with names in its own text, and whether sqlglot could read
     it; where it could not, `unread_at` is the offset at which it gave up, None where that is not known.
     """
