@@ -69,7 +69,7 @@ def test_everything_raised_is_of_one_tree(error: Exception) -> None:
 def test_a_code_is_words_with_hyphens_and_its_entry_a_sentence(code: str) -> None:
     """The table is printed as documentation."""
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", code)
-    assert re.fullmatch(r"([A-Z]|[a-z_]+\(\))[^\n]+\.", CODES[code])
+    assert re.fullmatch(r"([A-Z]|sqlstream |[a-z_]+(?:\(\)|\.yml))[^\n]+\.", CODES[code])
 
 
 def test_every_code_that_is_used_is_in_the_table() -> None:
