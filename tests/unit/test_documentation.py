@@ -84,9 +84,7 @@ def test_every_limit_is_there_with_its_value() -> None:
     limits = RenderLimits()
 
     assert [
-        field.name
-        for field in fields(RenderLimits)
-        if f"| {getattr(limits, field.name):,} |" not in section("Limits")
+        field.name for field in fields(RenderLimits) if f"| {getattr(limits, field.name):,} |" not in section("Limits")
     ] == []
 
 
