@@ -187,11 +187,11 @@ class TargetDocument(Document):
     called: ClassVar[str] = "a target"
 
     master: Text | None = Field(
-        None, description="Spark's master: local[*], spark://..., yarn or k8s://... (default: local[*])."
+        None, description="Spark's master: `local[*]`, `spark://...`, `yarn` or `k8s://...` (default: `local[*]`)."
     )
     remote: Text | None = Field(None, description="A Spark Connect server instead of a master: sc://host:15002.")
     storage: Text | None = Field(
-        None, description="The path for sinks, checkpoints and ledgers (default: .sqlstream/<target>)."
+        None, description="The path for sinks, checkpoints and ledgers (default: `.sqlstream/<target>`)."
     )
     spark: Options = Field(default_factory=dict, description="Any Spark configuration.")
     packages: tuple[Text, ...] = Field((), description="Maven coordinates, group:artifact:version.")
