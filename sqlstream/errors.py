@@ -93,7 +93,7 @@ class UsageError(SqlstreamError):
 
 CODES: dict[str, str] = {
     # project files
-    "project-not-found": "There is no project.yml in the directory or its parents.",
+    "project-not-found": "There is no project.yml in the folder or above it.",
     "file-not-found": "A file that the project names does not exist.",
     "file-outside-project": "A project file is outside the project, perhaps through a symbolic link.",
     "file-not-utf8": "A project file is not UTF-8 text.",

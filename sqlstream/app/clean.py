@@ -20,13 +20,13 @@ def clean_project(folder: Path) -> Path | None:
     """
     target = find_project_root(folder) / "target"
     if target.is_symlink():
-        raise UsageError(f"{target} is a symbolic link; remove it by hand")
+        raise UsageError(f"{target} is a symbolic link; remove it manually")
     if not target.exists():
         return None
     if not target.is_dir():
-        raise UsageError(f"{target} is not a folder; remove it by hand")
+        raise UsageError(f"{target} is not a folder; remove it manually")
     kept = next((path for name in STORED for path in target.rglob(name)), None)
     if kept is not None:
-        raise UsageError(f"{target} holds data or checkpoints ({kept}); move the target's storage elsewhere first")
+        raise UsageError(f"{target} contains data or checkpoints ({kept}); move the storage of the target first")
     shutil.rmtree(target)
     return target

@@ -66,8 +66,8 @@ def _class_archive(env: Mapping[str, str]) -> str:
 
 def _pyspark(version: str) -> Check:
     if not version:
-        return Check("PySpark", False, "not installed", "install it into this Python: pip install pyspark")
-    later = f", later than the tested versions ({TESTED[0]} to {TESTED[-1]})" if is_later(version) else ""
+        return Check("PySpark", False, "not installed", "install it in this Python environment: pip install pyspark")
+    later = f", newer than the tested versions ({TESTED[0]} to {TESTED[-1]})" if is_later(version) else ""
     return Check("PySpark", True, version + later)
 
 
@@ -114,8 +114,8 @@ def _writable(name: str, folder: Path) -> Check:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        return Check(name, False, f"{folder} cannot be written: {error.strerror}", f"give {_user()} write access to it")
-    return Check(name, True, f"{folder} can be written")
+        return Check(name, False, f"cannot write to {folder}: {error.strerror}", f"give {_user()} write access to it")
+    return Check(name, True, f"{folder} is writable")
 
 
 def _user() -> str:

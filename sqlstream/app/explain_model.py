@@ -67,5 +67,5 @@ def _terminal_model(compiled: CompiledProject, name: str) -> CompiledModel:
         below = compiled.graph.descendants(model.unique_id)
         queries = [item.name for node, item in compiled.models.items() if node in below and item.output is not None]
         advice = f"explain a query that reads it: {', '.join(queries)}" if queries else "and no query reads it"
-        raise UsageError(f"`{name}` names no sink, so it is a view and writes no rows of its own; {advice}")
+        raise UsageError(f"`{name}` has no sink, so it is a view and emits no rows itself; {advice}")
     return model

@@ -51,8 +51,8 @@ def init_project(name: str, parent: Path) -> InitResult:
         _write(root, texts)
     except OSError as error:
         raise UsageError(
-            f"the project cannot be written to {quoted(root)}: {(error.strerror or str(error)).lower()}; "
-            "give a folder in which you may write with --project-dir"
+            f"the project cannot be written to {quoted(root)}: {(error.strerror or str(error)).lower()}; use a "
+            "writable folder with --project-dir"
         ) from error
     return InitResult(root, tuple(sorted(texts)))
 
@@ -78,11 +78,11 @@ def _schemas() -> Mapping[str, str]:
 
 def _make_folder(root: Path) -> None:
     if not root.parent.is_dir():
-        raise UsageError(f"there is no folder {quoted(root.parent)} to make the project in; make it first")
+        raise UsageError(f"there is no folder {quoted(root.parent)} to create the project in; create it first")
     if root.exists() and not (root.is_dir() and next(root.iterdir(), None) is None):
         raise UsageError(
-            f"{quoted(root)} exists and is not an empty folder, and init overwrites nothing; "
-            "give another name, or another folder with --project-dir"
+            f"{quoted(root)} exists and is not an empty folder, and init never overwrites files; use another "
+            "name, or another folder with --project-dir"
         )
     root.mkdir(exist_ok=True)
 
@@ -99,11 +99,11 @@ def _write(root: Path, texts: Mapping[str, str]) -> None:
 def _bad_name(name: str) -> str:
     if "/" in name:
         return (
-            f"a project cannot be named {quoted(name)}; give the folder it goes into apart from its name: "
-            f"sqlstream init NAME --project-dir FOLDER"
+            f"the project name cannot be {quoted(name)}; pass the parent folder separately: sqlstream init NAME "
+            "--project-dir FOLDER"
         )
     better = _NOT_IN_NAMES.sub("_", name).strip("_").lstrip("0123456789_")
     return (
-        f"a project cannot be named {quoted(name)}; use letters, digits, _ and -, with a letter or _ first, "
+        f"the project name cannot be {quoted(name)}; use letters, digits, _ and -, starting with a letter or _, "
         f"for example {quoted(better or 'my_project')}"
     )

@@ -36,7 +36,7 @@ def trace(request: ProjectRequest, name: str) -> Lineage:
         raise UsageError(f"there is no model `{model}`; {did_you_mean(model, models)}")
     columns = loaded.compiled.columns.get(models[model])
     if columns is None:
-        raise UsageError(f"the columns of `{model}` are not known: {_reason(loaded.compiled, models[model])}")
+        raise UsageError(f"the columns of `{model}` are unknown: {_reason(loaded.compiled, models[model])}")
     if column:
         found = tuple(item for item in columns if item.name.lower() == column.lower())
         if not found:
@@ -54,8 +54,8 @@ def _reason(compiled: CompiledProject, node: str) -> str:
     read = [compiled.sources[item.node_id] for item in model.reads if item.node_id in compiled.sources]
     silent = [table for table in read if source_node(name, table).columns is None]
     if model.file.is_python:
-        return f"`{model.name}` is a Python model, and Spark alone knows what it gives"
+        return f"`{model.name}` is a Python model, and only Spark knows its columns"
     if silent:
         shown = quoted_list([f"{table.source}.{table.name}" for table in silent])
         return f"declare the schema of the source {shown}, which `{model.name}` reads"
-    return f"sqlstream does not follow the SQL of `{model.name}`, which Spark may know all the same"
+    return f"sqlstream cannot analyze the SQL of `{model.name}`, although Spark may accept it"

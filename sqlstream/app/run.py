@@ -92,7 +92,7 @@ def _run_attempted(attempted: LoadOutcome, request: RunRequest, record: Record, 
         collect_as_ever()
         return RunOutcome(run_queries(loaded, models, request, record, signals), warnings)
     except StopAskedError:
-        record(Notice("stopped before any query was started"))
+        record(Notice("stopped before any query started"))
         return RunOutcome(_skip_all(models, record), warnings)
 
 
@@ -126,7 +126,7 @@ def _with_accepted(loaded: Loaded, models: tuple[CompiledModel, ...], request: R
         chosen, _ = select(loaded.compiled, Selection((selector,), state=request.selection.state))
         found = [model.name for model in models if model.unique_id in chosen]
         if not found:
-            problem = f"--accept-state-change {selector} selects none of the queries in this run"
+            problem = f"--accept-state-change {selector} selects no query of this run"
             raise UsageError(f"{problem}; {did_you_mean(selector, [model.name for model in models])}")
         accepted += found
     return replace(request, accept_state_change=tuple(accepted))
@@ -141,10 +141,10 @@ def _check_count(loaded: Loaded, models: tuple[CompiledModel, ...]) -> None:
             [
                 Finding(
                     "too-many-streams",
-                    f"{len(endless):,} of the selected queries do not end by themselves",
-                    f"target `{target.name}` starts at most {target.max_streams:,} of them together, as each keeps a "
-                    "thread and memory for as long as it runs",
-                    "select fewer with --select, run them in several processes, or raise max_streams",
+                    f"{len(endless):,} of the selected queries run until you stop them",
+                    f"target `{target.name}` starts at most {target.max_streams:,} of them together, because "
+                    "each uses a thread and memory while it runs",
+                    "select fewer with --select, use several processes, or increase max_streams",
                     target.location,
                 )
             ]

@@ -101,7 +101,7 @@ def choose(request: ShowRequest) -> Chosen:
     else:
         nodes, warnings = (model_id(compiled.project.name, inline.name),), ()
         if nodes[0] not in compiled.models:
-            raise UsageError("--inline disables itself: take `enabled=false` out of its config()")
+            raise UsageError("--inline disables itself: remove `enabled=false` from its config()")
     _refuse(attempted, attempted.loaded, nodes, request.project.notify if inline is None else silent)
     return Chosen(attempted.loaded, nodes, warnings)
 

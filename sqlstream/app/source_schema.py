@@ -59,7 +59,7 @@ def _ask(
     check_target(loaded)
     check_java(request.env, signals)
     secrets = Secrets(request.env)
-    notify(f"Starting Spark to look into {table.full_name}")
+    notify(f"Starting Spark to read {table.full_name}")
     with tempfile.TemporaryDirectory(prefix="sqlstream-source-", ignore_cleanup_errors=True) as warehouse:
         runtime = start_brief_session(loaded, secrets, warehouse)
         try:

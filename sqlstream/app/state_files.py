@@ -20,9 +20,9 @@ def state_files(request: ProjectRequest, name: str, version: int | None = None) 
         output = query.output
         if output is None:
             sink = query.model.output
-            where = f"its sink has the format {sink.format if sink else 'none'}"
+            where = f"the format of its sink is {sink.format if sink else 'none'}"
             if sink is not None and sink.table is not None:
-                where = f"there is no table `{sink.table}` yet, or its format keeps its own account of its files"
+                where = f"table `{sink.table}` does not exist yet, or its format tracks its own files"
             raise UsageError(f"`{name}` has no files to list: {where}")
         found = query.files(output) if query.state.version else OutputFiles()
         return ModelFiles(name, query.state.version, query.storages.of(output)[1], found)

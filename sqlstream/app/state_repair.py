@@ -90,8 +90,8 @@ def _may_run(query: StoredQuery) -> Finding:
     name = query.model.name
     return Finding(
         "query-in-use",
-        f"a batch of `{name}` was begun and is not committed, and its run may still go on",
-        "this storage has no locks, so files that a killed run has left look like those that a run is writing",
-        f"let `sqlstream run --available-now -s {name}` finish the batch and end, and repair then",
+        f"a batch of `{name}` started but is not committed, and its run may still be active",
+        "this storage has no locks, so leftover files look the same as files that an active run is writing",
+        f"finish the batch with `sqlstream run --available-now -s {name}`, then repair",
         query.model.file.location,
     )

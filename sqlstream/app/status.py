@@ -37,8 +37,7 @@ def read_status(request: ProjectRequest, selection: Selection = EVERYTHING) -> P
     if not seen or (selection != EVERYTHING and not status.queries):
         whose = "of the selected queries" if seen else "of a run"
         raise UsageError(
-            f"there is nothing to read {whose} in logs/events.jsonl and target/run_results.json; "
-            "they are written by `sqlstream run`"
+            f"no events {whose} in logs/events.jsonl and target/run_results.json; `sqlstream run` writes these files"
         )
     return status
 

@@ -263,7 +263,7 @@ def _no_tests(every: Sequence[UnitTest | BrokenTest], models: Sequence[str]) -> 
     """The finding where none of the unit tests is selected, and these `models` are."""
     message = "none of the selected models has a unit test" if every else "the project has no unit test"
     message = f"{quoted(models[0])} has no unit test" if len(models) == 1 else message
-    why = "a unit test gives rows to a model and says what comes out, below `unit_tests:` in a YAML file"
+    why = "a unit test feeds rows to a model and defines the expected output, in `unit_tests:` in a YAML file"
     record = f"sqlstream test --record {models[0] if models else 'MODEL'}"
     return Finding("empty-selection", message, why, f"write one in {TESTS_FOLDER}/, or record one with `{record}`")
 

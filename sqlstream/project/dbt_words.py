@@ -35,16 +35,16 @@ TEMPLATE_TAGS = {
 }
 """What to do instead, by the block that a template of dbt has."""
 
-_CONTRACT = "delete it: sqlstream compares `columns:` with what the model gives, and warns where they differ"
-_CATALOG = "delete it: `path` or `table` of a source or sink says where its rows are"
-_TESTS = "delete it: sqlstream has no tests of data; test models with `unit_tests:`, which give and expect rows"
+_CONTRACT = "remove it: sqlstream compares `columns:` with the model's columns, and warns if they differ"
+_CATALOG = "remove it: `path` or `table` of a source or sink defines where its rows are"
+_TESTS = "remove it: sqlstream has no data tests; test models with `unit_tests:`, which define input and expected rows"
 _CONSTRAINTS = (
-    "delete it: sqlstream checks no constraints; leave wrong rows out in the model, and test that with `unit_tests:`"
+    "remove it: sqlstream checks no constraints; filter invalid rows in the model, and test that with `unit_tests:`"
 )
-_NO_GROUPS = "delete it: every model can read every other; select models by folder or by `tags`"
-_PATHS = "delete it: the folders have fixed names (models/, seeds/, macros/, python/, tests/models/, target/)"
-_FRESHNESS = "delete it: `sqlstream status` says when a query gets no rows, and why"
-_TARGETS = "delete it: connections are `targets:` in project.yml"
+_NO_GROUPS = "remove it: every model can read every other; select models by folder or by `tags`"
+_PATHS = "remove it: the folder names are fixed (models/, seeds/, macros/, python/, tests/models/, target/)"
+_FRESHNESS = "remove it: `sqlstream status` shows when a query gets no rows, and why"
+_TARGETS = "remove it: define connections as `targets:` in project.yml"
 
 CONFIG_KEYS = {
     **dict.fromkeys(("alias", "database", "schema", "location_root", "file_format", "quoting"), _RELATION),
@@ -56,43 +56,43 @@ CONFIG_KEYS = {
     **dict.fromkeys(("access", "group"), _NO_GROUPS),
     **dict.fromkeys(("grants", "persist_docs", "tblproperties", "clustered_by", "buckets"), _CATALOG),
     **dict.fromkeys(("tests", "data_tests", "severity"), _TESTS),
-    "full_refresh": "delete it: `sqlstream run --full-refresh` starts a query over",
-    "on_schema_change": "delete it: a run refuses a change that does not fit the checkpoint, and says what to do",
-    "docs": "delete it: `description` and `meta` take its place",
+    "full_refresh": "remove it: `sqlstream run --full-refresh` restarts a query",
+    "on_schema_change": "remove it: a run rejects a change that does not fit the checkpoint, and shows what to do",
+    "docs": "remove it: use `description` and `meta`",
 }
 """What to do instead, by the configuration that a model or seed of dbt has."""
 
 _OF_SEEDS = {
-    "quote_columns": "delete it: columns have the names in the header; quote odd ones with back-quotes in SQL",
-    "column_types": "declare the types as `columns:` of the seed, each with its data_type",
+    "quote_columns": "remove it: columns have the names in the header; quote unusual ones with backquotes in SQL",
+    "column_types": "declare the types in `columns:` of the seed, each with a data_type",
 }
 
 _OF_PROPERTIES = {
     **CONFIG_KEYS,
-    **dict.fromkeys(("versions", "latest_version", "deprecation_date"), "delete it: a model has one version"),
-    "time_spine": "delete it: sqlstream has no semantic layer; compute the metric in a model",
+    **dict.fromkeys(("versions", "latest_version", "deprecation_date"), "remove it: models have no versions"),
+    "time_spine": "remove it: sqlstream has no semantic layer; compute the metric in a model",
 }
 
 _OF_SOURCES = {
     **dict.fromkeys(("database", "identifier", "quoting"), _CATALOG),
-    "schema": "delete it: in a table, `schema:` declares the columns, and `table:` names a table of Spark's catalog",
+    "schema": "remove it: in a table, `schema:` declares the columns, and `table:` names a table in Spark's catalog",
     **dict.fromkeys(("freshness", "loaded_at_field", "loaded_at_query"), _FRESHNESS),
     **dict.fromkeys(("tests", "data_tests"), _TESTS),
-    **dict.fromkeys(("loader", "overrides", "external"), "delete it: `description` and `meta` are for its readers"),
-    "config": "delete it: `tags` and `meta` are keys of the source itself",
+    **dict.fromkeys(("loader", "overrides", "external"), "remove it: use `description` and `meta`"),
+    "config": "remove it: `tags` and `meta` are keys of the source itself",
 }
 
 _OF_FILES = {
     **dict.fromkeys(("tests", "data_tests"), _TESTS),
-    "exposures": "delete it; note who reads a sink in its `description` or `meta`",
+    "exposures": "remove it; document the readers of a sink in its `description` or `meta`",
     **dict.fromkeys(
         ("metrics", "semantic_models", "saved_queries"),
-        "delete it: sqlstream has no semantic layer; compute the metric in a model",
+        "remove it: sqlstream has no semantic layer; compute the metric in a model",
     ),
     "groups": _NO_GROUPS,
-    "macros": "delete it: describe a macro with a comment {# #} beside it",
-    "analyses": "delete it: `sqlstream show --inline` shows the rows of a query that is not a model",
-    "snapshots": "delete it: sqlstream has no snapshots; read the changes as a stream and write them to a sink",
+    "macros": "remove it: describe a macro with a comment {# #} next to it",
+    "analyses": "remove it: `sqlstream show --inline` shows the rows of a query that is not a model",
+    "snapshots": "remove it: sqlstream has no snapshots; read the changes as a stream and write them to a sink",
 }
 
 _OF_PROJECTS = {
@@ -104,10 +104,10 @@ _OF_PROJECTS = {
     ),
     **dict.fromkeys(("asset-paths", "function-paths", "source-paths", "data-paths", "target-path", "log-path"), _PATHS),
     **dict.fromkeys(("clean-targets", "packages-install-path"), _PATHS),
-    "config-version": "delete it: project.yml has one form",
-    "require-dbt-version": 'write `require_sqlstream:`, for example ">=0.1"',
+    "config-version": "remove it: project.yml has only one format",
+    "require-dbt-version": 'use `require_sqlstream:`, for example ">=0.1"',
     **dict.fromkeys(("dispatch", "packages", "dependencies"), _PACKAGES),
-    "query-comment": "delete it: nothing is added to the SQL that runs",
+    "query-comment": "remove it: sqlstream adds nothing to the SQL that runs",
     "quoting": _CATALOG,
     **dict.fromkeys(("tests", "data_tests"), _TESTS),
     "snapshots": _OF_FILES["snapshots"],
@@ -130,8 +130,8 @@ KEYS_BY_PLACE = {
     "a column": {
         **dict.fromkeys(("tests", "data_tests"), _TESTS),
         "constraints": _CONSTRAINTS,
-        "quote": "delete it: quote an odd name with back-quotes in SQL",
-        "policy_tags": "delete it: `tags` and `meta` take its place",
+        "quote": "remove it: quote unusual names with backquotes in SQL",
+        "policy_tags": "remove it: use `tags` and `meta`",
     },
 }
 """What to do instead, by what messages call the place of a key, and by the key that dbt has there."""
@@ -140,7 +140,7 @@ MISPLACED = {
     "project.yml": {
         "sources": "declare sources in sources.yml; `sources:` of a target overrides them",
         "sinks": "declare sinks in sinks.yml; `sinks:` of a target overrides them",
-        "unit_tests": "write unit tests into YAML files of models/ or tests/models/",
+        "unit_tests": "write unit tests in YAML files in models/ or tests/models/",
     }
 }
 """What to do about keys of sqlstream's own that belong to another file."""
@@ -165,15 +165,15 @@ def hint_of_key(
 
 def _materialized(value: object, *, in_call: bool, has_sink: bool) -> str:
     if value in _VIEWS:
-        return f"delete it{' and the sink' if has_sink else ''}: a model without a sink is a view already"
+        return f"remove it{' and the sink' if has_sink else ''}: a model without a sink is already a view"
     if has_sink:
-        return "delete it: the model has a sink already, so it is a query that writes its rows there"
+        return "remove it: the model has a sink, so it already runs as a query that writes its rows there"
     sink = "sink='...'" if in_call else "`sink: ...`"
-    return f"write {sink} instead: sqlstream then runs the model as a query that writes its rows to that sink"
+    return f"use {sink} instead: sqlstream then runs the model as a query that writes its rows to that sink"
 
 
 def _unique_key(value: object, *, in_call: bool) -> str:
     names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     shown = ", ".join(f"'{name}'" if in_call else str(name) for name in names) or "..."
     key = f"deduplicate=[{shown}]" if in_call else f"`deduplicate: [{shown}]`"
-    return f"write {key} to drop rows that come again; sqlstream does not merge into tables"
+    return f"use {key} to drop duplicate rows; sqlstream does not merge into tables"

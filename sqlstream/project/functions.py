@@ -39,7 +39,7 @@ def _not_decorated(reference: str, found: PythonName, location: Location) -> Fin
     return Finding(
         "python-name",
         f"{quoted(reference)} is a plain {found.kind}, which SQL cannot call",
-        "Spark has to know the type that it returns",
+        "Spark needs to know its return type",
         'decorate it with @udf("int"), @pandas_udf("int") or @udtf(returnType="a int") of pyspark.sql.functions',
         location,
     )

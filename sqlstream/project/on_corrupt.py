@@ -22,9 +22,9 @@ CORRUPT_SUFFIX = "__corrupt"
 """What the name of a table of corrupt records, and of the model that writes them, ends with."""
 
 CORRUPT_COLUMNS = (
-    DeclaredColumn("record", "string", "The record as the file has it"),
-    DeclaredColumn("file", "string", "The file that it lies in"),
-    DeclaredColumn("quarantined_at", "timestamp", "When the batch began that found it"),
+    DeclaredColumn("record", "string", "The record as it is in the file"),
+    DeclaredColumn("file", "string", "The file of the record"),
+    DeclaredColumn("quarantined_at", "timestamp", "The start time of the batch that found it"),
 )
 """The columns of a table of corrupt records."""
 
@@ -46,10 +46,10 @@ def on_corrupt_problems(table: SourceTable) -> Iterator[Finding]:
         yield _other_format(table)
         return
     if option_of(table, "mode") is not None:
-        yield _two_answers(table, "options.mode", "the option mode", "delete one of the two")
+        yield _two_answers(table, "options.mode", "the option mode", "remove one of them")
     if captures_corrupt(table):
         yield _two_answers(
-            table, "on_corrupt", "a column for corrupt records", "delete `on_corrupt`, or the column and its option"
+            table, "on_corrupt", "a column for corrupt records", "remove `on_corrupt`, or the column and its option"
         )
     if table.on_corrupt != "fail" and not _declares_types(table):
         yield _without_schema(table)
@@ -83,7 +83,7 @@ def corrupt_table(table: SourceTable) -> SourceTable | None:
         schema=Schema(place, ddl=ddl),
         watermark=None,
         columns=CORRUPT_COLUMNS,
-        description=f"The records of {table.full_name} that cannot be read.",
+        description=f"The records of {table.full_name} that cannot be parsed.",
         location=place,
         corrupt_of=table,
     )
@@ -177,9 +177,9 @@ def _place(table: SourceTable, key: str) -> Location:
 def _sink_alone(table: SourceTable) -> Finding:
     return Finding(
         "invalid-value",
-        f"source `{table.full_name}` has a quarantine_sink, and quarantines nothing",
-        "the sink takes the records that cannot be read where on_corrupt is quarantine",
-        "say on_corrupt: quarantine beside it, or delete it",
+        f"source `{table.full_name}` has a quarantine_sink but no on_corrupt: quarantine",
+        "the sink receives the corrupt records only with on_corrupt: quarantine",
+        "add on_corrupt: quarantine, or remove quarantine_sink",
         _place(table, "quarantine_sink"),
     )
 
@@ -187,9 +187,9 @@ def _sink_alone(table: SourceTable) -> Finding:
 def _other_format(table: SourceTable) -> Finding:
     return Finding(
         "invalid-value",
-        f"source `{table.full_name}` has on_corrupt, and its format is {quoted(table.format)}",
-        "only records of json, csv and xml are parsed one by one, so that some can be read and others not",
-        "delete `on_corrupt`; to read text or Kafka values, parse them in a model with from_json or try_cast",
+        f"source `{table.full_name}` sets on_corrupt, but its format is {quoted(table.format)}",
+        "Spark parses single records only for json, csv and xml",
+        "remove `on_corrupt`; to parse text or Kafka values, use from_json or try_cast in a model",
         _place(table, "on_corrupt"),
     )
 
@@ -197,8 +197,8 @@ def _other_format(table: SourceTable) -> Finding:
 def _two_answers(table: SourceTable, key: str, what: str, fix: str) -> Finding:
     return Finding(
         "invalid-value",
-        f"source `{table.full_name}` has on_corrupt: {table.on_corrupt} and {what}",
-        "both say what becomes of records that cannot be read",
+        f"source `{table.full_name}` sets both on_corrupt: {table.on_corrupt} and {what}",
+        "both define how to handle corrupt records",
         fix,
         _place(table, key),
     )
@@ -207,9 +207,9 @@ def _two_answers(table: SourceTable, key: str, what: str, fix: str) -> Finding:
 def _without_schema(table: SourceTable) -> Finding:
     return Finding(
         "missing-schema",
-        f"source `{table.full_name}` has on_corrupt: {table.on_corrupt} and no schema",
-        "which records are corrupt is told by the columns that they should have",
-        'declare its columns: or schema:, for example schema: "id bigint, ts timestamp"',
+        f"source `{table.full_name}` sets on_corrupt: {table.on_corrupt} but has no schema",
+        "Spark needs the declared columns to detect corrupt records",
+        'declare columns: or schema:, for example schema: "id bigint, ts timestamp"',
         _place(table, "on_corrupt"),
     )
 
@@ -217,9 +217,9 @@ def _without_schema(table: SourceTable) -> Finding:
 def _without_sink(table: SourceTable) -> Finding:
     return Finding(
         "missing-key",
-        f"source `{table.full_name}` has on_corrupt: quarantine and no quarantine_sink",
-        "the records that cannot be read are written to a sink, by a query of its own",
-        "add quarantine_sink: with the name of a sink in sinks.yml, or say on_corrupt: drop",
+        f"source `{table.full_name}` sets on_corrupt: quarantine but no quarantine_sink",
+        "a separate query writes the corrupt records to a sink",
+        "add quarantine_sink: with the name of a sink in sinks.yml, or use on_corrupt: drop",
         _place(table, "on_corrupt"),
     )
 
@@ -227,9 +227,9 @@ def _without_sink(table: SourceTable) -> Finding:
 def _static(table: SourceTable) -> Finding:
     return Finding(
         "invalid-value",
-        f"source `{table.full_name}` has on_corrupt: quarantine and mode: batch",
-        "a table that is read whole on each run would be quarantined anew on each run: only streams can be",
-        "say on_corrupt: drop, or delete `mode: batch`",
+        f"source `{table.full_name}` sets both on_corrupt: quarantine and mode: batch",
+        "each run would quarantine the records of a static table again, so only streams can use it",
+        "use on_corrupt: drop, or remove `mode: batch`",
         _place(table, "on_corrupt"),
     )
 
@@ -237,8 +237,8 @@ def _static(table: SourceTable) -> Finding:
 def _cleaned(table: SourceTable, option: str) -> Finding:
     return Finding(
         "invalid-value",
-        f"source `{table.full_name}` has on_corrupt: quarantine and the option cleanSource",
-        "two queries read the files, and one would take away what the other has not read",
-        "take cleanSource: off, or say on_corrupt: drop",
+        f"source `{table.full_name}` sets both on_corrupt: quarantine and the option cleanSource",
+        "two queries read the files, and one could remove files that the other has not read",
+        "use cleanSource: off, or on_corrupt: drop",
         _place(table, f"options.{option}"),
     )

@@ -93,8 +93,8 @@ def _has_format(table: SourceTable, findings: list[Finding]) -> bool:
             Finding(
                 "missing-key",
                 f"the source table {quoted(table.full_name)} needs the key `format`",
-                "neither the table nor its source says how Spark reads it",
-                "add for example `format: json` to the table or to the source",
+                "neither the table nor its source sets the format",
+                "for example, add `format: json` to the table or the source",
                 table.location,
             )
         )

@@ -26,7 +26,7 @@ def check_version(required: str, installed: str, location: Location) -> Finding 
     return Finding(
         "unsupported-version",
         f"the project needs sqlstream {required}",
-        f"installed is sqlstream {installed}",
+        f"the installed version is {installed}",
         f"install sqlstream {required.strip()}, or change `require_sqlstream`",
         location,
     )
@@ -51,7 +51,7 @@ def _not_a_requirement(required: str, location: Location) -> Finding:
     return Finding(
         "invalid-value",
         f"`require_sqlstream` cannot be {quoted(required)}",
-        "it lists versions with ==, !=, >=, <=, > or <, parted by commas",
-        "write for example `>=0.1,<1`",
+        "it must list versions with ==, !=, >=, <=, > or <, separated by commas",
+        "for example, use `>=0.1,<1`",
         location,
     )

@@ -62,7 +62,7 @@ class Secrets:
         return Finding(
             "missing-env-var",
             f"the secret `{name}` is not set",
-            "it is read from the environment when the query starts",
+            "sqlstream reads it from the environment when the query starts",
             f"set it for this command: export {name}=...",
             location,
         )

@@ -30,18 +30,18 @@ _TASK = re.compile(r"^Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\)
 _CAUSE = re.compile(r"(?m)^Caused by: (.+)$")
 _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|Driver stacktrace:|==)")
 
-OTHER_RUN = "another run has the same query: stop one of the two, and run again"
+OTHER_RUN = "another run has the same query: stop one of them, and run again"
 
 FIXES = {
     "CONCURRENT_STREAM_LOG_UPDATE": OTHER_RUN,
-    "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE": "select it as a timestamp in a model upstream, for example "
-    "to_timestamp({eventName}) as {eventName}, and put the watermark on that model's column",
+    "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE": "convert it in an upstream model, for example "
+    "to_timestamp({eventName}) as {eventName}, and set the watermark on that column",
     "FIELD_NOT_FOUND": "the fields are {fields}",
-    "NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING": "take the OVER clause out: a stream never has all of its rows; "
-    "aggregate with GROUP BY window(event_time, '10 minutes') instead",
+    "NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING": "remove the OVER clause: a stream never has all "
+    "of its rows; aggregate with GROUP BY window(event_time, '10 minutes') instead",
     "TABLE_OR_VIEW_NOT_FOUND": "read models with {{{{ ref('...') }}}} and sources with {{{{ source('...', '...') }}}}",
-    "PATH_NOT_FOUND": "create the folder, or correct `path`",
-    "UNRESOLVED_ROUTINE": "correct the function's name; Spark's functions are listed in its SQL reference",
+    "PATH_NOT_FOUND": "create the folder, or fix `path`",
+    "UNRESOLVED_ROUTINE": "fix the name of the function; Spark's SQL reference lists all functions",
 }
 """What to do, by Spark's error condition; the braces take Spark's own message parameters."""
 
@@ -50,9 +50,9 @@ OTHER_RUNS = ("Multiple streaming queries are concurrently using", "another writ
 
 FIXES_BY_WORDS = {
     **dict.fromkeys(OTHER_RUNS, OTHER_RUN),
-    "Sorting is not supported": "take ORDER BY out: the rows of a stream come in no order, and only an aggregation "
-    "with output_mode='complete' is written whole and so can be sorted",
-    "Limits are not supported": "take LIMIT out, or use output_mode='append' or 'complete'",
+    "Sorting is not supported": "remove ORDER BY: the rows of a stream have no order, and only an aggregation with "
+    "output_mode='complete' is written whole and can be sorted",
+    "Limits are not supported": "remove LIMIT, or use output_mode='append' or 'complete'",
 }
 """What to do where Spark gives its error no condition, by the first words of the message."""
 
@@ -114,9 +114,9 @@ def error_finding(
 ) -> Finding:
     """Returns the finding for `error`: `what` is the message, Spark's words are the why."""
     said = read_error(error, sql)
-    why = f"Spark says: {said.message}" + (f" [{said.condition}]" if said.condition else "")
+    why = f"Spark reports: {said.message}" + (f" [{said.condition}]" if said.condition else "")
     if is_jvm_gone(error):
-        why = "the Java process that Spark ran in is gone: it was killed, perhaps because memory ran out, or it crashed"
+        why = "the Java process of Spark ended: it was killed, perhaps because memory ran out, or it crashed"
     return Finding(code, what, secrets.redact(why), secrets.redact(said.fix or fix), place.location, calls=place.calls)
 
 

@@ -92,7 +92,7 @@ def _unknown_model(test: UnitTest, compiled: CompiledProject) -> Finding:
     names = [model.name for model in compiled.models.values()]
     is_there = any(model.name == test.model for model in compiled.project.models)
     what = f"{quoted(test.model)} is disabled" if is_there else f"there is no model {quoted(test.model)}"
-    why = "a unit test is run on a model of the project"
+    why = "a unit test needs a model of the project"
     fix = f"enable {quoted(test.model)}" if is_there else did_you_mean(test.model, names)
     return Finding("unit-test-model", what, why, fix, test.places.get("model", test.location))
 
@@ -165,7 +165,7 @@ class _Builder:
             read_names = [text_of(each) for each in read if each.rpartition(".")[2] == item.parts[-1]]
             what, fix = f"{quoted(item.text)} does not exist", did_you_mean(item.text, read_names or names)
         else:
-            what, fix = f"{model} does not read {quoted(item.text)}", "delete this input, or correct its name"
+            what, fix = f"{model} does not read {quoted(item.text)}", "remove this input, or fix its name"
         direct = [read.node_id for read in self._compiled.models[self._model.unique_id].reads]
         texts = quoted_list([text_of(node) for node in dict.fromkeys([*direct, *self._leaves({})])])
         self._add("unit-test-input", what, f"{model} reads {texts}", fix, item.location)
@@ -181,8 +181,8 @@ class _Builder:
         """Whether rows may be given in the way of a static table: once, and not in batches."""
         if item.in_batches or before is not None:
             how = "in batches" if item.in_batches else "twice"
-            what = f"{quoted(item.text)} is no stream, and its rows are given {how}"
-            why = "a static table has all of its rows from the beginning"
+            what = f"{quoted(item.text)} is not a stream, but its rows are given {how}"
+            why = "a static table has all of its rows from the start"
             self._add("unit-test-batches", what, why, "give all of them once, with `rows:`", item.location)
             return False
         return True
@@ -204,18 +204,18 @@ class _Builder:
         for node_id in leaves:
             if node_id not in inputs and kind_of(node_id) != SEED:
                 text = text_of(node_id)
-                what = f"no rows are given for {quoted(text)}"
-                why = f"{quoted(self._model.name)} reads it, and a unit test reads nothing but its own rows"
+                what = f"the test has no rows for {quoted(text)}"
+                why = f"{quoted(self._model.name)} reads it, and a unit test reads only its own rows"
                 self._add("unit-test-input", what, why, f"add `- input: {text}` with its rows", self._place("given"))
         for node_id, item in inputs.items():
             if node_id not in leaves:
                 what = f"the rows of {quoted(item.text)} would not be read"
-                why = f"{quoted(self._model.name)} reads it through a model whose rows are given too"
-                self._add("unit-test-input", what, why, "give the rows of one of the two", item.location)
+                why = f"{quoted(self._model.name)} reads it through a model that also has rows in the test"
+                self._add("unit-test-input", what, why, "remove the rows of one of them", item.location)
             elif item.rows is None and not item.streaming and kind_of(node_id) != SEED:
-                what = f"no rows are given for {quoted(item.text)}"
+                what = f"the test has no rows for {quoted(item.text)}"
                 why = "only a seed has rows of its own"
-                self._add("unit-test-input", what, why, "add `rows:`, `rows: []` for none", item.location)
+                self._add("unit-test-input", what, why, "add `rows:`, or `rows: []` for none", item.location)
 
     def steps(self, inputs: Mapping[str, CaseInput]) -> tuple[Step, ...]:
         """All batches of streams in the order in which the case writes them."""
@@ -225,7 +225,7 @@ class _Builder:
             if node_id is None or not inputs[node_id].streaming:
                 continue
             if item.steps is None:
-                what, why = f"no rows are given for {quoted(item.text)}", "only a seed has rows of its own"
+                what, why = f"the test has no rows for {quoted(item.text)}", "only a seed has rows of its own"
                 self._add("unit-test-input", what, why, "add `rows:` or `batches:`", item.location)
                 continue
             for step in item.steps:
@@ -245,18 +245,18 @@ class _Builder:
             steps[-1] = Feed((*last.rows, (node_id, step.rows)), at, last.location)
             return
         if step.with_previous:
-            what, why = "there is no batch before this one", "`with_previous` puts two batches into one micro-batch"
-            self._add("unit-test-batches", what, why, "delete `with_previous`", step.location)
+            what, why = "there is no batch before this one", "`with_previous` combines two batches into one micro-batch"
+            self._add("unit-test-batches", what, why, "remove `with_previous`", step.location)
         steps.append(Feed(((node_id, step.rows),), step.at, step.location))
 
     def _upgrade_problem(self, *, in_batches: bool) -> None:
         if in_batches:
-            what, why = "nothing says what is upgraded", "`upgrade` stands where the older model ends"
-            fix = "say in `upgrade_from:` what the older model is"
+            what, why = "the test does not define the older model", "`upgrade` marks the end of the older model"
+            fix = "set the older model in `upgrade_from:`"
         else:
-            what = "nothing says when the upgrade happens"
-            why = "the batches before the word `upgrade` are run by the older model, those after it by the present one"
-            fix = "write `- upgrade` between two batches"
+            what = "the test does not define when the upgrade happens"
+            why = "the older model runs the batches before `upgrade`, the current one those after it"
+            fix = "add `- upgrade` between two batches"
         self._add("unit-test-batches", what, why, fix, self._place("upgrade_from"))
 
     def _check_rows(self, item: Given, node_id: str) -> None:

@@ -109,9 +109,9 @@ class Equivalence:
         named = case.test.document.key or key_columns(frame)
         names = [name.casefold() for name in frame.columns]
         if not named or any(name.casefold() not in names for name in named):
-            what = "nothing says which columns name a row"
-            why = "in update mode the last row of each name counts, and the columns of GROUP BY are not all given"
-            fix = "name them with `key: [column, ...]`"
+            what = "the columns that identify a row are unknown"
+            why = "in update mode the last row of each key counts, but the output lacks some columns of GROUP BY"
+            fix = "list them in `key: [column, ...]`"
             raise FindingsError([Finding("unit-test-expect", what, why, fix, case.test.location)])
         return tuple(names.index(name.casefold()) for name in named)
 
@@ -215,8 +215,8 @@ class Equivalence:
 
     def _broke(self, way: Way, error: Finding) -> CaseResult:
         """The result where the query fails in a way in which the case does not run it."""
-        what = f"`{self.prepared.case.model.name}` fails with its rows {way.name}, and not as the case gives them"
-        fix = "correct the model, or say `equivalence: false` with the `reason` why that is right"
+        what = f"`{self.prepared.case.model.name}` fails with its rows {way.name}, but not as the test gives them"
+        fix = "fix the model, or set `equivalence: false` with the `reason` why that is correct"
         finding = replace(error, message=what, fix=fix)
         return replace(result_of(self.prepared.case, Outcome.FAILED, [finding]), split=self._split(way.batches or ()))
 

@@ -32,30 +32,30 @@ def expectation_problems(
 def _of_batches(test: UnitTest, given: int | None) -> Iterator[Finding]:
     batches = test.expect.batches
     if batches is not None and given is not None and len(batches) != given:
-        what = f"{len(batches)} expected batches, and {given} given"
-        why = "each entry says what has come out when the given batch of its number is processed"
-        fix = "write `- rows: []` where nothing comes out"
+        what = f"{len(batches)} expected batches, but {given} given"
+        why = "each entry is the output of the input batch with its number"
+        fix = "use `- rows: []` for no output"
         yield Finding("unit-test-expect", what, why, fix, test.expect.places["batches"])
 
 
 def _of_sink(test: UnitTest, model: CompiledModel) -> Iterator[Finding]:
     writes = model.output is not None and model.output.python is not None and model.streaming
     if test.document.call_sink and not writes:
-        what = f"{quoted(model.name)} writes into no function"
-        why = "`call_sink` calls the function of a sink with `format: python`, batch by batch"
-        yield Finding("unit-test-expect", what, why, "delete `call_sink`", test.places.get("call_sink", test.location))
+        what = f"{quoted(model.name)} does not write to a function"
+        why = "`call_sink` calls the function of a sink with `format: python` for each batch"
+        yield Finding("unit-test-expect", what, why, "remove `call_sink`", test.places.get("call_sink", test.location))
 
 
 def _of_static_model(test: UnitTest, model: CompiledModel) -> Iterator[Finding]:
     for key in _OF_STREAMS:
         if key in test.expect.document.model_fields_set:
-            what = f"{quoted(model.name)} is no stream, so that it has no {key.replace('_', ' ')}"
-            why, fix = "all of its inputs are static", f"delete `{key}`, and expect `rows`"
+            what = f"{quoted(model.name)} is not a stream, so it has no {key.replace('_', ' ')}"
+            why, fix = "all of its inputs are static", f"remove `{key}`, and expect `rows`"
             yield Finding("unit-test-expect", what, why, fix, test.expect.places[key])
     if test.document.at is not None and model.file.is_python:
-        what = f"{quoted(model.name)} is no stream, and has no clock that could be set"
-        why = "Spark takes the time of day for a query over static tables, and only SQL can say another"
-        yield Finding("unit-test-expect", what, why, "delete `at`", test.places.get("at", test.location))
+        what = f"{quoted(model.name)} is not a stream, so its clock cannot be set"
+        why = "Spark uses the system time for a query on static tables"
+        yield Finding("unit-test-expect", what, why, "remove `at`", test.places.get("at", test.location))
 
 
 def _of_columns(test: UnitTest, compiled: CompiledProject, model: CompiledModel) -> list[Finding]:

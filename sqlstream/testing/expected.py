@@ -68,9 +68,9 @@ class Expectation:
             given = {entry.key.casefold() for entry in row.entries}
             left_out = [name for name in self.frame.columns if name.casefold() not in given]
             if left_out:
-                what = f"the expected row leaves out {quoted_list(left_out)}"
-                why = f"all columns of {quoted(self.case.model.name)} are compared"
-                fix = "add what is missing, null where there is no value; or write `partial: true` to compare less"
+                what = f"the expected row lacks {quoted_list(left_out)}"
+                why = f"the test compares all columns of {quoted(self.case.model.name)}"
+                fix = "add the missing columns, with null for no value; or set `partial: true` to compare fewer"
                 findings.append(Finding("unit-test-column", what, why, fix, row.location))
         if findings:
             raise FindingsError(findings)
@@ -95,7 +95,7 @@ def moment(session: SparkSession, at: Located) -> int:
             read = maker.strings([str(at.value)]).selectExpr("cast(unix_millis(cast(value as timestamp)) as string)")
             (found,) = maker.texts(read)
     except SPARK_ERRORS as error:
-        what, why = f"{quoted(at.value)} is no time", f"Spark says: {read_error(error).message}"
-        finding = Finding("unit-test-value", what, why, "write it as 2024-01-31 12:00", at.location)
+        what, why = f"{quoted(at.value)} is not a timestamp", f"Spark reports: {read_error(error).message}"
+        finding = Finding("unit-test-value", what, why, "use for example 2024-01-31 12:00", at.location)
         raise FindingsError([finding]) from error
     return int(found)

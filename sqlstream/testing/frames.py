@@ -101,9 +101,9 @@ class CaseFrames:
             who, place = f"{len(wrong):,} of {len(gaps):,} rows", wrong[0][0].location
         return Finding(
             "unit-test-column",
-            f"{who} of {quoted(item.text)} leave out {quoted_list(left_out)}",
+            f"{who} of {quoted(item.text)} lack {quoted_list(left_out)}",
             f"{quoted(self.case.model.name)} reads {it}, and would read null",
-            f"give {it} in every row; where there is no value, write `{left_out[0]}: null`",
+            f"add {it} to every row; for no value, use `{left_out[0]}: null`",
             place,
         )
 
@@ -213,9 +213,9 @@ class CaseFrames:
             return found if isinstance(found, StructType) else StructType()
         schema = declared_schema(table)
         if schema is None:
-            what = f"the columns of source `{table.full_name}` are not known"
-            why = "a unit test has nothing to read them from: it needs no running source"
-            fix = f"declare `columns:`; sqlstream source schema {table.full_name} prints them"
+            what = f"the columns of source `{table.full_name}` are unknown"
+            why = "a unit test cannot read them, because it runs without the source"
+            fix = f"declare `columns:`; `sqlstream source schema {table.full_name}` prints them"
             raise FindingsError([Finding("unit-test-input", what, why, fix, table.location)])
         return schema
 
@@ -245,9 +245,9 @@ def _asked(table: SourceTable, reference: str) -> object:
     try:
         return made(dict(table.options)).schema()
     except Exception as error:
-        what = f"the source `{table.full_name}` does not tell its columns"
-        why = f"its own code says: {type(error).__name__}: {error}"
-        fix = "declare `columns:`, or correct the class"
+        what = f"the source `{table.full_name}` does not return its columns"
+        why = f"its code reports: {type(error).__name__}: {error}"
+        fix = "declare `columns:`, or fix the class"
         raise FindingsError([Finding("unit-test-input", what, why, fix, location)]) from error
 
 

@@ -80,7 +80,7 @@ class Harness:
     def _fault(self, case: Case, error: Exception) -> Finding:
         """What Spark said where neither the model nor a value of the case is known to be the cause."""
         place = Place(case.test.location)
-        what = f"{quoted(case.test.name)} cannot be run"
+        what = f"{quoted(case.test.name)} cannot run"
         return error_finding(error, code="query-failed", what=what, place=place, secrets=self.secrets)
 
     def prepare(self, case: Case) -> PreparedCase:
@@ -117,9 +117,9 @@ def _explained(case: Case, observed: Observed, result: CaseResult) -> CaseResult
 
 
 def _never_rests(case: Case) -> Finding:
-    what = f"`{case.model.name}` has a stateful processor with timers of processing time"
-    why = "Spark runs batches for it for ever, so that no given batch is ever fully processed"
-    return Finding("unit-test-expect", what, why, "use timers of event time, which a case can move", case.test.location)
+    what = f"`{case.model.name}` has a stateful processor with processing-time timers"
+    why = "Spark runs batches for these timers forever, so no input batch is ever fully processed"
+    return Finding("unit-test-expect", what, why, "use event-time timers, which a test can advance", case.test.location)
 
 
 def _is_compared(case: Case, observed: Observed) -> bool:

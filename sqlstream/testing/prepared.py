@@ -80,8 +80,8 @@ class PreparedCase:
             return None
         made = load_name(output.python, output.location)
         if is_data_source(made):
-            what, why = f"`{output.python}` is a data source", "Spark alone writes with it, into what it stands for"
-            fix = "delete `call_sink`, and test its writer in Python"
+            what, why = f"`{output.python}` is a data source", "only Spark can write with it"
+            fix = "remove `call_sink`, and test its writer in Python"
             raise FindingsError([Finding("unit-test-expect", what, why, fix, self.case.test.location)])
         return write_each(made) if is_foreach(made) else made
 
@@ -121,10 +121,10 @@ class PreparedCase:
             what=f"the query of `{self.case.model.name}` failed",
             place=self.case.compiled.place_of_words(self.case.model, *fragment_of(error)),
             secrets=self.secrets,
-            fix=f"correct the model, or state the failure with {stated}",
+            fix=f"fix the model, or expect the failure with {stated}",
         )
         if isinstance(error, SinkError):
-            finding = replace(finding, why=f"its sink says: {error}", location=self.case.model.place_of("sink"))
+            finding = replace(finding, why=f"its sink reports: {error}", location=self.case.model.place_of("sink"))
         return Observed(tuple(self.frame.dtypes), batches, conditions=conditions, error=finding)
 
 

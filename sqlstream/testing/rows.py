@@ -104,7 +104,7 @@ class TypedRows:
         wrong = [name for name in frame.columns if name.casefold() not in {each.casefold() for each in known}]
         if wrong:
             what = f"`{wrong[0]}` is not a column of {self.where}"
-            why, fix = f"it has {', '.join(known)}", "name the columns with `as`"
+            why, fix = f"the columns are {', '.join(known)}", "name the columns with `as`"
             raise FindingsError([Finding("unit-test-column", what, why, fix, rows.location)])
         columns = [
             (col(f"`{names[each.name.casefold()]}`") if each.name.casefold() in names else lit(None))
@@ -126,9 +126,9 @@ class TypedRows:
         except SPARK_ERRORS as error:
             said = read_error(error)
             what = f"a value does not fit a column of {self.where}"
-            why = f"Spark says: {said.message}"
+            why = f"Spark reports: {said.message}"
             finding = Finding(
-                "unit-test-value", what, why, "correct the value, or the column's type", batches[0].location
+                "unit-test-value", what, why, "fix the value, or the type of the column", batches[0].location
             )
             raise FindingsError([finding]) from error
 
@@ -178,5 +178,5 @@ def _text(values: Sequence[Json]) -> str:
 
 
 def _sql_problem(rows: Rows, error: Exception) -> Finding:
-    why = f"Spark says: {read_error(error, rows.sql).message}"
-    return Finding("unit-test-fixture", "this SQL gives no rows", why, "correct the query", rows.location)
+    why = f"Spark reports: {read_error(error, rows.sql).message}"
+    return Finding("unit-test-fixture", "this SQL returns no rows", why, "fix the query", rows.location)

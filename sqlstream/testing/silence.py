@@ -13,6 +13,6 @@ def why_nothing(case: Case, observed: Observed) -> str | None:
     if observed.final or observed.error is not None:
         return None
     if observed.figures is None:
-        return "conditions or joins in the query let none of the given rows pass"
+        return "conditions or joins in the query removed all of the given rows"
     silence = why_ended_silent(observed.figures, emission_of_query(case.compiled, case.model))
-    return "no rows were given to it" if silence is None else silence.text
+    return "it has no input rows" if silence is None else silence.text

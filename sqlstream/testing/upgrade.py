@@ -30,7 +30,7 @@ def check_upgrade(old: Case, old_frame: DataFrame, new: Case, new_frame: DataFra
     plan = plan_query(after, state, StartOptions(), restartable=True, place_of=place_of)
     if isinstance(plan, StartRefusal):
         findings = refusal_findings([plan])
-        fix = f"undo the change, or state that it is refused with `expect: {{error: {findings[0].code}}}`"
+        fix = f"undo the change, or expect the refusal with `expect: {{error: {findings[0].code}}}`"
         raise FindingsError([replace(finding, fix=fix) for finding in findings])
 
 

@@ -35,10 +35,10 @@ _CLOCK = re.compile(r"[ T]?(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.\d*)?)?)?(?P<
 _HEXADECIMAL = re.compile(r"[xX]'((?:[0-9A-Fa-f]{2})*)'")
 
 _FIXES = {
-    "boolean": "write true or false",
-    "date": "write it as 2024-01-31",
-    "timestamp": "write it as 2024-01-31 12:00, with seconds and a zone where they matter",
-    "timestamp_ntz": "write it as 2024-01-31 12:00:00, without a zone",
+    "boolean": "use true or false",
+    "date": "use for example 2024-01-31",
+    "timestamp": "use for example 2024-01-31 12:00, with seconds and a time zone if needed",
+    "timestamp_ntz": "use for example 2024-01-31 12:00:00, without a time zone",
 }
 
 
@@ -90,7 +90,7 @@ class ValueReader:
             values = self._fields(node, wanted.fields, f"field of {quoted(name)}")
             return {field.name: value for field, value in zip(wanted.fields, values, strict=True)}
         is_json = isinstance(wanted, Primitive) and wanted.name == "string"
-        fix = "write it as text: JSON in single quotes, for example" if is_json else _shape(wanted)
+        fix = "use text, for example JSON in single quotes" if is_json else _shape(wanted)
         self._misfit(node, wanted, name, f"it is {given(plain(node))}", fix)
         return None
 
@@ -109,7 +109,7 @@ class ValueReader:
         problem = value_problem(node.text, wanted)
         if problem is not None:
             self._misfit(
-                node, wanted, name, problem, _FIXES.get(str(wanted), "correct the value, or the column's type")
+                node, wanted, name, problem, _FIXES.get(str(wanted), "fix the value, or the type of the column")
             )
             return None
         if isinstance(wanted, Primitive) and wanted.name == "binary":
@@ -133,8 +133,8 @@ class ValueReader:
         self.findings.append(
             Finding(
                 "unit-test-column",
-                f"{quoted(entry.key)} is no {what}",
-                f"it has {quoted_list(names)}" if names else "it has none",
+                f"{quoted(entry.key)} is not a {what}",
+                f"the names are {quoted_list(names)}" if names else "there are none",
                 did_you_mean(entry.key, names),
                 entry.key_location,
             )
@@ -142,7 +142,7 @@ class ValueReader:
 
     def _misfit(self, node: YamlNode, wanted: DataType, name: str, why: str, fix: str) -> None:
         shown = quoted(node.text) if isinstance(node, YamlScalar) else given(plain(node))
-        what = f"{shown} does not fit {quoted(name)}, which is {wanted}"
+        what = f"{shown} does not fit {quoted(name)}, whose type is {wanted}"
         self.findings.append(Finding("unit-test-value", what, why, fix, node.location))
 
 
@@ -155,32 +155,32 @@ def value_problem(text: str, wanted: DataType) -> str | None:
     if wanted.name in _WHOLE:
         return _whole_problem(text.strip(), _WHOLE[wanted.name])
     if wanted.name in ("float", "double"):
-        return None if _FLOAT.fullmatch(text.strip()) else "it is no number"
+        return None if _FLOAT.fullmatch(text.strip()) else "it is not a number"
     if wanted.name == "boolean":
         return None if _BOOLEAN.fullmatch(text.strip()) else "it is neither true nor false"
     if wanted.name in ("date", "timestamp", "timestamp_ntz"):
         return _time_problem(text.strip(), with_clock=wanted.name != "date")
-    return "it has no values but null" if wanted.name == "void" else None
+    return "its only value is null" if wanted.name == "void" else None
 
 
 def _whole_problem(text: str, bits: int) -> str | None:
     if not _INTEGER.fullmatch(text):
         return "it is not a whole number"
     half = 2 ** (bits - 1)
-    return None if -half <= int(text) < half else f"it has to be from {-half} to {half - 1}"
+    return None if -half <= int(text) < half else f"it must be from {-half} to {half - 1}"
 
 
 def _decimal_problem(text: str, wanted: Decimal) -> str | None:
     try:
         number = Number(text)
     except InvalidOperation:
-        return "it is no number"
+        return "it is not a number"
     if not number.is_finite():
-        return "it is no number"
+        return "it is not a number"
     _, digits, exponent = number.as_tuple()  # no arithmetic: that would round to 28 digits
     written = "".join(map(str, digits))
     if isinstance(exponent, int) and -exponent - (len(written) - len(written.rstrip("0"))) > wanted.scale:
-        return f"it has more than {wanted.scale} digits behind the point, and Spark would round it"
+        return f"it has more than {wanted.scale} digits after the point, and Spark would round it"
     if number and number.adjusted() >= wanted.precision - wanted.scale:
         return f"it has more than {wanted.precision - wanted.scale} digits before the point"
     return None
@@ -189,22 +189,22 @@ def _decimal_problem(text: str, wanted: Decimal) -> str | None:
 def _time_problem(text: str, *, with_clock: bool) -> str | None:
     day = _DATE.fullmatch(text)
     if day is None:
-        return "it is no date" if not with_clock else "it is no date and time"
+        return "it is not a date" if not with_clock else "it is not a timestamp"
     year, month, number = int(day[1]), int(day[2] or 1), int(day[3] or 1)
     try:
         date(min(max(year, 1), 9996) if not 1 <= year <= 9999 else year, month, number)
     except ValueError:
-        return "there is no such day"
+        return "this day does not exist"
     rest = day["rest"]
     if rest is None:
         return None
     if not with_clock:
-        return "Spark would drop what follows the day"
+        return "Spark would drop the part after the day"
     clock = _CLOCK.fullmatch(rest)
     if clock is None:
-        return "what follows the day is no time"
+        return "the part after the day is not a time"
     hours, minutes, seconds = (int(clock[part] or 0) for part in (1, 2, 3))
-    return None if hours < 24 and minutes < 60 and seconds < 60 else "there is no such time of day"
+    return None if hours < 24 and minutes < 60 and seconds < 60 else "this time of day does not exist"
 
 
 def _bytes(text: str) -> bytes:
@@ -227,9 +227,9 @@ def _natural(node: YamlNode) -> Json:
 
 def _shape(wanted: DataType) -> str:
     if isinstance(wanted, Array):
-        return "write a list: [value, value]"
+        return "use a list: [value, value]"
     if isinstance(wanted, Map):
-        return "write a mapping: {key: value}"
+        return "use a mapping: {key: value}"
     if isinstance(wanted, Struct):
-        return "write a mapping: {" + ", ".join(f"{field.name}: value" for field in wanted.fields[:3]) + "}"
-    return "write one value"
+        return "use a mapping: {" + ", ".join(f"{field.name}: value" for field in wanted.fields[:3]) + "}"
+    return "use a single value"

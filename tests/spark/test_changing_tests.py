@@ -162,7 +162,7 @@ def test_update_leaves_rows_in_text_alone(project: Path) -> None:
 
     (line,) = update_expectations(project, outcome.results)
 
-    assert "counts.rows_in_lines is not updated: only figures and rows written as YAML are" in line
+    assert "counts.rows_in_lines is not updated: only numbers and rows written as YAML can be updated" in line
     assert path.read_text() == text
 
 

@@ -164,7 +164,7 @@ def test_a_change_that_spark_refuses_leaves_the_ledger_as_it_was(sums: ProjectFo
     failed = sums.result(accept_state_change=("sums",))
     assert (failed.status, failed.finding and failed.finding.code) == (Status.ERROR, "state-change")
     assert failed.finding is not None
-    assert "window struct, and those of the query are now window struct, kind string" in failed.finding.why
+    assert "window struct, but those of the query are now window struct, kind string" in failed.finding.why
 
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount)")})
     assert sums.result().rows_in == 5
@@ -329,7 +329,7 @@ def test_a_memory_query_has_a_fresh_checkpoint_on_each_run(orders: ProjectFolder
         assert orders.result().rows_out == 10
         notices = [event.text for event in orders.events if isinstance(event, Notice)]
         assert len(notices) == 1
-        assert "fresh checkpoint" in notices[0]
+        assert "new checkpoint" in notices[0]
     (shown,) = [event for event in orders.events if isinstance(event, TableShown)]
     assert shown.count == 10
 

@@ -91,7 +91,7 @@ def test_a_sink_that_raises_gets_its_batch_again(faulty: ProjectFolder, when: st
     assert (good.status, good.rows_out) == (Status.SUCCESS, 10)
     what, why = told(poor)
     assert what == "models/poor.sql:1:1: the query of `poor` failed in batch 1"
-    assert why.startswith("Spark says: OSError: the door is shut (sinks.py line ")
+    assert why.startswith("Spark reports: OSError: the door is shut (sinks.py line ")
     assert sent(faulty) == [(0, first), (1, second)][: 1 if when == "before" else 2]
 
     (faulty.root / "fails").unlink()

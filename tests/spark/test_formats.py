@@ -192,7 +192,7 @@ def test_a_socket_is_counted_on_the_console(folder: ProjectFolder, line_server: 
         process.terminate()
         rest, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
         assert process.returncode == 0, rest
-        assert sum("fresh checkpoint" in line for line in [*seen, *rest.splitlines()]) == 1
+        assert sum("new checkpoint" in line for line in [*seen, *rest.splitlines()]) == 1
 
 
 def test_a_socket_cannot_be_read_to_the_end_of_what_is_there(folder: ProjectFolder) -> None:

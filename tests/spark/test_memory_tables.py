@@ -64,7 +64,7 @@ def test_show_gives_the_table_of_a_run_that_lasts(running: ProjectFolder) -> Non
     wait_for(process, "shown batch 2:")
 
     said, rows = shown(running, "--limit", "50")
-    assert said == [f"shown is running as process {process.pid}; its table in memory has 30 rows so far"]
+    assert said == [f"shown is running in process {process.pid}; its in-memory table has 30 rows so far"]
     assert len(rows) == 30
     assert ROW in rows
     assert len(shown(running)[1]) == 5

@@ -249,7 +249,7 @@ def test_a_corrupt_record_fails_the_query_at_once(form: str, folder: ProjectFold
     )
     assert str(folder.root / "in/rows/0.txt") in failed.finding.message
     assert "many" in failed.finding.why
-    assert "if the file is right, correct " in failed.finding.fix
+    assert "if the file is correct, fix " in failed.finding.fix
     assert " in sources/made.yml:" in failed.finding.fix
     assert (other.model, other.finding) == ("one", None)
 

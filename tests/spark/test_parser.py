@@ -70,7 +70,7 @@ def test_typos_are_errors_on_their_lines_and_asked_about_once(compiling: Compila
     ]
     assert [finding.fix for finding in first[:3]] == [f"did you mean `{word}`?" for word in ("between", "from", "and")]
     assert "INVALID_TYPED_LITERAL" in first[4].why
-    assert compiling.told == ["Asking Spark's parser about 5 models that sqlstream cannot read"]
+    assert compiling.told == ["Checking 5 models that sqlstream cannot parse with Spark's parser"]
 
     assert compiling.findings(env={"JAVA_HOME": "/nowhere"}) == first
     assert compiling.told == []

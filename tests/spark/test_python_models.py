@@ -135,7 +135,7 @@ def test_state_with_timers_goes_on_after_a_restart(folder: ProjectFolder, read_p
         ("return [row for row in ()]", 1, "returns list"),
         ("sqlstream.source('shop', 'orders')\n    return helper(spark)", 8, "ZeroDivisionError"),
         ("return sqlstream.source('shop', 'orders').select('missing')", 3, "UNRESOLVED_COLUMN"),
-        ("return spark.readStream.format('rate').load()", 3, "Spark says"),
+        ("return spark.readStream.format('rate').load()", 3, "Spark reports"),
     ],
 )
 def test_an_error_is_told_on_the_line_of_the_model(orders: ProjectFolder, body: str, line: int, word: str) -> None:

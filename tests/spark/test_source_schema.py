@@ -66,8 +66,11 @@ def test_declared_columns_stay_and_new_ones_follow_with_notes(shop: ProjectFolde
         ("items", "array<struct<q:double,`sku no`:bigint>>"), ("zip", "string"),
     ]  # fmt: skip
     assert {column.name: column.notes for column in schema.columns if column.notes} == {
-        "amount": ("declared so, but the files have string", "files differ: string in 1, bigint in 1, such as 1.json"),
-        "gone": ("none of the files that were read has it",),
+        "amount": (
+            "declared type, but the files have string",
+            "files differ: string in 1, bigint in 1, such as 1.json",
+        ),
+        "gone": ("none of the files read contains it",),
     }
     assert (shop.root / "sources.yml").read_text() == before
 
@@ -109,7 +112,7 @@ def test_files_that_know_their_types_and_folders_that_name_columns(folder: Proje
 
     assert columns(schema) == [("id", "int"), ("day", "date"), ("amount", "int")]
     notes = {column.name: column.notes for column in schema.columns}
-    assert notes["id"] == ("declared so, but the files have bigint",)
+    assert notes["id"] == ("declared type, but the files have bigint",)
     assert notes["amount"] == ("files differ: int in 1, string in 1, such as a.parquet",)
 
 

@@ -132,6 +132,6 @@ def test_an_empty_source_is_named_once_for_all_its_queries(folder: ProjectFolder
     folder.run()
 
     assert [event.text for event in folder.events if isinstance(event, Notice)] == [
-        "shop.orders has no files in in/orders yet; a, b have nothing to read from it"
+        "shop.orders has no files in in/orders yet; a, b have no data to read from it"
     ]
     assert "\na, b gave no rows: there was no new data to read from shop.orders\n" in status(folder)[1]

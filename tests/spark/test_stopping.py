@@ -121,7 +121,7 @@ def test_for_stops_by_itself(folder: ProjectFolder) -> None:
     told = [line["event"] for line in lines]
     assert told[:3] == ["queries_chosen", "run_started", "query_started"]
     assert told[-2:] == ["query_ended", "done"]
-    assert "the time given is up" in "".join(line["text"] for line in lines if line["event"] == "notice")
+    assert "the time limit was reached" in "".join(line["text"] for line in lines if line["event"] == "notice")
     assert lines[-2]["status"] in ("stopped", "interrupted")  # a slow machine may have been about to begin a batch
     assert lines[-1]["succeeded"] is True
 
@@ -147,7 +147,7 @@ def test_a_signal_while_the_jvm_starts_starts_no_query(
     out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
 
     assert process.returncode == 0, out
-    assert "stopped before any query was started" in out
+    assert "stopped before any query started" in out
     results = json.loads((slow.root / "target/run_results.json").read_text())
     assert [result["status"] for result in results["results"]] == ["skipped"]
     assert not (slow.root / "store/queries/slow").exists()

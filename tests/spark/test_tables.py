@@ -107,7 +107,7 @@ def test_a_declared_schema_must_be_the_tables_own(written: ProjectFolder) -> Non
 
     code, output = run(written, "-s", "wrong")
 
-    assert (code, "as int, and not as string" in output) == (1, True), output
+    assert (code, "as int, but the model needs string" in output) == (1, True), output
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_a_continuous_query_that_takes_every_core_is_warned_of(orders: ProjectFo
     orders.run_until(lambda events: bool(warnings(events)), "two", "ids")
     (said,) = warnings(orders.events)
     assert said.startswith(
-        "two keeps 2 tasks running until the end, and Spark has 2 cores: none is left for ids; run two"
+        "two keeps 2 tasks running until the end, and Spark has 2 cores: no core is left for ids; run two"
     )
 
     orders.run_until(lambda events: sum(isinstance(event, QueryStarted) for event in events) == 2, "one", "ids")

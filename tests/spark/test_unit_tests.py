@@ -73,7 +73,7 @@ def test_a_column_that_is_read_and_left_out_is_named(results: dict[str, CaseResu
     (finding,) = results["broken_because_a_column_is_left_out"].findings
 
     assert finding.code == "unit-test-column"
-    assert finding.message.endswith("leave out `device`")
+    assert finding.message.endswith("lack `device`")
 
 
 def test_a_single_row_that_leaves_a_column_out_is_named(results: dict[str, CaseResult]) -> None:
@@ -81,8 +81,8 @@ def test_a_single_row_that_leaves_a_column_out_is_named(results: dict[str, CaseR
     (finding,) = results["broken_because_a_row_leaves_a_column_out"].findings
 
     assert (finding.code, str(finding.location)) == ("unit-test-column", "tests/models/counts.yml:63:55")
-    assert finding.message == "2 of 3 rows of `source('s', 'signals')` leave out `device`"
-    assert finding.fix == "give it in every row; where there is no value, write `device: null`"
+    assert finding.message == "2 of 3 rows of `source('s', 'signals')` lack `device`"
+    assert finding.fix == "add it to every row; for no value, use `device: null`"
 
 
 def test_a_failure_shows_the_rows_that_differ(results: dict[str, CaseResult]) -> None:

@@ -27,9 +27,9 @@ def attempt_older(request: ProjectRequest, file: ModelFile, upgrade: UpgradeDocu
     with tempfile.TemporaryDirectory(prefix="sqlstream-upgrade-") as folder:
         problem = _check_out(find_project_root(request.folder), upgrade.git or "", Path(folder))
         if problem is not None:
-            what = f"git does not have the project as of {quoted(upgrade.git)}"
-            fix = "name a commit, branch or tag that has it; a shallow clone does not have older commits"
-            return LoadOutcome(None, (Finding("unit-test-upgrade", what, f"git says: {problem}", fix, place),))
+            what = f"git has no project at {quoted(upgrade.git)}"
+            fix = "use a commit, branch or tag that contains it; a shallow clone lacks older commits"
+            return LoadOutcome(None, (Finding("unit-test-upgrade", what, f"git reports: {problem}", fix, place),))
         return try_load(replace(alone, folder=Path(folder)))
 
 

@@ -23,19 +23,19 @@ def read_state(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise UsageError(f"--state: there is no {file}; keep one that `sqlstream compile` has written") from error
+        raise UsageError(f"--state: there is no {file}; use one that `sqlstream compile` has written") from error
     except OSError as error:
         raise UsageError(f"--state: {file} cannot be read: {(error.strerror or str(error)).lower()}") from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"--state: {file} is not JSON; give a manifest.json of `sqlstream compile`") from error
+        raise UsageError(f"--state: {file} is not valid JSON; use a manifest.json of `sqlstream compile`") from error
     metadata = content.get("metadata") if isinstance(content, dict) else None
     version = metadata.get("manifest_version") if isinstance(metadata, dict) else None
     if version != MANIFEST_VERSION:
-        found = "no manifest of sqlstream" if version is None else f"a manifest of version {version}"
-        needed = f"version {MANIFEST_VERSION} is needed: compile the project that it stands for again"
+        found = "not a manifest of sqlstream" if version is None else f"a manifest of version {version}"
+        needed = f"version {MANIFEST_VERSION} is needed: compile that project again"
         raise UsageError(f"--state: {file} is {found}; {needed}")
     if not _is_manifest(content):
-        raise UsageError(f"--state: {file} is damaged; compile the project that it stands for again")
+        raise UsageError(f"--state: {file} is damaged; compile that project again")
     return dict(content)
 
 

@@ -63,8 +63,8 @@ def select(
     except SelectorError as error:
         raise FindingsError([criterion_finding(error)]) from error
     except NoStateError as error:
-        problem = f"`{error.criterion}` compares with a saved manifest, and none is given"
-        raise UsageError(f"{problem}; name it or its folder with --state or SQLSTREAM_STATE") from error
+        problem = f"`{error.criterion}` compares with a saved manifest, but none is set"
+        raise UsageError(f"{problem}; pass the manifest or its folder with --state or SQLSTREAM_STATE") from error
     chosen = frozenset(node for node in found.nodes if _is_wanted(node, selection))
     may_be_empty = found.compares and all(unmatched.compares for unmatched in found.unmatched)
     if not chosen:
@@ -189,10 +189,10 @@ def _views_only(compiled: CompiledProject, chosen: tuple[str, ...]) -> Finding:
     downstream = {node for start in chosen for node in compiled.graph.descendants(start)}
     names = [model.name for node, model in compiled.models.items() if node in downstream and model.output is not None]
     shown = quoted_list([node.rsplit(".", 1)[-1] for node in chosen])
-    verb = "is no terminal model" if len(chosen) == 1 else "hold no terminal model"
+    verb = "is not a terminal model" if len(chosen) == 1 else "contain no terminal model"
     return Finding(
         "no-terminal-model",
         f"{shown} {verb}, so there is no query to start",
-        "a query starts for each selected model that names a sink",
-        f"select {quoted_list(names)}, downstream" if names else "give a model a sink: {{ config(sink='...') }}",
+        "only models with a sink run as queries",
+        f"select {quoted_list(names)}, downstream" if names else "set a sink for a model: {{ config(sink='...') }}",
     )

@@ -47,7 +47,7 @@ class InstalledParser:
         java = find_java(self.env, start=False)
         if isinstance(java, Finding):
             raise ParserUnavailableError(java.why)
-        said = f"Asking Spark's parser about {counted(count, 'model')} that sqlstream cannot read"
+        said = f"Checking {counted(count, 'model')} that sqlstream cannot parse with Spark's parser"
         logger.info(said)
         self.notify(said)
         from sqlstream.spark.jvm.parser import spark_parser  # pyspark is loaded here and not before
@@ -64,7 +64,7 @@ class InstalledParser:
     def _other_parser(self) -> str | None:
         """Why the target's Spark may read other SQL than the one that is installed."""
         if EXTENSIONS in self.target.spark:
-            return f"target `{self.target.name}` has {EXTENSIONS}, which may bring another parser"
+            return f"target `{self.target.name}` sets {EXTENSIONS}, which may add another parser"
         if self.target.remote is not None:
-            return f"target `{self.target.name}` runs on a Spark of its own, over Spark Connect"
+            return f"target `{self.target.name}` uses another Spark, over Spark Connect"
         return None

@@ -17,26 +17,32 @@ def empty_selection(selection: Selection, unmatched: Sequence[Unmatched]) -> lis
         return [unmatched_finding(each, Severity.ERROR) for each in unmatched]
     given = _as_flags(selection)
     if not given:
-        why, fix = "it has no enabled model, seed or source", "add a model: a SELECT in a file such as models/first.sql"
-        return [Finding("empty-selection", "the project has nothing to select", why, fix)]
+        why, fix = (
+            "it has no enabled models, seeds or sources",
+            "add a model: a SELECT in a file such as models/first.sql",
+        )
+        return [Finding("empty-selection", "the project has no nodes to select", why, fix)]
     return [
         Finding(
             "empty-selection",
             f"the selection `{given}` matches nothing",
-            "each part matches something, but nothing is left when they are taken together",
-            "see what each part matches with `sqlstream ls --select`",
+            "each part matches some nodes, but no node matches the combination",
+            "run `sqlstream ls --select` to see what each part matches",
         )
     ]
 
 
 def unmatched_finding(unmatched: Unmatched, severity: Severity) -> Finding:
     """Returns the finding for a criterion that matches nothing."""
-    why, fix = "no enabled model, seed or source of this project fits it", "`sqlstream ls` lists what there is"
+    why, fix = "it matches no enabled model, seed or source of this project", "run `sqlstream ls` to list them"
     if unmatched.text.startswith(("unit_test:", "test_name:")):
-        why, fix = "no unit test of this project fits it", "`sqlstream ls --resource-type unit_test` lists them"
+        why, fix = (
+            "it matches no unit test of this project",
+            "run `sqlstream ls --resource-type unit_test` to list them",
+        )
     if unmatched.compares:
-        why = "compared with the saved manifest, nothing in this project is so"
-        fix = "there is nothing to do; where a change was expected, look at what --state names"
+        why = "no node in this project differs in this way from the saved manifest"
+        fix = "nothing to do; if you expected a change, check the manifest in --state"
     elif unmatched.nearest:
         fix = f"did you mean {alternatives(unmatched.nearest)}?"
     message = f"the selector `{unmatched.text}` matches nothing"
@@ -48,7 +54,7 @@ def unknown_name(name: str, selectors: Collection[str]) -> Finding:
     return Finding(
         "unknown-selector",
         f"there is no selector {quoted(name)}",
-        "--selector takes the name of one that the project's selectors.yml defines",
+        "--selector needs the name of a selector in selectors.yml",
         did_you_mean(name, selectors) if selectors else "define it in selectors.yml, or use --select",
     )
 

@@ -30,7 +30,7 @@ def ask_session(
     check_target(loaded)
     check_java(env, signals)
     secrets = Secrets(env)
-    notify(f"Starting Spark to analyse {plural(len(models), 'model')}, with no data")
+    notify(f"Starting Spark to check {plural(len(models), 'model')}, without data")
     # Spark makes the folder of managed tables when it starts, and a check leaves nothing in the target's storage
     with tempfile.TemporaryDirectory(prefix="sqlstream-check-") as warehouse:
         runtime = start_brief_session(loaded, secrets, warehouse)

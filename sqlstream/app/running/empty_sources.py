@@ -22,7 +22,7 @@ def empty_source_lines(compiled: CompiledProject, models: Sequence[CompiledModel
     for node, table in compiled.sources.items():
         readers = [model.name for model in models if node in compiled.graph.ancestors(model.unique_id)]
         if readers and table.corrupt_of is None and is_local(table) and _is_empty(str(project.root), table):
-            waiting = f"{', '.join(readers)} {'has' if len(readers) == 1 else 'have'} nothing to read from it"
+            waiting = f"{', '.join(readers)} {'has' if len(readers) == 1 else 'have'} no data to read from it"
             yield f"{table.full_name} has no files in {table.path} yet; {waiting}"
 
 

@@ -72,8 +72,8 @@ class LedgerKeeper:
                 continue
             self._notify(
                 Notice(
-                    f"{result.model}: the accepted change is not in effect yet, because there was nothing to read; the "
-                    f"next run needs `--accept-state-change {result.model}` again"
+                    f"{result.model}: the accepted change is not in effect yet, because there was no data to "
+                    f"read; the next run needs `--accept-state-change {result.model}` again"
                 )
             )
 

@@ -98,7 +98,7 @@ def live_rows(
         return None
     columns = tuple(ShownColumn(name, data_type) for name, data_type in answer["columns"])
     rows = tuple(map(tuple, answer["rows"]))
-    notify(f"{model.name} is running as process {run.pid}; its table in memory has {answer['count']:,} rows so far")
+    notify(f"{model.name} is running in process {run.pid}; its in-memory table has {answer['count']:,} rows so far")
     return ShownRows(model.name, model.unique_id, columns, rows, limit)
 
 
@@ -128,8 +128,8 @@ def _asked(root: Path, run: PastRun, model: str, limit: int) -> Mapping[str, Any
         for path in (request, answer):
             path.unlink(missing_ok=True)
     raise UsageError(
-        f"the run of {model}, process {run.pid}, has not given its table within {PATIENCE_SECONDS:.0f} s; "
-        "its queries may keep all cores busy, so try again later or run it on more cores"
+        f"the run of {model}, process {run.pid}, did not return its table within {PATIENCE_SECONDS:.0f} s; its "
+        "queries may keep all cores busy, so try again later or use more cores"
     )
 
 

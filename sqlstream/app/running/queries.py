@@ -134,22 +134,22 @@ def _notify_unusual(ready: Ready, notify: Callable[[RunEvent], None]) -> None:
     model, plan = ready.query.model, ready.plan
     if plan.action is Action.FRESH_EACH_RUN:
         why = ready.query.unrestartable
-        notify(Notice(f"{model.name}: starts with a fresh checkpoint on every run, because {why}"))
+        notify(Notice(f"{model.name}: starts with a new checkpoint in every run, because {why}"))
     if plan.action is Action.REFRESH:
-        old = f"version {ready.state.version} of its checkpoint and output stay where they are"
-        notify(Notice(f"{model.name}: starts over as version {plan.version}; {old}"))
+        old = f"keeps version {ready.state.version} of its checkpoint and output"
+        notify(Notice(f"{model.name}: restarts as version {plan.version}; {old}"))
     if plan.action is Action.RESET:
         notify(
             Notice(
-                f"{model.name}: starts from the beginning, because its last run ended before the first batch was "
-                f"committed; what that left is in {archives_path(ready.root, plan.version)}"
+                f"{model.name}: starts from the beginning, because its last run ended before it committed a "
+                f"batch; the old files are in {archives_path(ready.root, plan.version)}"
             )
         )
     if plan.changes:
-        how = "resumes with the state it has, as accepted, although" if plan.accepted else "resumes;"
+        how = "continues with its existing state, as accepted, although" if plan.accepted else "resumes;"
         notify(Notice(f"{model.name}: {how} {'; '.join(plan.changes)}"))
     if plan.new_columns:
-        notify(Notice(f"{model.name}: writes other columns from now on: {'; '.join(plan.new_columns)}"))
+        notify(Notice(f"{model.name}: writes different columns from now on: {'; '.join(plan.new_columns)}"))
 
 
 def _show_memory(

@@ -74,7 +74,9 @@ class Ready:
         if self.is_new:
             checks.held.enter_context(held(self.storage, self.root, model.name, model.file.location))
             if read_checkpoint(checks.storage_of, self.root) != self.state:
-                raise FindingsError([in_use(model.name, "another run that began meanwhile", model.file.location)])
+                raise FindingsError(
+                    [in_use(model.name, "another run that has started in the meantime", model.file.location)]
+                )
 
     def check_table(self, checks: Checks) -> None:
         """Looks whether the table that the query writes into can hold its columns. Raises: FindingsError."""

@@ -141,7 +141,7 @@ class Record:
     def _complain(self, name: str, problem: str) -> None:
         if name not in self._complained:
             self._complained.add(name)
-            self._notify(Notice(f"{name} cannot be written ({problem}); the run goes on without it"))
+            self._notify(Notice(f"{name} cannot be written ({problem}); the run continues without it"))
 
 
 def _now() -> datetime:

@@ -28,9 +28,9 @@ def check_target(loaded: Loaded) -> None:
         return
     problem = Finding(
         "unsupported-target",
-        f"target `{target.name}` runs over Spark Connect, which this version cannot start queries on",
-        f"remote: {target.remote} gives no access to what a run needs of Spark's own process",
-        "give the target a master: such as local[*] or spark://host:7077",
+        f"target `{target.name}` uses Spark Connect, and sqlstream cannot start queries there",
+        f"remote: {target.remote} does not give a run the access to the Spark process that it needs",
+        "use a master for the target, such as local[*] or spark://host:7077",
         target.location,
     )
     raise FindingsError([problem])

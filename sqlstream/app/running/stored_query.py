@@ -152,7 +152,7 @@ def _state(storages: LazyStorages, root: str, name: str, version: int | None) ->
     known = read_versions(storages.of, root)
     if version not in known:
         versions = ", ".join(map(str, known)) if known else "none yet"
-        raise UsageError(f"`{name}` has no version {version}; its versions in storage: {versions}")
+        raise UsageError(f"`{name}` has no version {version}; stored versions: {versions}")
     return read_version(storages.of, root, version)
 
 
@@ -160,7 +160,7 @@ def _terminal_model(loaded: Loaded, name: str) -> CompiledModel:
     every = {model.name: model for model in loaded.compiled.models.values()}
     terminal = {name: model for name, model in every.items() if model.output is not None}
     if name in every and name not in terminal:
-        raise UsageError(f"`{name}` is a view: it names no sink, so it has neither a checkpoint nor an output")
+        raise UsageError(f"`{name}` is a view: it has no sink, so it has no checkpoint or output")
     if name not in terminal:
         raise UsageError(f"there is no terminal model `{name}`; {did_you_mean(name, terminal)}")
     return terminal[name]

@@ -86,7 +86,7 @@ def record_case(request: UnitTestRequest, name: str, limit: int, notify: Callabl
     model = compiled.models.get(model_id(compiled.project.name, name))
     if model is None:
         names = [each.name for each in compiled.models.values()]
-        what, why = f"there is no model `{name}`", "--record takes the name of a model"
+        what, why = f"there is no model `{name}`", "--record needs the name of a model"
         raise FindingsError([Finding("unit-test-model", what, why, did_you_mean(name, names))])
     nodes = tuple(dict.fromkeys(read.node_id for read in model.reads))
     with (
@@ -123,8 +123,8 @@ def _expects_nothing(result: CaseResult, shown: Sequence[ShownRows], limit: int)
     more = f"delete it and record more rows with --limit {10 * limit}, or " if is_cut else ""
     return Finding(
         "unit-test-empty",
-        f"`{result.full_name}` expects no rows, so hardly anything can make it fail",
-        f"nothing came out: {result.notes.get(NOTHING, 'the reason is not known')}",
+        f"`{result.full_name}` expects no rows, so the test can hardly fail",
+        f"the model emitted no rows: {result.notes.get(NOTHING, 'the reason is unknown')}",
         f"{more}add rows to `given` and run `sqlstream test --update --select {result.selector}`",
         result.location,
         severity=Severity.WARNING,

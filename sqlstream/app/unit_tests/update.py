@@ -49,14 +49,17 @@ def _update_file(file: Path, path: str, failed: Sequence[CaseResult]) -> Iterato
         if found:
             edits += found
         else:
-            yield f"{result.location}: {result.full_name} is not updated: only figures and rows written as YAML are"
+            yield (
+                f"{result.location}: {result.full_name} is not updated: only numbers and rows written as YAML "
+                "can be updated"
+            )
     for begin, end, new in sorted(edits, reverse=True):
         text = text[:begin] + new + text[end:]
     if edits and _is_yaml(text, path):
         file.write_text(text, encoding="utf-8")
         yield updated_line(path)
     elif edits:
-        yield f"{path} is not updated: what came out cannot be written in the form that the file has"
+        yield f"{path} is not updated: the result cannot be written in the format of the file"
 
 
 def _is_yaml(text: str, path: str) -> bool:

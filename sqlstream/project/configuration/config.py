@@ -53,8 +53,8 @@ class ModelConfig(Document):
     )
     trigger: TriggerField = Field(
         Trigger(),
-        description="When a batch starts: an interval, available_now, once, {continuous: interval} or "
-        "{real_time: interval}.",
+        description="When batches start: an interval, available_now, once, {continuous: interval} or {real_time: "
+        "interval}.",
     )
     retries: RetriesField = Field(
         Retries(),

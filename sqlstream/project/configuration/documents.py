@@ -54,11 +54,13 @@ class TableDocument(Document):
 
     name: Name = Field(description="The table's name in `source('source', 'table')`.")
     description: Text = Field("", description=_DESCRIPTION)
-    format: Format | None = Field(None, description="Spark's reader, such as json, csv, rate, socket or table.")
+    format: Format | None = Field(
+        None, description="The Spark format to read, such as json, csv, rate, socket or table."
+    )
     path: Text | None = Field(None, description="The path of the files; relative to the project.")
     table: Text | None = Field(None, description="With `format: table`, the table's name in Spark's catalog.")
     class_: Text | None = Field(
-        None, alias="class", description="With `format: python`, a DataSource of python/, as `module:Class`."
+        None, alias="class", description="With `format: python`, a DataSource in python/, as `module:Class`."
     )
     schema_: Text | None = Field(
         None, alias="schema", description="The columns as Spark DDL: `id bigint, at timestamp`."
@@ -67,7 +69,7 @@ class TableDocument(Document):
     columns: tuple[ColumnDocument, ...] = Field(
         (), description="The columns. If all have a data_type, they are the schema."
     )
-    options: Options = Field(default_factory=dict, description="Options of Spark's reader.")
+    options: Options = Field(default_factory=dict, description="Options for Spark's reader.")
     mode: Literal["stream", "batch"] = Field(
         "stream", description="Whether to read it as a stream, or as a static table (batch)."
     )
@@ -106,7 +108,7 @@ class SinkDocument(Document):
 
     name: Name = Field(description="The name for `sink` in a model's configuration.")
     description: Text = Field("", description=_DESCRIPTION)
-    format: Format = Field(description="Spark's writer, such as parquet, json, table or console.")
+    format: Format = Field(description="The Spark format to write, such as parquet, json, table or console.")
     path: Text | None = Field(
         None, description="The path of the output; relative to the target's storage; can use {{ model.name }}."
     )
@@ -114,7 +116,7 @@ class SinkDocument(Document):
         None, description="With `format: table`, the table's name in Spark's catalog; can use {{ model.name }}."
     )
     function: Text | None = Field(
-        None, description="With `format: python`, a function or class of python/, as `module:name`."
+        None, description="With `format: python`, a function or class in python/, as `module:name`."
     )
     partition_by: Names = Field((), description="Columns to partition the output by.")
     options: Options = Field(default_factory=dict, description="Options of Spark's writer; can use {{ model.name }}.")
@@ -154,8 +156,8 @@ class ResourceDocument(Document):
     called: ClassVar[str] = "a file of sources, sinks, models and seeds"
 
     version: Literal[2] = Field(2, description="The version of the format, as in dbt.")
-    sources: tuple[SourceDocument, ...] = Field((), description="Declared inputs.")
-    sinks: tuple[SinkDocument, ...] = Field((), description="Declared outputs.")
+    sources: tuple[SourceDocument, ...] = Field((), description="Sources.")
+    sinks: tuple[SinkDocument, ...] = Field((), description="Sinks.")
     models: tuple[ModelProperties, ...] = Field((), description="Properties of models.")
     seeds: tuple[SeedProperties, ...] = Field((), description="Properties of seeds.")
     unit_tests: tuple[SkipValidation[UnitTestDocument], ...] = Field((), description="Unit tests of models.")
@@ -178,7 +180,7 @@ class SelectorsDocument(Document):
     called: ClassVar[str] = "selectors.yml"
 
     version: Literal[2] = Field(2, description="The version of the format, as in dbt.")
-    selectors: tuple[SelectorDocument, ...] = Field((), description="Named selections.")
+    selectors: tuple[SelectorDocument, ...] = Field((), description="Selectors.")
 
 
 class TargetDocument(Document):
@@ -189,12 +191,12 @@ class TargetDocument(Document):
     master: Text | None = Field(
         None, description="Spark's master: `local[*]`, `spark://...`, `yarn` or `k8s://...` (default: `local[*]`)."
     )
-    remote: Text | None = Field(None, description="A Spark Connect server instead of a master: sc://host:15002.")
+    remote: Text | None = Field(None, description="A Spark Connect server to use instead of a master: sc://host:15002.")
     storage: Text | None = Field(
         None, description="The path for sinks, checkpoints and ledgers (default: `.sqlstream/<target>`)."
     )
-    spark: Options = Field(default_factory=dict, description="Any Spark configuration.")
-    packages: tuple[Text, ...] = Field((), description="Maven coordinates, group:artifact:version.")
+    spark: Options = Field(default_factory=dict, description="Spark configuration.")
+    packages: tuple[Text, ...] = Field((), description="Maven packages to load: group:artifact:version.")
     threads: int = Field(4, ge=1, description="How many queries that end by themselves can run at the same time.")
     max_streams: int = Field(100, ge=1, description="How many queries that do not end by themselves a run can start.")
     vars: dict[str, Any] = Field(default_factory=dict, description="Variables; they override those of the project.")
@@ -210,7 +212,7 @@ class ProjectDocument(Document):
     called: ClassVar[str] = "project.yml"
 
     name: Identifier = Field(description="The project's name.")
-    version: Text = Field("1.0.0", description="The project's own version.")
+    version: Text = Field("1.0.0", description="The version of the project.")
     require_sqlstream: Text = Field(
         "", description="The versions of sqlstream that the project works with, for example `>=0.1,<1`."
     )
@@ -219,7 +221,7 @@ class ProjectDocument(Document):
     targets: dict[str, TargetDocument] = Field(default_factory=dict, description="Targets by name.")
     functions: Names = Field((), description="Functions in python/ that SQL can call, as `module:name`.")
     rules: dict[str, Lowered] = Field(
-        default_factory=dict, description="Findings to lower, by their codes: to `warn`, `info` or `ignore` (`off`)."
+        default_factory=dict, description="Findings to lower, by code: to `info`, or `ignore` (`off`)."
     )
     models: dict[str, Any] = Field(
         default_factory=dict, description="Configuration of models by folder; prefix the keys with +."

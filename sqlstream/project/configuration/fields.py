@@ -49,21 +49,23 @@ def is_name(text: str) -> bool:
 def _parse_text(value: object) -> str:
     if isinstance(value, str):
         return value
-    raise invalid(f"must be text, and is {given(value)}", "write text; numbers and words like `no` go in quotes")
+    raise invalid(f"must be text, but is {given(value)}", "use text; put numbers and words like `no` in quotes")
 
 
 def _parse_name(value: object) -> str:
     text = _parse_text(value)
     if is_name(text):
         return text
-    raise invalid(f"cannot be {given(text)}", "use letters, digits and `_` only, because views in Spark are named so")
+    raise invalid(
+        f"cannot be {given(text)}", "use only letters, digits and `_`, because it becomes the name of a view in Spark"
+    )
 
 
 def _parse_identifier(value: object) -> str:
     text = _parse_text(value)
     if _IDENTIFIER.fullmatch(text):
         return text
-    raise invalid(f"cannot be {given(text)}", "use letters, digits and `_` only, with a letter first")
+    raise invalid(f"cannot be {given(text)}", "use only letters, digits and `_`, starting with a letter")
 
 
 def format_name(text: str) -> str:
@@ -81,7 +83,7 @@ def _as_list(value: object) -> object:
         return value
     if isinstance(value, str):
         return (value,)
-    raise invalid(f"must be text or a list of texts, and is {given(value)}", "write for example `[a, b]`")
+    raise invalid(f"must be text or a list of texts, but is {given(value)}", "for example, use `[a, b]`")
 
 
 def parse_option(value: object) -> OptionValue:
@@ -92,21 +94,25 @@ def parse_option(value: object) -> OptionValue:
         return str(value).lower()
     if isinstance(value, int | float):
         return str(value)
-    raise invalid(f"must be text, a number, true or false, and is {given(value)}", "write one value; Spark takes text")
+    raise invalid(
+        f"must be text, a number, true or false, but is {given(value)}", "use a single value; Spark expects text"
+    )
 
 
 def _parse_delimiter(value: object) -> str:
     text = _parse_text(value)
     if len(text) == 1 and text not in '"\\\r\n\0':
         return text
-    raise invalid(f"cannot be {given(text)}", 'write one character that is no quote or backslash, such as ";" or "\\t"')
+    raise invalid(
+        f"cannot be {given(text)}", 'use one character that is not a quote or backslash, such as ";" or "\\t"'
+    )
 
 
 def _parse_definition(value: object) -> object:
     if isinstance(value, str | dict) and value:
         return value
     raise invalid(
-        f"must be text or a mapping, and is {given(value)}", "write a criterion, or `union:` with a list of them"
+        f"must be text or a mapping, but is {given(value)}", "use a criterion, or `union:` with a list of criteria"
     )
 
 

@@ -24,10 +24,10 @@ def lowering_problem(code: str, location: Location) -> Finding | None:
     if code in CODES:
         message, fix = (
             f"findings with the code {quoted(code)} cannot be lowered",
-            "delete it here, and correct what it finds",
+            "remove it here, and fix the problem",
         )
-        why = "warnings and infos can be, and errors on which Spark itself decides when a query starts"
+        why = "only warnings and infos can be lowered, and errors that Spark itself checks when a query starts"
     else:
         message, fix = f"there is no finding with the code {quoted(code)}", did_you_mean(code, LOWERABLE)
-        why = "the code of a finding stands in brackets in its first line"
+        why = "the code of a finding is in brackets in its first line"
     return Finding("invalid-allow", message, why, fix, location)

@@ -163,8 +163,8 @@ def _renaming(name: YamlEntry) -> Finding:
     return Finding(
         "unknown-key",
         "`name` cannot be overridden",
-        "a target replaces how something declared is read or written, and models know it by its name",
-        "delete the key, or declare another source or sink",
+        "a target overrides how a source or sink is read or written, but models refer to it by name",
+        "remove the key, or declare another source or sink",
         name.key_location,
     )
 
@@ -173,7 +173,7 @@ def _unknown(entry: YamlEntry, kind: str, known: list[str]) -> Finding:
     return Finding(
         f"unknown-{kind}",
         f"the target overrides a {kind} {quoted(entry.key)}, which is not declared",
-        f"a target replaces keys of {kind}s that are declared in YAML, by name",
+        f"a target can override only {kind}s that are declared in YAML, by name",
         did_you_mean(entry.key, known),
         entry.key_location,
     )

@@ -116,7 +116,7 @@ def _unused(entry: Properties, names: Collection[str], kind: str) -> Finding:
     return Finding(
         "unused-config",
         f"there is no {kind.removesuffix('s')} {quoted(entry.name)} for these properties",
-        f"a {kind.removesuffix('s')} is named as its file below {kind}/, without the ending",
+        f"the name of a {kind.removesuffix('s')} is its file name in {kind}/, without the extension",
         did_you_mean(entry.name, names),
         entry.location,
         Severity.WARNING,

@@ -87,13 +87,13 @@ class SeenNames:
         first = self._seen.setdefault(name.casefold(), (name, location))
         if first[1] is location:
             return True
-        also = "" if first[0] == name else f" as {quoted(first[0])}, and Spark ignores case in names"
+        also = "" if first[0] == name else f" as {quoted(first[0])}; names are case-insensitive in Spark"
         findings.append(
             Finding(
                 "duplicate-name",
                 f"there are two {self._kind} named {quoted(name)}",
-                f"{first[1].path}:{first[1].line} has the other{also}",
-                "rename or delete one of the two",
+                f"the other one is at {first[1].path}:{first[1].line}{also}",
+                "rename or remove one of them",
                 location,
             )
         )

@@ -63,8 +63,9 @@ def _parse_mapping(value: dict[object, object]) -> Retries:
     retries = Retries(attempts, **intervals)
     if interval_seconds(retries.first_delay) > interval_seconds(retries.longest_delay):
         raise invalid(
-            f"begins with a delay of {retries.first_delay}, which is longer than the longest, {retries.longest_delay}",
-            "write `longest_delay` too, for example {first_delay: 10 seconds, longest_delay: 5 minutes}",
+            f"starts with a delay of {retries.first_delay}, which is longer than the longest one, "
+            f"{retries.longest_delay}",
+            "also set `longest_delay`, for example {first_delay: 10 seconds, longest_delay: 5 minutes}",
         )
     return retries
 
@@ -73,5 +74,5 @@ def _parse_attempts(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     raise invalid(
-        f"cannot be {given(value)}", "write how often, for example `3`, or {attempts: 3, first_delay: 10 seconds}"
+        f"cannot be {given(value)}", "set a number, for example `3`, or {attempts: 3, first_delay: 10 seconds}"
     )

@@ -61,7 +61,7 @@ def _second_default(selector: Selector, first: Selector) -> Finding:
     return Finding(
         "invalid-value",
         f"the selector {quoted(selector.name)} is a second default",
-        f"{first.location.path}:{first.location.line} makes {quoted(first.name)} the default, and there can be one",
-        "give one of them `default: false`, or Jinja that is true for one target: \"{{ target.name == 'prod' }}\"",
+        f"{first.location.path}:{first.location.line} already makes {quoted(first.name)} the default",
+        "set `default: false` for one of them, or Jinja that is true for one target: \"{{ target.name == 'prod' }}\"",
         selector.location,
     )

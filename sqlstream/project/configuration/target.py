@@ -44,7 +44,7 @@ def choose_target(project: YamlMapping, requested: Wanted, findings: list[Findin
         wanted, why = str(default_name), "`default_target` names it"
     else:
         wanted = names[0] if len(names) == 1 else DEFAULT_TARGET
-        why = "it is used where neither --target nor `default_target` names one"
+        why = "it is the default if neither --target nor `default_target` is set"
     if wanted in names:
         return wanted
     place = "targets" if requested.name else "default_target"
@@ -97,9 +97,9 @@ def _unknown_target(name: str, why: str, names: tuple[str, ...], location: Locat
 def _two_places(name: str, location: Location) -> Finding:
     return Finding(
         "invalid-value",
-        f"the target {quoted(name)} has both `master` and `remote`",
-        "Spark either runs with this process on a master, or is a Spark Connect server elsewhere",
-        "delete one of the two keys",
+        f"the target {quoted(name)} sets both `master` and `remote`",
+        "Spark either runs on a master in this process, or is a Spark Connect server elsewhere",
+        "remove one of them",
         location,
     )
 
@@ -108,8 +108,8 @@ def _not_connect(remote: str, location: Location) -> Finding:
     return Finding(
         "invalid-value",
         f"`remote` cannot be {quoted(remote)}",
-        "it is the address of a Spark Connect server; a standalone or other cluster is a `master`",
-        "write for example `sc://host:15002`, or use the key `master`",
+        "it must be the address of a Spark Connect server; for a standalone or other cluster, use `master`",
+        "for example, use `sc://host:15002`, or the key `master`",
         location,
     )
 
@@ -117,8 +117,8 @@ def _not_connect(remote: str, location: Location) -> Finding:
 def _not_a_coordinate(package: str, location: Location) -> Finding:
     return Finding(
         "invalid-value",
-        f"`packages` cannot hold {quoted(package)}",
-        "a package is named by its Maven coordinates, group:artifact:version",
-        "write for example `org.apache.spark:spark-avro_2.13:4.1.1`",
+        f"`packages` cannot contain {quoted(package)}",
+        "packages need Maven coordinates, group:artifact:version",
+        "for example, use `org.apache.spark:spark-avro_2.13:4.1.1`",
         location,
     )

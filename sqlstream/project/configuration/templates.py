@@ -16,10 +16,10 @@ from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlScalar,
 class Treatment(Enum):
     """What is done with the scalars at and below a place."""
 
-    RENDER = "rendered; secrets are a finding"
-    OPTION = "rendered, secrets become references; numbers and booleans become the text that stands in the file"
-    KEEP = "as OPTION, but Jinja stays: it needs the model"
-    TEXT = "rendered; numbers and booleans become the text that stands in the file"
+    RENDER = "rendered; secrets are not allowed"
+    OPTION = "rendered, with secrets as references; numbers and booleans become the text in the file"
+    KEEP = "like OPTION, but Jinja is kept because it needs the model"
+    TEXT = "rendered; numbers and booleans become the text in the file"
 
 
 Rules = Mapping[tuple[str, ...], Treatment]
@@ -119,8 +119,8 @@ def _render_scalar(
 def _endless(node: YamlScalar) -> Finding:
     return Finding(
         "invalid-value",
-        f"the value of {quoted(node.text)} is nested without end",
-        "the expression gives a list or mapping that contains itself, or hundreds of levels",
-        "give a flat value",
+        f"the value of {quoted(node.text)} is nested too deeply",
+        "the expression returns a list or mapping that contains itself, or has hundreds of levels",
+        "use a flat value",
         node.location,
     )

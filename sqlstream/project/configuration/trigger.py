@@ -63,14 +63,16 @@ def parse_interval(value: object, *, zero: bool = False) -> str:
     """
     match = _INTERVAL.fullmatch(value) if isinstance(value, str) and len(value) <= LONGEST_INTERVAL else None
     if match is None:
-        fix = "write a number and a whole word for the unit, for example `10 seconds` or `5 minutes`"
+        fix = "use a number and a full unit name, for example `10 seconds` or `5 minutes`"
         raise invalid(f"cannot be {given(value)}", fix)
     pairs = _PAIR.findall(match[1])
     if not zero and all(float(number) == 0 for number, _ in pairs):
-        raise invalid(f"cannot be {given(value)}", "write an interval longer than nothing, for example `10 seconds`")
+        raise invalid(f"cannot be {given(value)}", "use an interval greater than zero, for example `10 seconds`")
     fraction = next((number for number, unit in pairs if "." in number and unit.lower() != "second"), None)
     if fraction is not None:
-        raise invalid(f"cannot be {given(value)}", "write whole numbers in smaller units; only seconds take a fraction")
+        raise invalid(
+            f"cannot be {given(value)}", "use whole numbers in smaller units; only seconds can have a fraction"
+        )
     return " ".join(match[1].lower().split())
 
 
@@ -101,11 +103,11 @@ def _parse_mapping(value: dict[object, object]) -> Trigger:
     if len(value) != 1 or kind not in ("continuous", "real_time"):
         keys = ", ".join(quoted(key) for key in value) or "nothing"
         raise invalid(
-            f"cannot be a mapping of {keys}", "write `{continuous: 1 second}`, `{real_time: 5 minutes}` or `10 seconds`"
+            f"cannot be a mapping of {keys}", "use `{continuous: 1 second}`, `{real_time: 5 minutes}` or `10 seconds`"
         )
     return Trigger("continuous" if kind == "continuous" else "real_time", parse_interval(interval))
 
 
 def _fix_word(word: str) -> str:
     close = did_you_mean(word, ["available_now", "once"])
-    return close if close.startswith("did") else "write for example `10 seconds`, `available_now` or `once`"
+    return close if close.startswith("did") else "for example, use `10 seconds`, `available_now` or `once`"

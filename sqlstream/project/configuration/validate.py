@@ -185,7 +185,7 @@ def _split_key(key: str, keys: Sequence[str]) -> str | None:
 
 
 def _spaced(key: str) -> str:
-    return f"write a space after the colon: {quoted(key.replace(':', ': ', 1))}"
+    return f"add a space after the colon: {quoted(key.replace(':', ': ', 1))}"
 
 
 def of_dbt(finding: Finding, place: type[Document], key: str, value: object, beside: Collection[str]) -> Finding:
@@ -194,7 +194,7 @@ def of_dbt(finding: Finding, place: type[Document], key: str, value: object, bes
         return replace(finding, fix=MISPLACED[place.called][key])
     is_yaml = finding.location is not None and finding.location.path.endswith((".yml", ".yaml"))
     hint = hint_of_key(place.called, key, value, beside, in_call=not is_yaml)
-    return finding if hint is None else replace(finding, why="dbt has this key, and sqlstream does not", fix=hint)
+    return finding if hint is None else replace(finding, why="this is a key of dbt, but not of sqlstream", fix=hint)
 
 
 def _cut_value(place: type[Document], key: str, location: Location) -> Finding:
@@ -202,8 +202,8 @@ def _cut_value(place: type[Document], key: str, location: Location) -> Finding:
     return Finding(
         "unknown-key",
         f"{quoted(key)} is not a key of {place.called}",
-        "within { } a comma ends the value before it, so that what follows is read as a key of its own",
-        "put the value before it in quotes, all of it: data_type: 'decimal(10,2)'",
+        "inside { } a comma ends the value before it, so the rest is read as a separate key",
+        "put the whole value before it in quotes: data_type: 'decimal(10,2)'",
         location,
     )
 
@@ -226,7 +226,7 @@ def _invalid_value(place: type[Document], problem: ErrorDetails, location: Locat
     message, fix = _problem_and_fix(problem)
     if problem["type"] == "model_type":
         keys = [f"{key}: ..." for key in _needed_keys(document_at(place, path[-1:]))]
-        fix = f"write for example `{path[-1]}: {{{', '.join(keys)}}}`" if keys else fix
+        fix = f"for example, use `{path[-1]}: {{{', '.join(keys)}}}`" if keys else fix
     key = next((part for part in reversed(path) if isinstance(part, str)), None)
     if problem["input"] is None and key is not None and ":" in key:
         fix = _spaced(key)
@@ -253,23 +253,23 @@ def _problem_and_fix(problem: ErrorDetails) -> tuple[str, str]:
         return f"cannot be {given(value)}", _nearest_literal(value, allowed)
     if kind.startswith(("list", "tuple")) and isinstance(value, dict):
         first = next((key for key, item in value.items() if isinstance(item, dict) or item is None), None)
-        fix = "begin each entry with `- `, for example `- name: ...`"
-        by_name = f"write `- name: {first}` instead of `{first}:`, with its keys below it"
-        return "must be a list, and is a mapping", fix if first is None or first == "name" else by_name
+        fix = "start each entry with `- `, for example `- name: ...`"
+        by_name = f"use `- name: {first}` instead of `{first}:`, with its keys below it"
+        return "must be a list, but is a mapping", fix if first is None or first == "name" else by_name
     for start, wanted, fix in _WANTED:
         if kind.startswith(start):
-            return f"must be {wanted}, and is {given(value)}", fix
-    return f"cannot be {given(value)}", f"correct the value: {problem['msg'].lower()}"
+            return f"must be {wanted}, but is {given(value)}", fix
+    return f"cannot be {given(value)}", f"fix the value: {problem['msg'].lower()}"
 
 
 def _nearest_literal(value: object, allowed: Sequence[str]) -> str:
     close = did_you_mean(str(value), allowed)
-    return close if close.startswith("did") else f"write {alternatives(allowed)}"
+    return close if close.startswith("did") else f"use {alternatives(allowed)}"
 
 
 _WANTED: tuple[tuple[str, str, str], ...] = (
     ("string", "text", "put the value in quotes"),
-    ("bool", "true or false", "write `true` or `false`"),
+    ("bool", "true or false", "use `true` or `false`"),
     ("int", "a whole number", "write a whole number"),
     ("list", "a list", "begin each entry with `- `, or write `[a, b]`"),
     ("tuple", "a list", "begin each entry with `- `, or write `[a, b]`"),

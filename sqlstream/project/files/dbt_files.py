@@ -8,17 +8,17 @@ from sqlstream.project.files.files import DBT_PROJECT_FILE, ProjectFiles
 from sqlstream.project.wording import counted
 
 _SNAPSHOTS = "sqlstream has no snapshots: read the changes as a stream and write them to a sink"
-_ANALYSES = "make it a model without a sink, or see its rows with `sqlstream show --inline`"
+_ANALYSES = "use a model without a sink, or show its rows with `sqlstream show --inline`"
 _PACKAGES = "sqlstream has no packages: copy the macros that you need into macros/"
-_TESTS = "sqlstream has no tests of data: test the models with `unit_tests:` in YAML files of models/ or tests/models/"
+_TESTS = "sqlstream has no data tests: test the models with `unit_tests:` in YAML files in models/ or tests/models/"
 
 _AT_THE_ROOT = {
     "analyses/": _ANALYSES,
     "analysis/": _ANALYSES,
-    DBT_PROJECT_FILE: "write its settings into project.yml, whose `targets:` also hold what profiles.yml has",
+    DBT_PROJECT_FILE: "move its settings to project.yml, whose `targets:` also replace profiles.yml",
     "dependencies.yml": _PACKAGES,
     "packages.yml": _PACKAGES,
-    "profiles.yml": "write each of its outputs as one of the `targets:` of project.yml",
+    "profiles.yml": "define each of its outputs in `targets:` of project.yml",
     "snapshots/": _SNAPSHOTS,
 }
 """What to do instead of what dbt reads at the root of a project."""
@@ -29,7 +29,12 @@ def unread_files(files: ProjectFiles) -> list[Finding]:
     found = [_unread(path, fix) for path, fix in _AT_THE_ROOT.items() if files.exists(path.rstrip("/"))]
     for folder in ("tests", "tests/generic"):
         tests = [path for path in files.files_in(folder) if path.endswith(".sql")]
-        others = f", nor {counted(len(tests) - 1, 'other file')} beside it" if len(tests) > 1 else ""
+        others = (
+            f", and neither {'is' if len(tests) == 2 else 'are'} {counted(len(tests) - 1, 'other file')} in the "
+            "same folder"
+            if len(tests) > 1
+            else ""
+        )
         found += [_unread(tests[0], _TESTS, others)] if tests else []
     return found
 
@@ -38,7 +43,7 @@ def _unread(path: str, fix: str, others: str = "") -> Finding:
     return Finding(
         "dbt-file",
         f"`{path}` is not read{others}",
-        "dbt has it, and sqlstream does not",
+        "it is a part of dbt that sqlstream does not have",
         fix,
         Location(path.rstrip("/")),
         Severity.WARNING,

@@ -99,14 +99,14 @@ def project_not_found(folder: Path) -> Finding:
     what = f"there is no {PROJECT_FILE} in {quoted(folder)} or above it"
     of_dbt = next((path for path in (folder, *folder.parents) if (path / DBT_PROJECT_FILE).is_file()), None)
     if of_dbt is not None:
-        why = f"`{DBT_PROJECT_FILE}` in {quoted(of_dbt)} makes it a project of dbt, which sqlstream does not read"
-        fix = f"write a {PROJECT_FILE} beside it, with `name:` and `targets:`; `sqlstream init NAME` makes an example"
+        why = f"`{DBT_PROJECT_FILE}` in {quoted(of_dbt)} makes it a dbt project, which sqlstream does not read"
+        fix = f"add a {PROJECT_FILE} next to it, with `name:` and `targets:`; `sqlstream init NAME` creates an example"
         return Finding("project-not-found", what, why, fix)
     return Finding(
         "project-not-found",
         what,
         f"a project is a folder with a {PROJECT_FILE}",
-        "change to the project's folder, give --project-dir, or make a project with `sqlstream init NAME`",
+        "change to the project folder, use --project-dir, or create a project with `sqlstream init NAME`",
     )
 
 
@@ -193,8 +193,8 @@ def _decode(data: bytes, relative: str) -> str:
         finding = Finding(
             "file-not-utf8",
             f"{quoted(relative)} is not UTF-8 text",
-            f"the byte 0x{data[error.start]:02x} here is not part of any UTF-8 character",
-            "save the file with the encoding UTF-8",
+            f"the byte 0x{data[error.start]:02x} here is not part of a UTF-8 character",
+            "save the file as UTF-8",
             location_at(relative, before, len(before)),
         )
         raise FindingsError([finding]) from error
@@ -203,9 +203,9 @@ def _decode(data: bytes, relative: str) -> str:
 def _outside(relative: str, at: Location) -> Finding:
     return Finding(
         "file-outside-project",
-        f"{quoted(relative)} lies outside the project",
-        "its path, with links followed, leads out of the project's folder",
-        "copy the file into the project, or name one that lies in it",
+        f"{quoted(relative)} is outside the project",
+        "its path, including links, leads out of the project folder",
+        "copy the file to the project, or use a file in the project",
         at,
     )
 
@@ -215,7 +215,7 @@ def _not_found(relative: str, at: Location) -> Finding:
         "file-not-found",
         f"there is no file {quoted(relative)}",
         "paths of project files are relative to the folder of project.yml",
-        "correct the path or add the file",
+        "fix the path or add the file",
         at,
     )
 
@@ -224,8 +224,8 @@ def _unreadable(relative: str, reason: str, at: Location) -> Finding:
     return Finding(
         "file-unreadable",
         f"{quoted(relative)} cannot be read",
-        f"the operating system says: {reason}",
-        "make it an ordinary file that you may read, or take it out of the project",
+        f"the operating system reports: {reason}",
+        "make it a regular file that you can read, or remove it from the project",
         at,
     )
 
@@ -234,7 +234,7 @@ def _too_large(relative: str, size_bytes: int, at: Location) -> Finding:
     return Finding(
         "file-too-large",
         f"{quoted(relative)} is too large for a project file",
-        f"it has {size_bytes:,} bytes; a project file may have {LARGEST_FILE_BYTES:,}",
+        f"it has {size_bytes:,} bytes; the limit is {LARGEST_FILE_BYTES:,}",
         "keep data outside the project and declare it as a source",
         at,
     )

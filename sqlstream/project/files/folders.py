@@ -150,8 +150,8 @@ def _unused(path: Folders, kind: str, used: Collection[Folders], location: Locat
     return Finding(
         "unused-config",
         f"the configuration of {quoted('/'.join(path))} applies to no {kind.removesuffix('s')}",
-        f"{kind}/ has no folder and no file of that name there",
-        did_you_mean(path[-1], beside) if beside else "correct the name, or delete the configuration",
+        f"{kind}/ has no folder or file with that name there",
+        did_you_mean(path[-1], beside) if beside else "fix the name, or remove the configuration",
         location,
         Severity.WARNING,
     )

@@ -125,7 +125,7 @@ def _capital_ending(path: str, folder: str, ending: str) -> Finding:
     return Finding(
         "unsupported-file",
         f"{quoted(path)} is not read as a {kind}",
-        f"the ending of a {kind}'s file is `{ending}` in small letters",
+        f"the extension of a {kind} file must be `{ending}` in lowercase",
         f"rename the file to {quoted(renamed)}",
         Location(path),
     )
@@ -134,8 +134,8 @@ def _capital_ending(path: str, folder: str, ending: str) -> Finding:
 def _not_a_name(name: str, path: str) -> Finding:
     return Finding(
         "invalid-value",
-        f"a file here cannot be named {quoted(name)}",
-        "its name is also the name of a view in Spark",
-        "rename the file with letters, digits and `_` only",
+        f"a file here cannot have the name {quoted(name)}",
+        "its name becomes the name of a view in Spark",
+        "rename the file, using only letters, digits and `_`",
         Location(path),
     )

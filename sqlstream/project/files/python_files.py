@@ -98,9 +98,9 @@ def find_name(modules: tuple[PythonModule, ...], reference: str, location: Locat
     if not REFERENCE.fullmatch(reference):
         return Finding(
             "python-name",
-            f"{quoted(reference)} names nothing in python/",
-            "a function or class is named by its module and its own name, with a colon between them",
-            "write for example `alerts:send` for `def send` in python/alerts.py",
+            f"{quoted(reference)} does not name anything in python/",
+            "the form is module:name, with the name of a function or class",
+            "for example, use `alerts:send` for `def send` in python/alerts.py",
             location,
         )
     module_name, _, name = reference.partition(":")
@@ -187,8 +187,8 @@ def _unparsed(path: str, error: Exception) -> Finding:
     said = error.msg if isinstance(error, SyntaxError) else str(error)
     return Finding(
         "python-import",
-        f"{path} is no Python that can be read",
-        f"Python says: {said or type(error).__name__}",
-        "correct the file",
+        f"{path} is not valid Python",
+        f"Python reports: {said or type(error).__name__}",
+        "fix the file",
         Location(path, line),
     )

@@ -34,8 +34,8 @@ def check_file_name(seed: Seed, findings: list[Finding]) -> None:
         findings.append(
             Finding(
                 "invalid-value",
-                f"the name of a seed cannot begin with `_`, as {quoted(seed.name)} does",
-                "Spark leaves out files whose names begin so, and would read no rows",
+                f"the name of a seed cannot start with `_`: {quoted(seed.name)}",
+                "Spark ignores files with such names, and would read no rows",
                 "rename the file",
                 seed.location,
             )
@@ -82,9 +82,9 @@ def first_few(items: Sequence[T], describe: Callable[[T], Finding]) -> list[Find
         findings.append(
             Finding(
                 following.code,
-                f"{'at least ' if len(items) >= MOST_COUNTED else ''}{more} of this kind from here on",
-                f"the first {MOST_SHOWN} of this file are shown",
-                "correct those first, and look again",
+                f"{'at least ' if len(items) >= MOST_COUNTED else ''}{more} of this kind after this one",
+                f"only the first {MOST_SHOWN} of this file are shown",
+                "fix those first, then check again",
                 following.location,
             )
         )
@@ -145,7 +145,7 @@ class SeedCheck:
         if row.fault is not None:
             return self._fault(row.fault)
         values = self._csv.values(row)
-        what = f"this row has {counted(len(values), 'value')}, and the header has {counted(count, 'column')}"
+        what = f"this row has {counted(len(values), 'value')}, but the header has {counted(count, 'column')}"
         if len(values) < count:
             return self._finding("seed-row", row.start, what, *_TOO_FEW)
         return self._finding("seed-row", values[count].offset, what, *_TOO_MANY)
@@ -158,7 +158,7 @@ class SeedCheck:
         yaml = other.replace("\t", "\\t")
         return (
             f"the values are separated by {used}, not by {expected}",
-            f"the header is read as one column, whose name would hold {used}",
+            f"the header is read as one column, whose name would contain {used}",
             f'separate the values by {expected}, or set `delimiter: "{yaml}"` in the configuration of the seed',
         )
 
@@ -174,37 +174,37 @@ class SeedCheck:
 
 _EMPTY = (
     "the seed is empty",
-    "a seed is a CSV file whose first line names its columns",
+    "a seed is a CSV file with its column names in the first line",
     "add the header line, or delete the file",
 )
 _MIXED_LINE_ENDS = (
-    "this line does not end as the first line does",
-    "Spark goes by the first line end, and takes any other for a part of the value",
-    "save the file with one kind of line ends",
+    "this line and the first line have different line ends",
+    "Spark uses the first line end, and treats any other as part of the value",
+    "save the file with a single kind of line end",
 )
 _TOO_FEW = (
-    "a row has one value for each column; nothing between two delimiters is null",
-    "add the missing values or delimiters; text with a line break goes in double quotes",
+    "each row needs one value per column; nothing between two delimiters is null",
+    "add the missing values or delimiters; put text with a line break in double quotes",
 )
 _TOO_MANY = (
-    "a row has one value for each column; this is the first value too many",
-    "put text that holds the delimiter in double quotes, or delete what is too much",
+    "each row needs one value per column; this is the first extra value",
+    "put text that contains the delimiter in double quotes, or remove the extra values",
 )
 _FAULTS = {
     UNCLOSED: (
         "this quote is never closed",
         "everything up to the end of the file would be one value",
-        "close it; a quote within quotes is written twice",
+        "close it; double a quote inside quotes",
     ),
     TEXT_AFTER: (
         "text follows the closing quote of a value",
-        "after a closing quote a value is at its end",
-        "write a quote within quotes twice, or take the quotes away",
+        "a closing quote ends the value",
+        "double a quote inside quotes, or remove the quotes",
     ),
     BLANK_BEFORE: (
-        "a blank stands before the opening quote of a value",
-        "Spark would take the quotes for a part of the value",
-        "delete the blank",
+        "there is a space before the opening quote of a value",
+        "Spark would read the quotes as part of the value",
+        "remove the space",
     ),
 }
 
@@ -219,16 +219,16 @@ def _other_separator(header: tuple[Value, ...], delimiter: str) -> str | None:
 def _nameless(number: int) -> tuple[str, str, str]:
     return (
         f"column {number} of the header has no name",
-        "Spark would make up a name for it",
-        "name the column, or take it out of all rows",
+        "Spark would generate a name for it",
+        "name the column, or remove it from all rows",
     )
 
 
 def _blanks(name: str) -> tuple[str, str, str]:
     return (
-        f"the name {quoted(name)} has blanks around it",
-        "they would be part of the column's name",
-        f"write it without blanks: {quoted(name.strip())}",
+        f"the name {quoted(name)} has spaces around it",
+        "they would be part of the column name",
+        f"remove the spaces: {quoted(name.strip())}",
     )
 
 
@@ -236,6 +236,6 @@ def _same_names(name: str, first: str) -> tuple[str, str, str]:
     how = "twice" if name == first else f"as {quoted(first)} already"
     return (
         f"the header has the column {quoted(name)} {how}",
-        "Spark does not tell names apart by their case, and could not say which one a query means",
-        "rename or delete one of the two",
+        "Spark ignores the case of names, so a query could not refer to one of them",
+        "rename or remove one of them",
     )

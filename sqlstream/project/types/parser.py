@@ -106,19 +106,19 @@ class _Parser:
 
     def _expect(self, key: str, example: str) -> None:
         if not self._take(key):
-            raise self._unexpected(f"`{key}`", f"write for example {example}")
+            raise self._unexpected(f"`{key}`", f"for example, use {example}")
 
     def _unexpected(self, wanted: str, fix: str) -> TypeSyntaxError:
         found = quoted(self._next.text) if self._next.text else "the end"
-        return TypeSyntaxError(self._next.offset, f"{found} stands where {wanted} is expected", _WHY, fix)
+        return TypeSyntaxError(self._next.offset, f"found {found}, expected {wanted}", _WHY, fix)
 
     def end(self) -> None:
         """Makes sure that nothing is left. Raises: TypeSyntaxError."""
         if self._next.kind == "end":
             return
         if self._next.is_name and self._next.key not in ("NOT", "COMMENT"):
-            raise self._unexpected("a comma or the end", "put a comma between two columns: `id bigint, ts timestamp`")
-        raise self._unexpected("the end", "take it out; each < needs one >, and each ( one )")
+            raise self._unexpected("a comma or the end", "add a comma between two columns: `id bigint, ts timestamp`")
+        raise self._unexpected("the end", "remove it; each < needs one >, and each ( one )")
 
     def fields(self, *, in_struct: bool) -> tuple[Field, ...]:
         """Reads columns, or a struct's fields, up to what no comma precedes."""
@@ -129,7 +129,7 @@ class _Parser:
 
     def _field(self, *, in_struct: bool) -> Field:
         name = self._identifier(
-            "a column's name", "give each column a name and a type; other names go in `back-quotes`"
+            "a column's name", "give each column a name and a type; put other names in `back-quotes`"
         )
         if self._next.key == "-":
             raise self._unexpected("a type", _OTHER_CHARACTERS)
@@ -137,7 +137,7 @@ class _Parser:
             self._index -= 1
             raise self._unexpected(
                 "a type",
-                f"write {name.text} and its type with a blank between: only the fields of a struct may have a colon",
+                f"use {name.text} and its type with a space between them: only struct fields can have a colon",
             )
         type_ = self.data_type()
         nullable = not self._take("NOT", "NULL")
@@ -157,7 +157,7 @@ class _Parser:
 
     def _comment(self) -> str:
         if self._next.kind != "string":
-            raise self._unexpected("a text in quotes", "write for example comment 'in euros'")
+            raise self._unexpected("a quoted text", "for example, use comment 'in euros'")
         text = ""
         while self._next.kind == "string":
             text += self._step().value
@@ -169,7 +169,7 @@ class _Parser:
         if self._depth > DEEPEST_NESTING:
             raise _UnsureError
         if not self._next.is_name:
-            raise self._unexpected("a type", "write for example `id bigint`")
+            raise self._unexpected("a type", "for example, use `id bigint`")
         token = self._step()
         found = self._composite(token) or self._with_parameters(token) or self._plain(token)
         self._depth -= 1
@@ -218,8 +218,8 @@ class _Parser:
             raise TypeSyntaxError(
                 token.offset,
                 f"`{found}` has too many digits",
-                f"a decimal has at most {MOST_DIGITS} digits, of which at most all stand behind the point",
-                f"write for example decimal({min(max(found.precision, found.scale), MOST_DIGITS)},2)",
+                f"a decimal has at most {MOST_DIGITS} digits, before and after the point together",
+                f"for example, use decimal({min(max(found.precision, found.scale), MOST_DIGITS)},2)",
             )
         return found
 
@@ -234,10 +234,10 @@ class _Parser:
 
     def _number(self, example: str) -> int:
         if self._next.kind != "number" or not self._next.text.isdecimal():
-            raise self._unexpected("a number", f"write for example {example}")
+            raise self._unexpected("a number", f"for example, use {example}")
         digits = self._next.text.lstrip("0") or "0"
         if len(digits) > len(str(GREATEST_NUMBER)) or int(digits) > GREATEST_NUMBER:
-            raise self._unexpected(f"a number up to {GREATEST_NUMBER}", f"write for example {example}")
+            raise self._unexpected(f"a number up to {GREATEST_NUMBER}", f"for example, use {example}")
         self._index += 1
         return int(digits)
 
@@ -256,7 +256,7 @@ class _Parser:
         if not self._take("TO"):
             return Primitive(f"interval {first.lower()}")
         if self._next.key not in family[family.index(first) + 1 :]:
-            fix = "write for example interval day to second, or interval year to month"
+            fix = "for example, use interval day to second, or interval year to month"
             raise self._unexpected("a smaller unit", fix)
         return Primitive(f"interval {first.lower()} to {self._step().text.lower()}")
 
@@ -265,7 +265,7 @@ class _Parser:
             return None
         names: list[str] = []
         while not names or self._take("."):
-            token = self._identifier("the name of a collation", "write for example collate utf8_lcase")
+            token = self._identifier("the name of a collation", "for example, use collate utf8_lcase")
             names.append(token.name)
         if len(names) > 1 and [name.upper() for name in names[:-1]] != ["SYSTEM", "BUILTIN"]:
             raise _UnsureError
@@ -282,22 +282,22 @@ class _Parser:
         if self._next.key == "(":
             if name.startswith("timestamp"):
                 raise _UnsureError
-            raise self._unexpected("no length", f"write `{token.text}` alone" + _SIZES.get(name, ""))
+            raise self._unexpected("no length", f"use `{token.text}` alone" + _SIZES.get(name, ""))
         return Primitive(name, collation=self._collation() if name == "string" else None)
 
 
-_WHY = "columns are written in Spark's DDL: names with their types, and commas between"
-_OTHER_CHARACTERS = "put a name with other characters than the letters a to z, digits and _ in `back-quotes`"
+_WHY = "Spark DDL lists columns as names with types, separated by commas"
+_OTHER_CHARACTERS = "put names with characters other than the letters a to z, digits and _ in `back-quotes`"
 _SIZES = {"string": ", or varchar(20)", "float": ", or decimal(10,2)", "double": ", or decimal(10,2)"}
 
 
 def _without_length(token: TypeToken, name: str) -> TypeSyntaxError:
     why = f"Spark's {name}(n) holds {'exactly' if name == 'char' else 'at most'} n characters"
-    fix = f"write `string`, or for example {name}(100)"
+    fix = f"use `string`, or for example {name}(100)"
     return TypeSyntaxError(token.offset, f"{quoted(token.name)} needs a length", why, fix)
 
 
 def _unknown_type(token: TypeToken) -> TypeSyntaxError:
-    what = f"{quoted(token.name)} is not a type that Spark knows"
-    why = "Spark has types of its own, and some common names are not among them"
+    what = f"{quoted(token.name)} is not a Spark type"
+    why = "Spark SQL does not have all of the common type names"
     return TypeSyntaxError(token.offset, what, why, meant_type(token.name))

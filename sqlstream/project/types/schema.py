@@ -85,8 +85,8 @@ def _empty(location: Location) -> Finding:
     return Finding(
         "invalid-value",
         "the schema is empty",
-        "a schema lists columns with their types in Spark's DDL",
-        "write for example `id bigint, at timestamp`",
+        "a schema lists columns with their types as Spark DDL",
+        "for example, use `id bigint, at timestamp`",
         location,
     )
 
@@ -96,7 +96,7 @@ def _struct_problem(text: str, name: str) -> Finding | None:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        return _not_struct(f"the JSON cannot be read: {error.msg.lower()}", location_at(name, text, error.pos))
+        return _not_struct(f"the JSON is not valid: {error.msg.lower()}", location_at(name, text, error.pos))
     except RecursionError:
         return _not_struct("the JSON is nested too deeply", Location(name))
     if isinstance(value, dict) and value.get("type") == "struct" and isinstance(value.get("fields"), list):
@@ -109,7 +109,7 @@ def _not_struct(why: str, location: Location) -> Finding:
         "invalid-value",
         f"{quoted(location.path)} is not the JSON of a Spark schema",
         why,
-        "write the output of `df.schema.json()` to it, or use a file that does not end in .json for DDL",
+        "use the output of `df.schema.json()`, or another extension than .json for DDL",
         location,
     )
 
@@ -119,7 +119,7 @@ def _several(keys: Sequence[str], location: Location) -> Finding:
         "invalid-value",
         f"the schema is declared more than once, by {alternatives(keys).replace(' or ', ' and ')}",
         "a table has one schema: `schema`, `schema_file`, or `columns` with a data_type each",
-        "keep one of them; `columns` may stay for its descriptions if you delete its data_type keys",
+        "keep one of them; to keep the descriptions in `columns`, remove its data_type keys",
         location,
     )
 
@@ -128,7 +128,7 @@ def _untyped(name: str, location: Location) -> Finding:
     return Finding(
         "missing-key",
         f"the column {quoted(name)} needs the key `data_type`",
-        "other columns of the table have one, so together they are the schema, and Spark reads only what it names",
-        "add `data_type:` here, or delete it from all columns",
+        "other columns of the table have one, so they form the schema, and Spark reads only columns in the schema",
+        "add `data_type:` here, or remove it from all columns",
         location,
     )

@@ -87,7 +87,7 @@ def _misplaced(files: ProjectFiles) -> list[Finding]:
         Finding(
             "unsupported-file",
             f"the unit tests in {quoted(path)} are not read",
-            f"unit tests stand in YAML files of models/ and {TESTS_FOLDER}/",
+            f"unit tests must be in YAML files in models/ and {TESTS_FOLDER}/",
             f"move the file to `{TESTS_FOLDER}/{path.rpartition('/')[2]}`",
             Location(path, 1, 1),
         )
@@ -107,8 +107,8 @@ def _nodes_of(tests: WrittenTests, findings: list[Finding]) -> tuple[YamlNode, .
     if isinstance(tests.node, YamlSequence):
         return tests.node.items
     if not (isinstance(tests.node, YamlScalar) and tests.node.value is None):
-        what = f"`unit_tests` must be a list, and is {given(plain(tests.node))}"
-        why, fix = "each entry is a unit test", "begin each entry with `- name: `"
+        what = f"`unit_tests` must be a list, but is {given(plain(tests.node))}"
+        why, fix = "each entry is a unit test", "start each entry with `- name: `"
         findings.append(Finding("invalid-value", what, why, fix, tests.location))
     return ()
 
@@ -117,9 +117,9 @@ def _second(case: UnitTest, names: dict[tuple[str, str], Location]) -> list[Find
     first = names.setdefault((case.model, case.name), case.location)
     if first is case.location:
         return []
-    what = f"there are two unit tests of {quoted(case.model)} named {quoted(case.name)}"
-    why = f"{first.path}:{first.line} has the other"
-    return [Finding("duplicate-name", what, why, "rename or delete one of the two", case.location)]
+    what = f"model {quoted(case.model)} has two unit tests named {quoted(case.name)}"
+    why = f"the other one is at {first.path}:{first.line}"
+    return [Finding("duplicate-name", what, why, "rename or remove one of them", case.location)]
 
 
 def _broken(node: YamlNode, problems: Sequence[Finding]) -> BrokenTest:
@@ -131,8 +131,8 @@ def _broken(node: YamlNode, problems: Sequence[Finding]) -> BrokenTest:
 
 def _read(node: YamlNode, render: RenderYaml | None, files: ProjectFiles, findings: list[Finding]) -> UnitTest | None:
     if not isinstance(node, YamlMapping):
-        what = f"a unit test must be a mapping, and is {given(plain(node))}"
-        findings.append(Finding("invalid-value", what, "its keys say what it tests", "write `name:`", node.location))
+        what = f"a unit test must be a mapping, but is {given(plain(node))}"
+        findings.append(Finding("invalid-value", what, "its keys define the test", "start with `name:`", node.location))
         return None
     rendered = render_mapping(_without_braces(node), render, UNIT_TEST_RULES, findings)
     document = validate_node(UnitTestDocument, rendered, findings)
@@ -191,7 +191,7 @@ def _given(node: YamlMapping, document: GivenDocument, reader: FixtureReader) ->
     if match is None:
         what = f"{quoted(document.input)} does not name an input"
         why = "an input is a source, seed or model that the model reads, named as in its SQL"
-        fix = "write source('source', 'table') or ref('model')"
+        fix = "use source('source', 'table') or ref('model')"
         reader.findings.append(Finding("unit-test-input", what, why, fix, place))
         return None
     kind = match[1] or match[4]
@@ -202,8 +202,8 @@ def _given(node: YamlMapping, document: GivenDocument, reader: FixtureReader) ->
         steps = None if rows is None else (Batch(rows, rows.location),)
         return Given(document.input, kind, parts, place, steps, in_batches=False)
     if node.get("rows") is not None or node.get("fixture") is not None:
-        what = "rows are given twice: as batches, and beside them"
-        why, fix = "one of the two would be passed over", "put all rows into batches"
+        what = "the input has rows both in batches and outside them"
+        why, fix = "only one of them could be used", "move all rows to batches"
         reader.findings.append(Finding("unit-test-batches", what, why, fix, entry.key_location))
         return None
     marked = [_step(item, reader) for item in (entry.value.items if isinstance(entry.value, YamlSequence) else ())]
@@ -215,20 +215,18 @@ def _step(node: YamlNode, reader: FixtureReader) -> Batch | BetweenBatches | Non
     if isinstance(node, YamlScalar):
         if node.value in tuple(BetweenBatches):
             return BetweenBatches(str(node.value))
-        what = f"a batch must be a mapping with `rows`, and is {given(node.value)}"
+        what = f"a batch must be a mapping with `rows`, but is {given(node.value)}"
         fix = (
             did_you_mean(str(node.value), tuple(BetweenBatches))
             if node.value
-            else "write `- rows: []` for a batch without rows"
+            else "use `- rows: []` for a batch without rows"
         )
-        why = "between two batches there may be `restart` or `upgrade`"
+        why = "only `restart` or `upgrade` can be between two batches"
         reader.findings.append(Finding("unit-test-batches", what, why, fix, node.location))
         return None
     if isinstance(node, YamlSequence):
-        what, why = "a batch must be a mapping with `rows`, and is a list", "its keys are `rows`, `fixture` and `at`"
-        reader.findings.append(
-            Finding("unit-test-batches", what, why, "write `- rows:` before the list", node.location)
-        )
+        what, why = "a batch must be a mapping with `rows`, but is a list", "its keys are `rows`, `fixture` and `at`"
+        reader.findings.append(Finding("unit-test-batches", what, why, "add `- rows:` before the list", node.location))
         return None
     document = validate_node(BatchDocument, node, reader.findings)
     if document is None:
@@ -249,15 +247,15 @@ def _expected(node: YamlMapping, document: ExpectDocument, reader: FixtureReader
     if document.batches is not None:
         batches = tuple(reader.read(item) or Rows(item.location) for item in _items(node, "batches"))
         if rows is not None:
-            what = "rows are expected twice: by batches, and at the end"
+            what = "the test expects rows both by batches and at the end"
             why = "the rows at the end are those of all batches together"
-            finding = Finding("unit-test-expect", what, why, "delete one of the two", places["batches"])
+            finding = Finding("unit-test-expect", what, why, "remove one of them", places["batches"])
             reader.findings.append(finding)
     empty = {entry.key for entry in node.entries if isinstance(entry.value, YamlScalar) and entry.value.value is None}
     if not (places.keys() - empty) & _STATED and "rows" not in places:
-        what, why = "nothing is expected", "a case that expects nothing passes whatever the model does"
+        what, why = "the test expects nothing", "a test without expectations always passes"
         reader.findings.append(
-            Finding("unit-test-expect", what, why, "write `rows:` or `batches:` below `expect`", node.location)
+            Finding("unit-test-expect", what, why, "add `rows:` or `batches:` below `expect`", node.location)
         )
     return Expected(node.location, rows, batches, document, places) if len(reader.findings) == known else None
 
@@ -269,12 +267,12 @@ _STATED = {"rows", "fixture", "batches", "late_rows_dropped", "watermark", "stat
 def _contradictions(document: UnitTestDocument, node: YamlMapping) -> list[Finding]:
     if not document.equivalence and not document.reason:
         what = "`equivalence: false` needs the key `reason`"
-        why = "that a stream differs from its batch is most often a mistake in the model"
-        fix = "say in `reason:` why the two are rightly different"
+        why = "if a stream differs from its batch, the model is usually wrong"
+        fix = "explain in `reason:` why the results differ"
         return [Finding("missing-key", what, why, fix, locate(node, ("equivalence",)))]
     upgrade = document.upgrade_from
     if upgrade is not None and (upgrade.sql is None) == (upgrade.git is None):
         what = "`upgrade_from` needs one of the keys `sql` and `git`"
         why = "the older model is either written here or in a commit of the repository"
-        return [Finding("missing-key", what, why, "write one of the two", locate(node, ("upgrade_from",)))]
+        return [Finding("missing-key", what, why, "add one of them", locate(node, ("upgrade_from",)))]
     return []

@@ -70,7 +70,7 @@ class ExpectDocument(Document):
     watermark: Text | None = Field(None, description="The watermark at the end.")
     state_rows: int | None = Field(None, ge=0, description="The number of rows in the state at the end.")
     error: Text | None = Field(
-        None, description="The code of a finding, or Spark's error condition: the model is refused, or a batch fails."
+        None, description="The code of a finding or a Spark error condition, if the model or a batch must fail."
     )
     partial: bool = Field(False, description="Whether to compare only the columns in the expected rows.")
     ordered: bool = Field(False, description="Whether the order of rows matters.")
@@ -114,9 +114,11 @@ class UnitTestDocument(Document):
     name: Name = Field(description="The test's name, unique within its model.")
     model: Text = Field(description="The model to test.")
     description: Text = Field("", description="A description for readers.")
-    given: tuple[GivenDocument, ...] = Field((), description="The inputs, with their rows.")
+    given: tuple[GivenDocument, ...] = Field((), description="The inputs and their rows.")
     expect: ExpectDocument = Field(description="The expected result.")
-    overrides: OverridesDocument | None = Field(None, description="Other variables, macros and environment variables.")
+    overrides: OverridesDocument | None = Field(
+        None, description="Variables, macros and environment variables to override."
+    )
     at: Text | None = Field(
         None, description="The value of current_timestamp() and similar functions, for example 2024-01-01 00:00."
     )

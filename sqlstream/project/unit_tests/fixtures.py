@@ -55,9 +55,9 @@ class FixtureReader:
         """Returns the rows that `rows`, `fixture` and `format` of a mapping give, None where it has none of these."""
         rows, fixture = holder.entry("rows"), holder.entry("fixture")
         if rows is not None and fixture is not None:
-            what = "rows are given twice: here, and by a fixture"
+            what = "rows are defined twice: here and in a fixture"
             self._add(
-                "unit-test-fixture", what, "one of the two would be passed over", "delete one", fixture.key_location
+                "unit-test-fixture", what, "only one of them could be used", "remove one of them", fixture.key_location
             )
             return None
         format_node = holder.get("format")
@@ -79,15 +79,19 @@ class FixtureReader:
         if isinstance(node, YamlScalar) and node.value is None:
             return Rows(rows.key_location)
         if not isinstance(node, YamlSequence):
-            fix = f"write `format: {named}` rows as text, after `|`" if named in FORMATS else "begin each row with `- `"
+            fix = (
+                f"use text after `|` for rows with `format: {named}`"
+                if named in FORMATS
+                else "start each row with `- `"
+            )
             if isinstance(node, YamlScalar) and named not in FORMATS:
-                fix += f", or name the format of the text: `format: {FORMATS[0]}` (or {', '.join(FORMATS[1:])})"
-            what = f"`rows` must be a list of rows, and is {given(plain(node))}"
+                fix += f", or set the format of the text: `format: {FORMATS[0]}` (or {', '.join(FORMATS[1:])})"
+            what = f"`rows` must be a list of rows, but is {given(plain(node))}"
             self._add("unit-test-fixture", what, "each row is a mapping of columns to values", fix, rows.key_location)
             return None
         if named in FORMATS and node.items:
-            what = f"`rows` must be text in the format {named}, and is a list"
-            self._add("unit-test-fixture", what, f"`format: {named}` says so", "leave `format` out", rows.key_location)
+            what = f"`rows` must be text in the format {named}, but is a list"
+            self._add("unit-test-fixture", what, f"`format: {named}` requires it", "remove `format`", rows.key_location)
             return None
         return self._mappings(node, rows.key_location)
 
@@ -95,9 +99,9 @@ class FixtureReader:
         known = len(self.findings)
         for item in node.items:
             if not isinstance(item, YamlMapping):
-                what = f"a row must be a mapping of columns to values, and is {given(plain(item))}"
-                fix = "write it as {column: value, other_column: value}"
-                self._add("unit-test-fixture", what, "columns are named in each row", fix, item.location)
+                what = f"a row must be a mapping of columns to values, but is {given(plain(item))}"
+                fix = "use {column: value, other_column: value}"
+                self._add("unit-test-fixture", what, "each row names its columns", fix, item.location)
         if len(self.findings) > known:
             return None
         return Rows(location, tuple(item for item in node.items if isinstance(item, YamlMapping)))
@@ -124,15 +128,20 @@ class FixtureReader:
         if len(found) == 1:
             return found[0]
         if found:
-            what, why = f"{quoted(name)} is {counted(len(found), 'fixture')}", f"there are {' and '.join(found)}"
-            self._add("unit-test-fixture", what, why, "write the fixture with its ending", named_at)
+            what, why = (
+                f"{quoted(name)} matches {counted(len(found), 'fixture')}",
+                f"the fixtures are {' and '.join(found)}",
+            )
+            self._add("unit-test-fixture", what, why, "add the extension to the name", named_at)
             return None
         form = f" in the format {named}" if named in FORMATS else ""
         stems = sorted({short.rsplit(".", 1)[0] for short in names})
-        why = f"fixtures are files of {FIXTURES}/ that end in {alternatives([f'.{ending}' for ending in endings])}"
+        why = (
+            f"fixtures are files in {FIXTURES}/ with the extension {alternatives([f'.{ending}' for ending in endings])}"
+        )
         what = f"there is no fixture {quoted(name)}{form}"
         self._add(
-            "unit-test-fixture", what, why, did_you_mean(name, stems) if stems else f"make {wanted[-1]}", named_at
+            "unit-test-fixture", what, why, did_you_mean(name, stems) if stems else f"create {wanted[-1]}", named_at
         )
         return None
 
@@ -144,12 +153,12 @@ class FixtureReader:
         try:
             return Rows(rows.location, tuple(_json_lines(rows) if form == "jsonl" else _json_rows(rows)))
         except json.JSONDecodeError as error:
-            what = f"this is no JSON: {error.msg}"
+            what = f"this is not valid JSON: {error.msg}"
             place = rows.place(error.pos)
         except _NotARowError as error:
-            what, place = f"a row must be a JSON object, and is {error}", error.place
-        why = "a line holds one JSON object" if form == "jsonl" else "rows are a JSON array of objects"
-        self._add("unit-test-fixture", what, why, "correct the JSON", place)
+            what, place = f"a row must be a JSON object, but is {error}", error.place
+        why = "each line is one JSON object" if form == "jsonl" else "rows are a JSON array of objects"
+        self._add("unit-test-fixture", what, why, "fix the JSON", place)
         return None
 
     def _from_csv(self, rows: RowText) -> Rows | None:
@@ -169,20 +178,20 @@ class FixtureReader:
         for value in csv.values(lines[0]) if lines else ():
             name = value.text.strip().casefold()
             if name in seen:
-                what, why = f"the header names {quoted(value.text.strip())} twice", "one of the two would not be read"
-                self._add("unit-test-fixture", what, why, "delete or rename one", rows.place(value.offset))
+                what, why = f"the header contains {quoted(value.text.strip())} twice", "one of them would be ignored"
+                self._add("unit-test-fixture", what, why, "remove or rename one of them", rows.place(value.offset))
                 return True
             seen.add(name)
         return False
 
     def _odd(self, line: Row, count: int, rows: RowText) -> None:
         if line.fault is not None:
-            what, at = "the quotes of this value are not in order", line.fault.offset
+            what, at = "the quotes of this value are not balanced", line.fault.offset
         else:
-            what = f"this row has {counted(line.width, 'value')}, and the header has {counted(count, 'column')}"
+            what = f"this row has {counted(line.width, 'value')}, but the header has {counted(count, 'column')}"
             at = line.start
-        fix = "correct the row; text that holds a comma or a quote goes in double quotes, quotes within it twice"
-        self._add("unit-test-fixture", what, "a row has one value for each column", fix, rows.place(at))
+        fix = "fix the row; put text with a comma or a quote in double quotes, and double the quotes inside"
+        self._add("unit-test-fixture", what, "each row needs one value per column", fix, rows.place(at))
 
     def _add(self, code: str, what: str, why: str, fix: str, location: Location) -> None:
         self.findings.append(Finding(code, what, why, fix, location))

@@ -14,68 +14,68 @@ from sqlstream.project.yaml.slips import find_slip
 _PROBLEMS: tuple[tuple[str, str, str], ...] = (
     (
         "found character that cannot start any token",
-        "this character cannot begin a value",
-        "put the value in quotes; YAML allows no tabs for indentation, only spaces",
+        "a value cannot start with this character",
+        "put the value in quotes; YAML allows only spaces for indentation, not tabs",
     ),
     (
         "mapping values are not allowed",
-        "a second `:` stands where no key can begin",
-        "put a value that holds `: ` in quotes, or correct the indentation of this line",
+        "a second `:` appears where no key can start",
+        "put a value that contains `: ` in quotes, or fix the indentation of this line",
     ),
     (
         "could not find expected ':'",
         "a key has no `:` after it",
-        "write `key: value` with a space after the colon, or indent the line as part of the value above",
+        "use `key: value` with a space after the colon, or indent the line as part of the value above",
     ),
     (
         "did not find expected key",
-        "this line fits neither the mapping above nor its values",
-        "align it with the keys it belongs to, and put values that begin or end with quotes wholly in quotes",
+        "this line belongs neither to the mapping above nor to its values",
+        "align it with the other keys, and put values that start or end with a quote completely in quotes",
     ),
     (
         "did not find expected '-' indicator",
         "this line is not an entry of the list above",
-        "begin it with `- `, aligned with the other entries",
+        "start it with `- `, aligned with the other entries",
     ),
     (
         "did not find expected ',' or",
-        "a bracket or brace that was opened is not closed",
+        "an open bracket or brace is not closed",
         "close it with `]` or `}`, and separate its entries with commas",
     ),
     (
         "did not find expected node content",
-        "a value is missing before this place",
-        "write the value, and close each bracket or brace that was opened",
+        "a value is missing before this position",
+        "add the value, and close each open bracket or brace",
     ),
     (
         "found unexpected end of stream",
-        "a quotation mark that was opened is not closed",
+        "an open quotation mark is not closed",
         "close the quotation mark",
     ),
     (
         "block sequence entries are not allowed",
-        "a list cannot begin on this line",
-        "begin the list on a line of its own below its key",
+        "a list cannot start on this line",
+        "start the list on a separate line below its key",
     ),
     (
         "found undefined tag handle",
-        "a word that begins with `!` is a YAML tag",
+        "a word that starts with `!` is a YAML tag",
         "put the value in quotes",
     ),
     (
         "found unknown escape character",
-        "a backslash in double quotes begins an escape, and this one does not exist",
-        "use single quotes, in which a backslash is itself",
+        "this backslash escape does not exist in double quotes",
+        "use single quotes, in which a backslash is a normal character",
     ),
     (
         "control characters are not allowed",
-        "the file holds an invisible control character here",
-        "delete the character",
+        "the file contains an invisible control character here",
+        "remove the character",
     ),
     (
         "special characters are not allowed",
-        "the file holds an invisible control character here",
-        "delete the character",
+        "the file contains an invisible control character here",
+        "remove the character",
     ),
 )
 """The start of libyaml's problem, why it is one, and what to do; the first that occurs in the problem counts."""
@@ -86,27 +86,27 @@ UNCLOSED = re.compile("did not find expected ',' or|found unexpected end of stre
 
 def syntax_problem(error: yaml.YAMLError, text: str, location: Location) -> Finding:
     """Returns the finding for text that PyYAML cannot read."""
-    problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "it is not YAML")
+    problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "it is not valid YAML")
     line = text.split("\n", location.line)[location.line - 1 : location.line]
     if line and "\t" in line[0][: location.column]:
         return tab_in_indentation(location)
     slip = find_slip(text)
     if slip is not None:
         place = Location(location.path, slip.line, slip.column)
-        return Finding("yaml-syntax", "this YAML cannot be read", slip.why, slip.fix, place)
+        return Finding("yaml-syntax", "this YAML cannot be parsed", slip.why, slip.fix, place)
     for start, why, fix in _PROBLEMS:
         if start in problem:
-            return Finding("yaml-syntax", "this YAML cannot be read", why, fix, location)
-    fix = "correct the line; text with special characters belongs in quotes"
-    return Finding("yaml-syntax", "this YAML cannot be read", f"YAML's parser says: {problem}", fix, location)
+            return Finding("yaml-syntax", "this YAML cannot be parsed", why, fix, location)
+    fix = "fix the line; put text with special characters in quotes"
+    return Finding("yaml-syntax", "this YAML cannot be parsed", f"the YAML parser reports: {problem}", fix, location)
 
 
 def tab_in_indentation(location: Location) -> Finding:
     """Returns the finding for a tab where YAML wants spaces."""
     return Finding(
         "yaml-syntax",
-        "there is a tab where YAML allows only spaces",
-        "YAML's structure is its indentation, and a tab has no fixed width",
+        "a tab is used where YAML allows only spaces",
+        "YAML uses indentation for structure, and a tab has no fixed width",
         "replace the tab with spaces",
         location,
     )
@@ -117,12 +117,12 @@ def duplicate_key(key: str, first: Location, second: Location, *, begins_entry: 
 
     `begins_entry` says that an entry of a list begins with this key: then a dash may be missing.
     """
-    fix = "delete one of them, or merge their values"
+    fix = "remove one of them, or merge their values"
     return Finding(
         "yaml-duplicate-key",
-        f"the key {quoted(key)} is there twice, in lines {first.line} and {second.line}",
-        "only one of the two values could count, and YAML does not say which",
-        f"if a new entry of the list begins here, write `- ` before it; otherwise {fix}" if begins_entry else fix,
+        f"the key {quoted(key)} appears twice, in lines {first.line} and {second.line}",
+        "only one of the values could be used, and YAML does not define which",
+        f"if this is a new entry of the list, add `- ` before it; otherwise {fix}" if begins_entry else fix,
         second,
     )
 
@@ -131,9 +131,9 @@ def several_documents(location: Location) -> Finding:
     """Returns the finding for a second document in a file."""
     return Finding(
         "yaml-syntax",
-        "a second document begins here",
-        "a line `---` ends a YAML document, and a project file is one document",
-        "delete the line, or move what follows to a file of its own",
+        "a second document starts here",
+        "a line `---` ends a YAML document, but a project file must be a single document",
+        "remove the line, or move the rest to another file",
         location,
     )
 
@@ -144,7 +144,7 @@ def key_not_text(rest_of_line: str, location: Location) -> Finding:
         return Finding(
             "invalid-value",
             "Jinja in YAML must be in quotes",
-            "without quotes YAML reads `{` as the beginning of a mapping",
+            "without quotes, YAML reads `{` as the start of a mapping",
             f"put the whole value in quotes: {_in_quotes(rest_of_line)}",
             location,
         )
@@ -173,8 +173,8 @@ def too_nested(deepest: int, location: Location) -> Finding:
     return Finding(
         "yaml-too-large",
         f"the YAML is nested more than {deepest} levels deep",
-        "no project file has a use for so many levels",
-        "flatten the structure, or close the brackets that were opened by mistake",
+        "project files need only a few levels",
+        "flatten the structure, or close brackets that were opened by mistake",
         location,
     )
 
@@ -183,9 +183,9 @@ def too_large(most: int, location: Location) -> Finding:
     """Returns the finding for a file of more than `most` values."""
     return Finding(
         "yaml-too-large",
-        f"the YAML has more than {most:,} values once its aliases are written out",
-        "an alias `*name` repeats all that `&name` marks, so aliases of aliases multiply",
-        "write out fewer aliases, or split the file",
+        f"the YAML has more than {most:,} values after its aliases are expanded",
+        "an alias `*name` repeats everything that `&name` marks, so aliases of aliases multiply",
+        "use fewer aliases, or split the file",
         location,
     )
 
@@ -195,8 +195,8 @@ def contains_itself(anchor: str, location: Location) -> Finding:
     return Finding(
         "yaml-too-large",
         f"the value of {quoted('&' + anchor)} contains itself",
-        "the alias here repeats a value that has not ended yet, so it would never end",
-        "take the alias out of the value, or write the inner value out",
+        "the alias is inside the value that it repeats, so it would never end",
+        "remove the alias from the value, or write the inner value without it",
         location,
     )
 
@@ -205,9 +205,9 @@ def unsupported_tag(tag: str | None, location: Location) -> Finding:
     """Returns the finding for an explicit tag that means nothing here, or does not fit its value."""
     return Finding(
         "yaml-syntax",
-        f"the YAML tag {quoted(str(tag))} cannot be used here",
-        "sqlstream reads text, numbers, true, false, null, lists and mappings",
-        "delete the tag, or put the value in quotes if it begins with `!`",
+        f"the YAML tag {quoted(str(tag))} is not allowed here",
+        "sqlstream supports text, numbers, true, false, null, lists and mappings",
+        "remove the tag, or put the value in quotes if it starts with `!`",
         location,
     )
 
@@ -216,9 +216,9 @@ def not_mergeable(location: Location) -> Finding:
     """Returns the finding for `<<` with a value that has no keys."""
     return Finding(
         "invalid-value",
-        "`<<` takes a mapping, or a list of mappings",
+        "`<<` needs a mapping, or a list of mappings",
         "it copies the keys of another mapping to this one",
-        "write an alias of a mapping after it, for example `<<: *defaults`",
+        "add an alias of a mapping after it, for example `<<: *defaults`",
         location,
     )
 
@@ -228,8 +228,8 @@ def undefined_alias(anchor: str, location: Location) -> Finding:
     return Finding(
         "yaml-syntax",
         f"there is no anchor {quoted('&' + anchor)} above this alias",
-        "an alias `*name` repeats the value that was marked with `&name` further up",
-        "mark the value with the anchor, or put the text in quotes if it only begins with a star",
+        "an alias `*name` repeats a value that was marked with `&name` above",
+        "mark the value with the anchor, or put the text in quotes if it starts with a literal `*`",
         location,
     )
 
@@ -238,8 +238,8 @@ def not_a_mapping(value: object, location: Location) -> Finding:
     """Returns the finding for a file that is a list or a single value."""
     return Finding(
         "invalid-value",
-        f"the file must be a mapping, and is {given(value)}",
-        "every project file consists of keys with values",
-        "begin with a key, for example `version: 2`",
+        f"the file must be a mapping, but is {given(value)}",
+        "every project file consists of keys and values",
+        "start with a key, for example `version: 2`",
         location,
     )

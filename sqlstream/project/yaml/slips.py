@@ -100,8 +100,8 @@ def _changed(lines: list[str], at: int, change: _Change) -> Iterator[_Repair]:
 def _space_after_dash(line: str) -> tuple[str, int, str, str] | None:
     if (match := _NO_DASH_SPACE.match(line)) is None:
         return None
-    fix = f"write {quoted('- ' + match['rest'])}"
-    return f"{match['before']}- {match['rest']}", match.end("before"), "an entry of a list begins with `- `", fix
+    fix = f"use {quoted('- ' + match['rest'])}"
+    return f"{match['before']}- {match['rest']}", match.end("before"), "a list entry starts with `- `", fix
 
 
 def _space_after_aligned_dash(line: str) -> tuple[str, int, str, str] | None:
@@ -115,14 +115,14 @@ def _space_after_colon(line: str) -> tuple[str, int, str, str] | None:
         return None
     written = f"{match['key']}: {match['value']}"
     why = f"there is no space after the colon of {quoted(match['key'])}"
-    return f"{match['before']}{written}", match.start("key"), why, f"write {quoted(written)}"
+    return f"{match['before']}{written}", match.start("key"), why, f"use {quoted(written)}"
 
 
 def _colon(line: str) -> tuple[str, int, str, str] | None:
     if (match := _NO_COLON.match(line)) is None:
         return None
     why = f"there is no colon after {quoted(match['key'])}"
-    return f"{match['before']}{match['key']}:", match.start("key"), why, f"write {quoted(match['key'] + ':')}"
+    return f"{match['before']}{match['key']}:", match.start("key"), why, f"use {quoted(match['key'] + ':')}"
 
 
 def _colon_before_value(line: str) -> tuple[str, int, str, str] | None:
@@ -131,7 +131,7 @@ def _colon_before_value(line: str) -> tuple[str, int, str, str] | None:
         return None
     written = f"{match['key']}: {match['value']}"
     why = f"there is no colon after {quoted(match['key'])}"
-    return match["before"] + written, match.start("key"), why, f"write {quoted(written)}"
+    return match["before"] + written, match.start("key"), why, f"use {quoted(written)}"
 
 
 def _quotes(line: str) -> tuple[str, int, str, str] | None:
@@ -143,14 +143,14 @@ def _quotes(line: str) -> tuple[str, int, str, str] | None:
     start, written = entry.start("value"), "'" + value.replace("'", "''") + "'"
     fix = f"put the whole value in quotes: {quoted(written)}"
     if value[0] in _ODD_STARTS or value.startswith("{%"):
-        return line[:start] + written, start, f"without quotes a value cannot begin with {value[:1]}", fix
+        return line[:start] + written, start, f"without quotes, a value cannot start with {value[:1]}", fix
     if value[0] in "\"'" and not value.endswith(value[0]) and value.count(value[0]) > 1:
         if "{{" in value:
             written = value[0] + value.replace(value[0], "") + value[0]
             fix = f"put the whole value in quotes: {quoted(written)}"
-        return line[:start] + written, start, "the value goes on behind its closing quotation mark", fix
+        return line[:start] + written, start, "the value continues after its closing quotation mark", fix
     if value[0] not in "\"'[{" and (": " in value or value.endswith(":")):
-        return line[:start] + written, start, "the value holds a colon, which begins a value of its own", fix
+        return line[:start] + written, start, "the value contains a colon, which starts a separate value", fix
     return None
 
 
@@ -171,7 +171,7 @@ def _open_quote(line: str) -> tuple[str, int, str, str] | None:
         return None
     start, mark = entry.start("value"), value[0]
     fix = f"close it at the end of the text: {quoted(value + mark)}"
-    return line[:start] + value + mark, start, "a quotation mark that is opened here is not closed", fix
+    return line[:start] + value + mark, start, "the quotation mark that opens here is not closed", fix
 
 
 def _comma(line: str) -> tuple[str, int, str, str] | None:
@@ -179,8 +179,8 @@ def _comma(line: str) -> tuple[str, int, str, str] | None:
     if match is None:
         return None
     written = _NO_COMMA.sub(r"\g<before>, \g<after>", line)
-    why = "within { } a comma stands between two keys"
-    return written, match.start("after"), why, f"write a comma before {quoted(match['after'].strip())}"
+    why = "inside { } a comma separates two keys"
+    return written, match.start("after"), why, f"add a comma before {quoted(match['after'].strip())}"
 
 
 def _brackets(line: str) -> tuple[str, int, str, str] | None:
@@ -188,12 +188,12 @@ def _brackets(line: str) -> tuple[str, int, str, str] | None:
         missing = line.count(opening) - line.count(closing)
         if missing == 1:
             where = line.rindex(opening) if line.count(closing) == 0 else line.index(opening)
-            fix = f"write {quoted(closing)} where it ends"
-            return f"{line.rstrip()}{closing}", where, f"the {quoted(opening)} here is not closed in its line", fix
+            fix = f"add {quoted(closing)} at its end"
+            return f"{line.rstrip()}{closing}", where, f"the {quoted(opening)} here is not closed on its line", fix
         if missing == -1:
             where = line.rindex(closing)
-            fix = f"delete the {quoted(closing)}, or open it before"
-            return line[:where] + line[where + 1 :], where, f"there is a {quoted(closing)} too many", fix
+            fix = f"remove the {quoted(closing)}, or add an opening bracket"
+            return line[:where] + line[where + 1 :], where, f"there is an extra {quoted(closing)}", fix
     return None
 
 
@@ -201,8 +201,8 @@ def _value_and_block(line: str) -> tuple[str, int, str, str] | None:
     entry = _ENTRY.match(line)
     if entry is None or entry["value"] is None:
         return None
-    why = f"{quoted(entry['key'])} has a value in its line, and lines below it that are indented as its value"
-    fix = f"delete {quoted(entry['value'])}, or what is indented below the line"
+    why = f"{quoted(entry['key'])} has a value on its line, but also indented lines below it"
+    fix = f"remove {quoted(entry['value'])}, or the indented lines"
     return line[: entry.start("value")].rstrip(), entry.start("value"), why, fix
 
 
@@ -228,8 +228,8 @@ def _dashes(lines: list[str], at: int) -> Iterator[_Repair]:
     firsts = [match for line in lines[:at] if (match := _ENTRY.match(line)) is not None and match["dash"]]
     if firsts and firsts[-1]["key"] == entry["key"] and firsts[-1]["indent"] == entry["indent"]:
         written = f"- {lines[at].strip()}"
-        why = f"the entries of the list begin with `- {entry['key']}:`, and this line has no dash"
-        slip = Slip(at + 1, len(entry["indent"]) + 1, why, f"write {quoted(written)}, and indent the lines below it")
+        why = f"the entries of the list start with `- {entry['key']}:`, but this line has no dash"
+        slip = Slip(at + 1, len(entry["indent"]) + 1, why, f"use {quoted(written)}, and indent the lines below it")
         yield _Repair(slip, [*lines[:at], entry["indent"] + written, *lines[at + 1 :]])
 
 
@@ -246,9 +246,9 @@ def _indents(lines: list[str], at: int) -> Iterator[_Repair]:
         below += 1
     for level in sorted(levels.keys() - {own}, key=lambda level: (abs(level - own), -level)):
         spaces = counted(level, "space")
-        why = f"its indentation of {counted(own, 'space')} does not fit the lines above"
+        why = f"with {counted(own, 'space')} before it, this line is not part of anything above it"
         like = f"like {_word(lines[levels[level]], level)} in line {levels[level] + 1}"
-        fix = f"indent it by {spaces}, {like}" if level else f"delete the spaces before it: it begins {like}"
+        fix = f"indent it by {spaces}, {like}" if level else f"remove the spaces before it: it starts {like}"
         slip = Slip(at + 1, own + 1, why, fix)
         alone = " " * level + lines[at].lstrip()
         yield _Repair(slip, [*lines[:at], alone, *lines[at + 1 :]])

@@ -124,7 +124,10 @@ def choose_partitions(setting: Callable[[str], str], registrations: Registration
     if setting(DYNAMIC).lower() == "true":
         most, each = setting(MOST_EXECUTORS), setting(CORES_PER_EXECUTOR)
         if not (most.isdigit() and each.isdigit()):
-            unknown = f"executors come and go, and {MOST_EXECUTORS} and {CORES_PER_EXECUTOR} do not say how many cores"
+            unknown = (
+                f"the number of executors varies, and {MOST_EXECUTORS} and {CORES_PER_EXECUTOR} do not limit "
+                "the number of cores"
+            )
             return _own(unknown)
         return _chosen(int(most) * int(each), "that the cluster may grow to")
     if not _has_executor(registrations):
@@ -173,17 +176,17 @@ def _settled_cores(expected: int | None, registrations: Registrations) -> int:
 
 def _chosen(cores: int, whose: str) -> PartitionChoice:
     partitions = min(PARTITIONS_PER_CORE * cores, MOST_PARTITIONS)
-    how = "twice the" if partitions == PARTITIONS_PER_CORE * cores else "the most that is chosen for"
+    how = "twice the" if partitions == PARTITIONS_PER_CORE * cores else "the maximum for"
     return PartitionChoice(
         partitions,
-        f"new checkpoints get {partitions} shuffle partitions, {how} {cores} cores {whose}, and keep that number; "
-        f"to choose another, set {PARTITIONS} in the target",
+        f"new checkpoints get {partitions} shuffle partitions, {how} {cores} cores {whose}, and keep that "
+        f"number; to change it, set {PARTITIONS} in the target",
     )
 
 
 def _own(why: str) -> PartitionChoice:
     return PartitionChoice(
         None,
-        f"new checkpoints get Spark's {MOST_PARTITIONS} shuffle partitions and keep them, because {why}; "
-        f"small batches with state are faster with about twice the number of cores: set {PARTITIONS} in the target",
+        f"new checkpoints get Spark's {MOST_PARTITIONS} shuffle partitions and keep them, because {why}; small "
+        f"stateful batches are faster with about twice the number of cores: set {PARTITIONS} in the target",
     )

@@ -62,11 +62,11 @@ def _written_version(path: str) -> Java | None:
 
 def _nowhere(home: str | None) -> Finding:
     if home:
-        why = f"JAVA_HOME is {home}, which has no bin/java that can be started"
+        why = f"JAVA_HOME is {home}, which has no working bin/java"
         fix = f"set JAVA_HOME to the folder of a Java {MINIMUM_JAVA} or later, or unset it to use the one on the PATH"
-        return Finding("java-missing", "Spark needs Java, and JAVA_HOME leads to none", why, fix)
+        return Finding("java-missing", "Spark needs Java, but JAVA_HOME does not contain one", why, fix)
     why = "JAVA_HOME is not set and there is no `java` on the PATH"
-    return Finding("java-missing", "Spark needs Java, and none was found", why, _INSTALL)
+    return Finding("java-missing", "Spark needs Java, but none was found", why, _INSTALL)
 
 
 def java_path(env: Mapping[str, str]) -> str | None:
@@ -83,12 +83,12 @@ def _read_version(path: str, env: Mapping[str, str]) -> Java | Finding:
         said = _ask_version(path, env)
     except (OSError, subprocess.TimeoutExpired) as error:
         problem = f"{path}: {error}"
-        return Finding("java-missing", "Spark needs Java, and the one found does not start", problem, _INSTALL)
+        return Finding("java-missing", "Spark needs Java, but the one that was found does not start", problem, _INSTALL)
     match = _VERSION.search(said)
     if match is None:
         printed = _first_line(said) or "nothing"
         problem = f"`{path} -version` printed {printed}"
-        return Finding("java-missing", "Spark needs Java, and the one found does not work", problem, _INSTALL)
+        return Finding("java-missing", "Spark needs Java, but the one that was found does not work", problem, _INSTALL)
     version, release = match.group(1), int(match.group(2))
     if release < MINIMUM_JAVA:
         problem = f"{path} is Java {release}; Spark 4 needs {MINIMUM_JAVA} or later"

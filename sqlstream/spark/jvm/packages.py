@@ -17,8 +17,8 @@ CLASSES = {
 """Hadoop's packages, by a part of the name of the class that is missing without them."""
 
 OTHER_SCHEMES = {
-    "s3": "write the path as s3a://..., for which there is {aws}",
-    "s3n": "write the path as s3a://..., for which there is {aws}",
+    "s3": "use a path with s3a://..., which needs {aws}",
+    "s3n": "use a path with s3a://..., which needs {aws}",
     "gs": "add com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.26 to the target's packages:",
 }
 """What to do about schemes that Hadoop itself knows nothing of; gs is such a one before Hadoop 3.5."""

@@ -225,9 +225,9 @@ def _start_finding(target: Target, error: Exception, said: Iterable[str], secret
     why = reason or read_error(error).message
     return Finding(
         "spark-start",
-        f"Spark does not start for target `{target.name}`",
+        f"Spark failed to start for target `{target.name}`",
         secrets.redact(why),
-        "correct the target's master: and spark: settings; `sqlstream debug` checks them, logs/sqlstream.log has more",
+        "fix master: and spark: of the target; `sqlstream debug` checks them, and logs/sqlstream.log has details",
         target.location,
     )
 

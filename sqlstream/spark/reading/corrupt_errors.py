@@ -69,8 +69,8 @@ def corrupt_record_finding(
     because = f" ({record.reason})" if record.reason else ""
     return Finding(
         "corrupt-record",
-        f"{what}: a record of {record.file} cannot be read",
-        secrets.redact(f"Spark says: the record that reads as {quoted(record.values)} is malformed{because}"),
+        f"{what}: a record of {record.file} cannot be parsed",
+        secrets.redact(f"Spark reports: the record that reads as {quoted(record.values)} is malformed{because}"),
         f"{_correction(record, tables)}, or set on_corrupt: drop or quarantine in the source; then run again",
         place.location,
         calls=place.calls,
@@ -81,14 +81,14 @@ def _correction(record: CorruptRecord, tables: Sequence[SourceTable]) -> str:
     """What to correct: the file, the type that its source declares, or that the first line of the file is no record."""
     table = _table_of(record.file, tables)
     if table is None or table.schema is None:
-        return "correct the file, or the column's type in the source's declaration"
+        return "fix the file, or the type of the column in the source"
     names, declared = column_names(table.schema), table.schema.location
     text = _NO_NUMBER.fullmatch(record.reason)
     if table.format.lower() == "csv" and option_of(table, "header") is None and text and text.group(1) in names:
         return f"set the option header: true of source `{table.full_name}` at {table.location}"
     unread = _unread_column(record.values, names)
     column = f"the type of the column {quoted(unread)}" if unread else "the column's type"
-    return f"correct the file; if the file is right, correct {column} in {declared}"
+    return f"fix the file; if the file is correct, fix {column} in {declared}"
 
 
 def _table_of(file: str, tables: Sequence[SourceTable]) -> SourceTable | None:

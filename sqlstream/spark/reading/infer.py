@@ -164,13 +164,15 @@ def _is_all(column: Column, pattern: str) -> Column:
 
 
 def _no_files(table: SourceTable) -> Finding:
-    return _nothing(table, f"there is no file at {table.path}", "put a file there, or correct the path")
+    return _nothing(table, f"there is no file at {table.path}", "add a file there, or fix the path")
 
 
 def _no_columns(table: SourceTable, read: int) -> Finding:
-    return _nothing(table, f"the {read} files that were read are empty", "wait for data, or raise --sample")
+    return _nothing(table, f"the {read} files read are empty", "wait for data, or increase --sample")
 
 
 def _nothing(table: SourceTable, why: str, fix: str) -> Finding:
     place = table.places.get("path", table.location)
-    return Finding("source-unreadable", f"source `{table.full_name}` has no data to find columns in", why, fix, place)
+    return Finding(
+        "source-unreadable", f"source `{table.full_name}` has no data to infer columns from", why, fix, place
+    )

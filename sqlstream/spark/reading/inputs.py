@@ -24,7 +24,7 @@ from sqlstream.spark.running.endpoints import host_fix
 from sqlstream.spark.running.plans import AggregateCall, streaming_python_aggregates
 from sqlstream.spark.spark_errors import at, error_finding, read_error
 
-ROWS_FIX = "deduplicate by columns that the model gives and Spark can compare"
+ROWS_FIX = "deduplicate by columns of the model that Spark can compare"
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ class NodeReader:
         place = at(model.file.location) if unplaced else self.compiled.locate(model.unique_id, call.offset or 0)
         return Finding(
             "misplaced-function",
-            f"the Python aggregate `{call.function}` cannot aggregate a stream",
-            "Spark aggregates a stream batch by batch, and a Python aggregate needs all rows of a group at once",
-            "use one of Spark's aggregates, or a @udf that takes the list of values that collect_list(...) gives",
+            f"the Python aggregate `{call.function}` cannot be used on a stream",
+            "Spark aggregates a stream batch by batch, but a Python aggregate needs all rows of a group at once",
+            "use a Spark aggregate, or a @udf that takes the list of values from collect_list(...)",
             place.location,
             calls=place.calls,
         )
@@ -131,11 +131,11 @@ class NodeReader:
     def _model_finding(self, model: CompiledModel, error: Exception) -> Finding:
         said = read_error(error, model.sql)
         place = at(model.file.location) if said.offset is None else self.compiled.locate(model.unique_id, said.offset)
-        what = f"Spark cannot read the SQL of `{model.name}`"
+        what = f"Spark cannot parse the SQL of `{model.name}`"
         if said.condition == "PARSE_SYNTAX_ERROR":
             code = "sql-syntax"
         else:
-            code, what = "sql-analysis", f"Spark refuses the SQL of `{model.name}`"
+            code, what = "sql-analysis", f"Spark rejects the SQL of `{model.name}`"
         return error_finding(error, code=code, what=what, place=place, secrets=self.readers.secrets, sql=model.sql)
 
     def _finding(self, error: Exception, code: str, what: str, location: Location, fix: str | None = None) -> Finding:
@@ -151,8 +151,8 @@ class NodeReader:
 
 def _source_fix(error: Exception) -> str:
     if "Failed to find the data source" in str(error):
-        return "correct the format, or add the package that has it to the target's packages:"
-    return "correct the source's declaration"
+        return "fix the format, or add its package to packages: of the target"
+    return "fix the declaration of the source"
 
 
 def _blame(table: SourceTable, error: Exception) -> Location:

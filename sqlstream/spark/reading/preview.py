@@ -29,7 +29,7 @@ from sqlstream.state.results.rows import ShownRows
 NO_BATCH = "is not a valid Spark SQL Data Source"
 """What Spark says of a source that has no batch reader, as of `rate` and `socket` (_LEGACY_ERROR_TEMP_1135)."""
 
-NOT_THERE = "see that what it reads from is there, and correct the source's declaration"
+NOT_THERE = "check that its input exists, and fix the declaration of the source"
 """What to do where a stream gives no sample."""
 
 LIVE = frozenset({("startingoffsets", "latest"), ("endingoffsets", "latest")})
@@ -52,7 +52,9 @@ class Samples:
         """Returns the first rows of `stream`, a reader of `table`. Raises: Spark's errors."""
         known = self._taken.get(table.full_name)
         if known is None or known[0] != table:
-            self.notify(f"Reading source {table.full_name}, which can only stream, for up to {SAMPLE_SECONDS:.0f} s")
+            self.notify(
+                f"Reading source {table.full_name} for up to {SAMPLE_SECONDS:.0f} s, because it can only stream"
+            )
             name = f"{SAMPLE}{len(self._taken)}"
             self._taken[table.full_name] = known = table, take_sample(stream, name, wanted)
         return known[1]
@@ -125,7 +127,7 @@ class Preview:
             what=what,
             place=self._place(node_id, error),
             secrets=self.inputs.readers.secrets,
-            fix="correct the cause, or filter out the rows that have it",
+            fix="fix the cause, or filter out these rows",
         )
 
     def _place(self, node_id: str, error: Exception) -> Place:

@@ -140,18 +140,18 @@ def is_data_source(made: object) -> bool:
 _WANTED: Mapping[str, tuple[Callable[[object], bool], str, str]] = {
     "function": (
         lambda made: isinstance(made, UserDefinedTableFunction) or hasattr(made, "evalType"),
-        "SQL can call what udf, pandas_udf or udtf of pyspark.sql.functions has made",
+        "SQL can call only functions made with udf, pandas_udf or udtf of pyspark.sql.functions",
         'decorate it, for example with @udf("int")',
     ),
     "source": (
         is_data_source,
-        "a source of the format python is a DataSource",
+        "a source of format python must be a DataSource",
         "derive the class from pyspark.sql.datasource.DataSource",
     ),
     "sink": (
         lambda made: is_foreach_batch(made) or is_foreach(made) or is_data_source(made),
-        "a sink is a function of (rows, batch_id), a class with process(row), or a DataSource",
-        "write for example def send(rows, batch_id)",
+        "a sink must be a function of (rows, batch_id), a class with process(row), or a DataSource",
+        "for example, define def send(rows, batch_id)",
     ),
 }
 """What each kind of thing must be: the check, why, and what to do."""
@@ -173,7 +173,7 @@ def _not_imported(reference: str, error: Exception, location: Location) -> Findi
     return Finding(
         "python-import",
         f"`{reference}` cannot be imported from python/",
-        f"Python says: {type(error).__name__}{f': {lines[0]}' if lines else ''}",
-        "correct the module; what it imports must be installed where Spark runs",
+        f"Python reports: {type(error).__name__}{f': {lines[0]}' if lines else ''}",
+        "fix the module; what it imports must be installed where Spark runs",
         location,
     )

@@ -72,13 +72,13 @@ def _failure(model: CompiledModel, error: BaseException, path: str, secrets: Sec
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     place = Place(Location(model.file.path, (lines[-1] if lines else None) or 1))
     if isinstance(error, SPARK_ERRORS):
-        what = f"Spark refuses what `{model.name}` does here"
-        return error_finding(error, code="python-failed", what=what, place=place, secrets=secrets, fix="correct it")
+        what = f"Spark rejects what `{model.name}` does here"
+        return error_finding(error, code="python-failed", what=what, place=place, secrets=secrets, fix="fix the model")
     return Finding(
         "python-failed",
-        f"the Python of `{model.name}` fails here",
+        f"the Python code of `{model.name}` fails here",
         secrets.redact(f"{type(error).__name__}: {' '.join(str(error).split()) or 'without a message'}"),
-        "correct it",
+        "fix the model",
         place.location,
     )
 
@@ -86,8 +86,8 @@ def _failure(model: CompiledModel, error: BaseException, path: str, secrets: Sec
 def _no_frame(model: CompiledModel, given: object, line: int) -> Finding:
     return Finding(
         "python-failed",
-        f"`{model.name}` gives no DataFrame",
+        f"`{model.name}` does not return a DataFrame",
         f"its function returns {'nothing' if given is None else type(given).__name__}",
-        "return the DataFrame with the model's rows",
+        "return a DataFrame with the rows of the model",
         Location(model.file.path, line),
     )

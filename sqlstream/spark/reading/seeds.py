@@ -119,11 +119,11 @@ def _wrong_value(seed: Seed, cell: tuple[int, int], data_type: DataType, readers
     location, value = found[0] if found else (seed.location, "")
     return Finding(
         "seed-value",
-        f"{named(value)} is not a value of the type {named(data_type.simpleString())}",
+        f"{named(value)} does not have the type {named(data_type.simpleString())}",
         f"{place.path}:{place.line} declares this type for {named(name)}"
         if place
         else "the column has this declared type",
-        "correct the value, leave it empty for null, or declare another type, such as `string`",
+        "fix the value, leave it empty for null, or declare another type, such as `string`",
         location,
     )
 
@@ -135,5 +135,5 @@ def _wrong_type(seed: Seed, column: values.DeclaredColumn, error: PySparkExcepti
         what=wrong_type(seed, column),
         place=Place(column.places.get("data_type", seed.location)),
         secrets=readers.secrets,
-        fix="declare one of Spark's types, such as `string`, `bigint`, `double`, `date` or `timestamp`",
+        fix="use a Spark type, such as `string`, `bigint`, `double`, `date` or `timestamp`",
     )

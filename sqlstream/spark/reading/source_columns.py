@@ -59,17 +59,13 @@ def _notes(
     table: SourceTable, inferred: Inferred, key: str, declared: DataType | None, found: DataType | None
 ) -> tuple[str, ...]:
     if found is None:
-        return (
-            ("none of the files that were read has it",)
-            if inferred.by_file
-            else (f"{table.format} has no such column",)
-        )
+        return ("none of the files read contains it",) if inferred.by_file else (f"{table.format} has no such column",)
     notes = []
     if declared is not None and inferred.by_file:
         fits = text_fits if table.format in TEXT_FORMATS else stored_fits
         has_pattern = any(name.lower() in ("timestampformat", "dateformat") for name in table.options)
         if not fits(found, declared) and not has_pattern:
-            notes.append(f"declared so, but the files have {type_text(found)}")
+            notes.append(f"declared type, but the files have {type_text(found)}")
     differing = _by_type(inferred, key)
     if len(differing) > 1:
         shown = ", ".join(f"{name} in {len(paths)}" for name, paths in differing.items())

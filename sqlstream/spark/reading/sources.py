@@ -148,7 +148,11 @@ def _typed(frame: DataFrame, schema: StructType | str | None, table: SourceTable
     for column in _struct(schema).fields:
         wanted, has = column.dataType.simpleString(), own.get(column.name.lower())
         if has != wanted:
-            said = f"no column `{column.name}`" if has is None else f"`{column.name}` as {has}, and not as {wanted}"
+            said = (
+                f"no column `{column.name}`"
+                if has is None
+                else f"`{column.name}` as {has}, but the model needs {wanted}"
+            )
             raise SchemaError(f"the table {table.table} has {said}")
     return frame
 

@@ -55,10 +55,10 @@ def _ask_about(model: CompiledModel, asker: _Asker, *, as_query: bool) -> None:
         finding = error_finding(
             error,
             code="sql-analysis",
-            what=f"Spark cannot be asked about `{model.name}`",
+            what=f"Spark cannot check `{model.name}`",
             place=at(model.file.location),
             secrets=asker.inputs.readers.secrets,
-            fix="give it more memory with the target's spark.driver.memory, and run the command again",
+            fix="increase spark.driver.memory in the target, and run the command again",
         )
         raise FindingsError([finding]) from error
 

@@ -92,11 +92,9 @@ def host_fix(said: str) -> str | None:
     """Returns what to do where an error of Java's says that a host does not exist or does not answer; it names it."""
     unknown = next(filter(None, (pattern.search(said) for pattern in _UNKNOWN_HOST)), None)
     if unknown is not None:
-        return f"correct the host name: `{unknown['host']}` cannot be resolved"
+        return f"fix the host name: `{unknown['host']}` cannot be resolved"
     silent = _NO_ANSWER.search(said)
-    return (
-        None if silent is None else f"correct the address, or start the server: `{silent['address']}` does not answer"
-    )
+    return None if silent is None else f"fix the address, or start the server: `{silent['address']}` does not respond"
 
 
 def check_brokers(endpoints: Iterable[Endpoint]) -> None:
@@ -119,6 +117,6 @@ def _failure(address: tuple[str, int]) -> str | None:
     try:
         socket.create_connection(address, timeout=LONGEST_SECONDS).close()
     except OSError as error:
-        reason = f"no answer within {LONGEST_SECONDS:g} s" if isinstance(error, TimeoutError) else error.strerror
+        reason = f"no response within {LONGEST_SECONDS:g} s" if isinstance(error, TimeoutError) else error.strerror
         return f"{address[0]}:{address[1]}: {reason or error}"
     return None

@@ -18,9 +18,9 @@ from sqlstream.spark.spark_errors import at, error_finding, fragment_of
 from sqlstream.spark.storage.state_files import state_finding
 from sqlstream.spark.storage.state_schemas import schema_finding
 
-GOES_ON = "the query goes on where it stopped"
+GOES_ON = "the query continues where it stopped"
 BEGINS_ANEW = "the query starts from the beginning, with a new checkpoint"
-WRITTEN_AGAIN = "all is written anew, and an earlier output of files is as it was"
+WRITTEN_AGAIN = "everything is written again, and earlier output files stay unchanged"
 
 
 OF_CONNECTIONS = (
@@ -46,7 +46,7 @@ def failure_finding(running: Running, error: Exception, secrets: Secrets) -> Fin
         return lost
     if isinstance(error, UnreachableError):
         return _unreachable(model, error, secrets)
-    fix = f"correct the cause and run again: {_next_run(running)}"
+    fix = f"fix the cause and run again: {_next_run(running)}"
     found = error_finding(error, code="query-failed", what=what, place=place, secrets=secrets, fix=fix)
     return _with_addresses(found, running, error, secrets)
 
@@ -62,9 +62,9 @@ def _unreachable(model: CompiledModel, error: UnreachableError, secrets: Secrets
     endpoint = error.endpoint
     return Finding(
         "query-failed",
-        secrets.redact(f"the query of `{model.name}` cannot start: no broker of {endpoint.what} answers"),
+        secrets.redact(f"the query of `{model.name}` cannot start: no broker of {endpoint.what} responds"),
         secrets.redact(str(error)),
-        f"start the broker, or correct kafka.bootstrap.servers at {endpoint.location}",
+        f"start the broker, or fix kafka.bootstrap.servers at {endpoint.location}",
         model.file.location,
     )
 

@@ -64,10 +64,10 @@ def warning_text(keepers: dict[str, int], others: Sequence[str], cores: int) -> 
     keep = f"{names} {'keeps' if len(keepers) == 1 else 'keep'} {_count(tasks, 'task')} running until the end"
     have = f"Spark has {_count(cores, 'core')}"
     missing = tasks - cores
-    effects = [f"{missing} of the tasks cannot start, so nobody reads their partitions"] if missing else []
+    effects = [f"{missing} of the tasks cannot start, so their partitions are not read"] if missing else []
     if others:
-        effects.append(f"none is left for {', '.join(others)}")
-    run_apart = f"run {names} apart from the others, " if others else ""
+        effects.append(f"no core is left for {', '.join(others)}")
+    run_apart = f"run {names} separately, " if others else ""
     fix = f"{run_apart}give the target more cores, or read fewer partitions"
     return f"{keep}, and {have}: {' and '.join(effects)}; {fix}"
 

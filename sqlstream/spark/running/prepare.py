@@ -120,7 +120,7 @@ def _older_spark(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger) ->
     return Finding(
         "unsupported-version",
         f"the checkpoint of `{model.name}` is from Spark {ledger.spark_version}, and this is Spark {runtime.version}",
-        "it knows its sources by name, which Spark can since 4.3 only",
+        "it identifies its sources by name, which Spark supports only since 4.3",
         f"install pyspark {ledger.spark_version} again; or {refresh_text(model.name)}",
         model.file.location,
     )
@@ -187,7 +187,7 @@ def unrestartable(compiled: CompiledProject, model: CompiledModel) -> str | None
         adds = model.output is not None and model.output.format not in (*REPLACED, "memory", TABLE)
         return f"it adds its rows to {model.output.format}" if adds and model.output else None
     if model.output is not None and model.output.format in UNRESTARTABLE_SINKS:
-        return f"it writes into {model.output.format}"
+        return f"it writes to {model.output.format}"
     for table in compiled.sources_of(model.unique_id):
         if table.format in UNRESTARTABLE_SOURCES:
             return f"`{table.full_name}` reads a {table.format}"

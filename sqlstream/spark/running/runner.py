@@ -105,11 +105,11 @@ class Runner:
         if self._stop_reason is not None:
             return self._stop_reason
         if self._limits.after_seconds is not None and seconds >= self._limits.after_seconds:
-            return "the time given is up"
+            return "the time limit was reached"
         idle = self._limits.idle_seconds
         left = [running for running in self._every if running.result is None]
         if idle is not None and left and all(self._has_been_idle(running, idle) for running in left):
-            return f"no query has had anything to read for {idle:g} s"
+            return f"no query had anything to read for {idle:g} s"
         return None
 
     def _has_been_idle(self, running: Running, seconds: float) -> bool:
@@ -241,7 +241,7 @@ class Runner:
         query = running.query if isinstance(running.query, StreamingQuery) else None
         if running.was_marked and query and not running.interrupted and unfinished_batch(query) is not None:
             running.interrupted = True
-            self._stopper.notify_interrupted(running, "it had just begun a batch when it was stopped")
+            self._stopper.notify_interrupted(running, "it had just started a batch when it was stopped")
         if running.interrupted:
             return Status.INTERRUPTED
         return Status.STOPPED if running.stopped or running.was_marked else Status.SUCCESS
@@ -294,9 +294,9 @@ class Runner:
     def _notify_stopping(self) -> None:
         names = [running.name for running in self._every if running.is_active]
         if names:
-            rest = "ends after its running batch" if len(names) == 1 else "end after their running batches"
+            rest = "stops after its current batch" if len(names) == 1 else "stop after their current batches"
             self._notify(
-                Notice(f"stopping, because {self._stop_reason or 'a stop was asked for'}: {', '.join(names)} {rest}")
+                Notice(f"stopping, because {self._stop_reason or 'a stop was requested'}: {', '.join(names)} {rest}")
             )
 
 

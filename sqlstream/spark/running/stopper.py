@@ -76,11 +76,13 @@ class Stopper:
 
     def notify_interrupted(self, running: Running, why: str) -> None:
         """Says that a batch was cut short."""
-        self._notify(Notice(f"{running.name}: interrupted, {why}; the batch runs again next time"))
+        self._notify(Notice(f"{running.name}: interrupted, {why}; the next run repeats the batch"))
 
     def _interrupt(self, running: Running, query: StreamingQuery | BatchWrite, *, late: bool) -> None:
         running.interrupted = True
-        self.notify_interrupted(running, f"its batch took over {self._grace:.0f} s" if late else "asked to stop now")
+        self.notify_interrupted(
+            running, f"its batch took more than {self._grace:.0f} s" if late else "an immediate stop was requested"
+        )
         query.stop()
 
     def _mark(self, running: Running, query: StreamingQuery) -> bool:

@@ -40,9 +40,9 @@ def state_finding(
         return None
     return Finding(
         "torn-checkpoint",
-        f"{what}: a part of its state is lost",
+        f"{what}: part of its state is lost",
         secrets.redact(why),
-        f"put the file back from a backup made at the same time; or {refresh_text(model)}",
+        f"restore the file from a backup made at the same time; or {refresh_text(model)}",
         location,
     )
 
@@ -52,17 +52,17 @@ def _why(said: str, checkpoint: str) -> str | None:
     if NOT_LOADED in said:
         gone, short = _GONE.search(said), _SHORT.search(said)
         if gone is not None:
-            return f"{_or_snapshot(gone.group(1))} is gone, and Spark needs it to go on"
+            return f"{_or_snapshot(gone.group(1))} is missing, and Spark needs it to continue"
         torn = short.group(1) if short else next(torn_files(state), None)
         return None if torn is None else _torn(torn)
     if _TORN_SCHEMA.search(said):
         schemas = sorted(path for path in state.glob("*/*/_metadata/**/*") if path.is_file() and path.name[0] != ".")
-        return _torn(schemas[0]) if len(schemas) == 1 else f"one of the files {state}/*/*/_metadata ends in the middle"
+        return _torn(schemas[0]) if len(schemas) == 1 else f"one of the files {state}/*/*/_metadata is cut off"
     return None
 
 
 def _torn(path: Path | str) -> str:
-    return f"{path} ends in the middle, as after a power failure or on a full disk, and Spark needs it to go on"
+    return f"{path} is cut off, as after a power failure or on a full disk, and Spark needs it to continue"
 
 
 def _or_snapshot(path: str) -> str:

@@ -32,10 +32,10 @@ def schema_finding(model: str, what: str, error: BaseException, location: Locati
             schemas = cause.getMessageParameters() or {}
             return Finding(
                 "state-change",
-                f"{what}: Spark cannot use the state that it has kept for the changed query",
-                f"the {part} columns of the state are {_columns(schemas.get(before, ''))}, and those of the query are "
-                f"now {_columns(schemas.get(after, ''))}",
-                f"undo the change, since the checkpoint and its ledger are as before; or {refresh_text(model)}",
+                f"{what}: Spark cannot use the existing state for the changed query",
+                f"the {part} columns of the state are {_columns(schemas.get(before, ''))}, but those of the "
+                f"query are now {_columns(schemas.get(after, ''))}",
+                f"undo the change: the checkpoint and its ledger are unchanged; or {refresh_text(model)}",
                 location,
             )
     return None

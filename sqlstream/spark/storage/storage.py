@@ -238,7 +238,7 @@ def write_plainly(session: SparkSession, *paths: str | None) -> None:
         session.conf.set(CHECKPOINT_FILES, PLAIN_FILES)
 
 
-_STORAGE_FIX = "correct the target's storage:, its access rights, or the packages: that its file system comes with"
+_STORAGE_FIX = "fix storage: of the target, its permissions, or the packages: of its file system"
 
 
 @contextmanager
@@ -275,9 +275,9 @@ def in_use(model: str, holder: str, location: Location) -> Finding:
     """Returns the finding for a query that `holder` has."""
     return Finding(
         "query-in-use",
-        f"the query of `{model}` is running already",
-        f"{holder} has its checkpoint, and two runs would write the same batches",
-        "stop that run first, or leave the query out with --exclude",
+        f"the query of `{model}` is already running",
+        f"{holder} uses its checkpoint, and two runs would write the same batches",
+        "stop that run first, or exclude the query with --exclude",
         location,
     )
 

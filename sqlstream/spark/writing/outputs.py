@@ -65,8 +65,8 @@ def _check_kind(model: CompiledModel, frame: DataFrame) -> None:
     if frame.isStreaming and not model.streaming:
         problem = Finding(
             "undeclared-stream",
-            f"`{model.name}` reads a stream that is no source of the project",
-            "its checkpoint would know the stream by its position alone, and no rule on streams has looked at it",
+            f"`{model.name}` reads a stream that is not a source of the project",
+            "its checkpoint would identify the stream only by its position, and no stream rule has checked it",
             "declare the stream in sources.yml, and read it with source()",
             model.file.location,
         )
@@ -78,8 +78,8 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> tuple[_Ch
     return (
         _Check(
             "unknown-format",
-            f"sink `{output.sink}` has the format `{output.format}`, which Spark does not know",
-            "correct the sink's format, or add the package that has it to the target's packages:",
+            f"sink `{output.sink}` has the format `{output.format}`, which Spark does not have",
+            "fix the format of the sink, or add its package to packages: of the target",
             output.location,
             lambda: _check_format(output, frame),
         ),
@@ -94,22 +94,22 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> tuple[_Ch
         _Check(
             "partition-column",
             f"sink `{output.sink}` cannot partition by the columns of `{model.name}`",
-            "partition by columns of a simple type, such as string or date",
+            "partition by columns with a simple type, such as string or date",
             model.place_of("partition_by"),
             lambda: _check_partitions(output, frame),
         ),
         _Check(
             "sink-schema",
-            f"`{model.name}` gives rows of a type that no query can give",
-            "cast the column, or leave it out",
+            f"`{model.name}` has a column type that a query cannot return",
+            "cast the column, or remove it",
             model.place_of("sink"),
             lambda: check_types(frame),
             of_streams=True,
         ),
         _Check(
             "sink-schema",
-            f"sink `{output.sink}` cannot take the columns of `{model.name}`",
-            f"cast or leave out the column, or use a sink that is not {output.format}",
+            f"sink `{output.sink}` cannot write the columns of `{model.name}`",
+            f"cast or remove the column, or use a sink that is not {output.format}",
             model.place_of("sink"),
             lambda: _check_columns(output, frame),
         ),

@@ -36,8 +36,8 @@ def lines(root: Path, *files: str, target: str = "local") -> list[str]:
     return list(empty_source_lines(compiled, [model for model in compiled.models.values() if model.output]))
 
 
-ORDERS = "shop.orders has no files in in/orders yet; a, b have nothing to read from it"
-ITEMS = "shop.items has no files in in/items/*.json yet; c has nothing to read from it"
+ORDERS = "shop.orders has no files in in/orders yet; a, b have no data to read from it"
+ITEMS = "shop.items has no files in in/items/*.json yet; c has no data to read from it"
 
 
 @pytest.mark.parametrize(

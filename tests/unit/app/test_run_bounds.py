@@ -34,7 +34,7 @@ def test_too_many_streams_are_refused(tmp_path: Path) -> None:
     (finding,) = caught.value.findings
     assert (finding.code, finding.message) == (
         "too-many-streams",
-        "3 of the selected queries do not end by themselves",
+        "3 of the selected queries run until you stop them",
     )
     assert str(finding.location) == "project.yml:4:3"
 

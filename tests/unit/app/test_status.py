@@ -58,7 +58,7 @@ def code(*arguments: str) -> int:
 def test_there_is_nothing_to_read_before_the_first_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Which is no state of any query: exit code 2."""
     assert code("status", "--project-dir", str(project)) == 2
-    assert "nothing to read of a run in logs/events.jsonl and target/run_results.json" in capsys.readouterr().err
+    assert "no events of a run in logs/events.jsonl and target/run_results.json" in capsys.readouterr().err
 
 
 def test_a_living_run_is_well(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +92,7 @@ def test_a_selection_takes_its_queries(project: Path) -> None:
     request = ProjectRequest(project)
 
     assert [query.model for query in read_status(request, Selection(("a",))).queries] == ["a"]
-    with pytest.raises(UsageError, match="nothing to read of the selected queries"):
+    with pytest.raises(UsageError, match="no events of the selected queries"):
         read_status(request, Selection(("tag:second",)))
     with pytest.raises(FindingsError):
         read_status(request, Selection(("nothing_such",)))

@@ -26,7 +26,7 @@ def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path: Path) -> None:
     """Nothing is left beside it."""
     (tmp_path / "b.sql" / "kept").mkdir(parents=True)
 
-    with pytest.raises(UsageError, match=r"b\.sql cannot be written"):
+    with pytest.raises(UsageError, match=r"cannot write .*b\.sql"):
         write_file(str(tmp_path / "b.sql"), b"new")
 
     assert [entry.name for entry in tmp_path.rglob("*")] == ["b.sql", "kept"]

@@ -176,7 +176,7 @@ def test_variables_and_target_come_from_the_command_line(project: Path) -> None:
         (
             ("run", "--select", "cloudtrail", "--accept-state-change", "word_counts"),
             2,
-            "none of the queries in this run",
+            "no query of this run",
         ),
         (("compil",), 2, "No such command 'compil': did you mean `compile`?"),
         (("nothing-such",), 2, "No such command 'nothing-such'."),

@@ -51,7 +51,7 @@ def test_a_name_that_is_none_is_answered_with_the_nearest(name: str, capsys: pyt
     [
         ("undeclared", "declare the schema of the source `shop.raw`, which `undeclared` reads"),
         ("reader", "declare the schema of the source `shop.raw`, which `undeclared` reads"),
-        ("mapped", "sqlstream does not follow the SQL of `mapped`, which Spark may know all the same"),
+        ("mapped", "sqlstream cannot analyze the SQL of `mapped`, although Spark may accept it"),
     ],
 )
 def test_columns_that_are_not_known_say_why(

@@ -259,8 +259,8 @@ def test_a_wrong_value_in_a_mapping_is_told_what_the_mapping_is_for(tmp_path: Pa
     result = load(tmp_path, {"project.yml": f"name: a\nrules:\n  unused-source: {value}\n"})
 
     assert found(result) == ["project.yml:3:18 invalid-value"]
-    assert result.findings[0].why.startswith("`rules`: Findings to lower, by their codes")
-    assert result.findings[0].fix == "write `warn`, `info`, `ignore` or `off`"
+    assert result.findings[0].why.startswith("`rules`: Findings to lower, by code")
+    assert result.findings[0].fix == "use `warn`, `info`, `ignore` or `off`"
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_a_key_at_the_wrong_level_says_where_it_belongs(
 @pytest.mark.parametrize(
     ("files", "place", "fix"),
     [
-        ({"sinks.yml": "sinks:\n  lake: {format: json}\n"}, "sinks.yml:1:1 invalid-value", "write `- name: lake`"),
+        ({"sinks.yml": "sinks:\n  lake: {format: json}\n"}, "sinks.yml:1:1 invalid-value", "use `- name: lake`"),
         (
             {"sources.yml": TABLE + "        columns:\n          - id: int\n"},
             "sources.yml:7:13 unknown-key",

@@ -60,7 +60,7 @@ def test_the_hint_for_materialized_sees_the_sink_beside_it() -> None:
     """Then nothing is left to write instead."""
     hints = [str(hint_of_key("a model's configuration", "materialized", kind, ["sink"])) for kind in ("view", "table")]
 
-    assert all(hint.startswith("delete it") and "sink=" not in hint for hint in hints)
+    assert all(hint.startswith("remove it") and "sink=" not in hint for hint in hints)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_the_hint_for_materialized_sees_the_sink_beside_it() -> None:
 )
 def test_the_hint_for_unique_key_has_the_form_of_its_place(value: object, in_call: bool, written: str) -> None:
     """Python's in config(), else YAML's."""
-    assert f"write {written} " in str(hint_of_key("a model's configuration", "unique_key", value, in_call=in_call))
+    assert f"use {written} " in str(hint_of_key("a model's configuration", "unique_key", value, in_call=in_call))
 
 
 @pytest.mark.parametrize(

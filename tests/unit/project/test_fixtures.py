@@ -57,9 +57,7 @@ def test_text_without_a_format_is_told_how_to_say_it(tmp_path: Path) -> None:
     """It may be a list that was forgotten, or CSV whose format was."""
     _, (finding,) = read(tmp_path, "rows: |\n  id,name\n  01,a\n")
 
-    assert (
-        finding.fix == "begin each row with `- `, or name the format of the text: `format: csv` (or json, jsonl, sql)"
-    )
+    assert finding.fix == "start each row with `- `, or set the format of the text: `format: csv` (or json, jsonl, sql)"
 
 
 def test_quotes_tell_empty_text_from_null(tmp_path: Path) -> None:
@@ -109,17 +107,17 @@ def test_a_long_array_is_read_at_once(tmp_path: Path) -> None:
 
 
 BAD = [
-    ("rows: []\nfixture: a\n", "t.yml:2:1", "given twice"),
+    ("rows: []\nfixture: a\n", "t.yml:2:1", "defined twice"),
     ("fixture: nobody\n", "t.yml:1:10", "there is no fixture `nobody`"),
-    ("fixture: two\n", "t.yml:1:10", "`two` is 2 fixtures"),
+    ("fixture: two\n", "t.yml:1:10", "`two` matches 2 fixtures"),
     ("format: csv\nrows: [{a: 1}]\n", "t.yml:2:1", "must be text in the format csv"),
     ("rows: [1]\n", "t.yml:1:8", "a row must be a mapping"),
     ("format: csv\nrows: |\n  a,b\n  1\n", "t.yml:4:3", "this row has 1 value"),
-    ("format: csv\nrows: |\n  a,A\n  1,2\n", "t.yml:3:5", "the header names `A` twice"),
+    ("format: csv\nrows: |\n  a,A\n  1,2\n", "t.yml:3:5", "the header contains `A` twice"),
     ('format: csv\nrows: |\n  a,b\n  1,"x\n', "t.yml:4:5", "quotes"),
     ("format: json\nrows: '{\"a\": 1}'\n", "t.yml:2:8", "a row must be a JSON object"),
-    ("format: json\nrows: '[{a: 1}]'\n", "t.yml:2:10", "this is no JSON"),
-    ('format: jsonl\nrows: |\n  {"a": 1}\n  {"a": }\n', "t.yml:4:9", "this is no JSON"),
+    ("format: json\nrows: '[{a: 1}]'\n", "t.yml:2:10", "this is not valid JSON"),
+    ('format: jsonl\nrows: |\n  {"a": 1}\n  {"a": }\n', "t.yml:4:9", "this is not valid JSON"),
 ]
 
 

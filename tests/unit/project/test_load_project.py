@@ -401,4 +401,4 @@ def test_an_option_without_a_space_after_its_colon_gets_the_space(tmp_path: Path
     text = "sources: [{name: s, tables: [{name: t, format: csv, path: in, schema: a int, options: {header:true}}]}]\n"
     (found,) = load(tmp_path, {"sources.yml": text}).findings
 
-    assert (found.code, found.fix) == ("invalid-value", "write a space after the colon: `header: true`")
+    assert (found.code, found.fix) == ("invalid-value", "add a space after the colon: `header: true`")

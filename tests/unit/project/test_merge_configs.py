@@ -123,4 +123,4 @@ def test_bad_triggers_are_refused_with_an_example(value: object) -> None:
     """What Spark would not read as a trigger is refused before it reaches Spark."""
     (finding,) = merge_configs([patch(trigger=value)]).findings
     assert (finding.code, finding.location) == ("invalid-value", HIGH)
-    assert "`" in finding.fix or "write" in finding.fix
+    assert "`" in finding.fix or "use" in finding.fix

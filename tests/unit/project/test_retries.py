@@ -19,13 +19,17 @@ def test_a_number_or_a_mapping() -> None:
 @pytest.mark.parametrize(
     ("value", "problem", "fix"),
     [
-        (-1, "cannot be the number -1", "write how often, for example `3`"),
-        (True, "cannot be true", "write how often"),
-        ("many", "cannot be `many`", "write how often"),
-        ({"attempts": "3"}, "cannot be `3`", "write how often"),
+        (-1, "cannot be the number -1", "set a number, for example `3`"),
+        (True, "cannot be true", "set a number"),
+        ("many", "cannot be `many`", "set a number"),
+        ({"attempts": "3"}, "cannot be `3`", "set a number"),
         ({"tries": 3}, "has no key `tries`", "its keys are `attempts`, `first_delay`, `longest_delay`, `window`"),
-        ({"first_delay": "soon"}, "cannot be `soon`", "write a number and a whole word for the unit"),
-        ({"first_delay": "5 minutes"}, "a delay of 5 minutes, which is longer than the longest, 1 minute", "write"),
+        ({"first_delay": "soon"}, "cannot be `soon`", "use a number and a full unit name"),
+        (
+            {"first_delay": "5 minutes"},
+            "a delay of 5 minutes, which is longer than the longest one, 1 minute",
+            "also set",
+        ),
     ],
 )
 def test_anything_else_is_refused_with_an_example(value: object, problem: str, fix: str) -> None:

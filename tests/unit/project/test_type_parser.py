@@ -52,7 +52,7 @@ def test_what_only_spark_can_judge_is_no_error(ddl: str) -> None:
         ("id bigint, kind text", "text", "`string`"),
         ("a array<map<string, struct<b: datetime>>>", "datetime", "`timestamp`"),
         ("a decimal(50, 2)", "decimal(50", "decimal(38,2)"),
-        ("a varchar, b int", "varchar, b", "write `string`, or for example varchar(100)"),
+        ("a varchar, b int", "varchar, b", "use `string`, or for example varchar(100)"),
         ("a number", "number", "did you mean `double` or `decimal(10,2)`?"),
         ("a: int", ": int", "colon"),
         ("a int b int", "b int", "comma"),

@@ -69,7 +69,7 @@ EVENTS: tuple[RunEvent, ...] = (
     QueryStarted("big", 1, 3, "lake", "10 seconds"),
     BATCH,
     QueryRestarting("poor", 1, 3, 1.3, FAILURE),
-    Notice("poor: starts over as version 2"),
+    Notice("poor: restarts as version 2"),
     *RESULTS,
     TableShown("totals", ("kind", "total"), (("a", 12), ("b", 8)), 30),
 )

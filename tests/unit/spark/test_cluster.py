@@ -101,7 +101,7 @@ def test_a_large_cluster_gets_no_more_than_spark_itself_would_take() -> None:
     choice = choose(Clock((0, 500)))
 
     assert choice.partitions == 200
-    assert "200 shuffle partitions, the most that is chosen for 500 cores of the cluster" in choice.why
+    assert "200 shuffle partitions, the maximum for 500 cores of the cluster" in choice.why
 
 
 def dynamic(**settings: str) -> dict[str, str]:

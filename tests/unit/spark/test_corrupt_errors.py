@@ -39,7 +39,7 @@ def fix(values: str, reason: str, *tables: SourceTable, file: str = "/data/in/1.
 def test_the_declaration_may_be_wrong_and_not_the_file(path: str) -> None:
     """Where one source has the file and one column has no value, both are named."""
     assert fix("[61,today,null]", 'For input string: "27.9"', source("days", path), source("other", "/data/in2")) == (
-        "correct the file; if the file is right, correct the type of the column `temp` in models/_sources.yml:9:18, "
+        "fix the file; if the file is correct, fix the type of the column `temp` in models/_sources.yml:9:18, "
         "or set on_corrupt: drop or quarantine in the source; then run again"
     )
 
@@ -47,14 +47,14 @@ def test_the_declaration_may_be_wrong_and_not_the_file(path: str) -> None:
 @pytest.mark.parametrize("values", ["[61,to,day,null]", "[null,today,null]", "[61]"])
 def test_a_column_is_named_only_where_it_is_certain(values: str) -> None:
     """A text may have a comma, several values may be missing, and Spark may have read some columns alone."""
-    assert "correct the column's type in models/_sources.yml:9:18" in fix(values, "", source("days", "/data/in"))
+    assert "fix the column's type in models/_sources.yml:9:18" in fix(values, "", source("days", "/data/in"))
 
 
 def test_no_declaration_is_named_where_the_file_may_be_of_several_sources() -> None:
     """The two have the same folder."""
     said = fix("[61,today,null]", "", source("days", "/data/in"), source("hours", "/data"))
 
-    assert said.startswith("correct the file, or the column's type in the source's declaration, or set on_corrupt")
+    assert said.startswith("fix the file, or the type of the column in the source, or set on_corrupt")
 
 
 def test_files_behind_a_uri_are_found() -> None:

@@ -20,14 +20,14 @@ def test_cores_enough_need_no_word(keepers: dict[str, int], others: list[str], c
 def test_tasks_beyond_the_cores_are_named() -> None:
     """Their partitions are never read, which harms the query itself."""
     assert warning_text({"a": 3}, [], 2) == (
-        "a keeps 3 tasks running until the end, and Spark has 2 cores: 1 of the tasks cannot start, so nobody reads "
-        "their partitions; give the target more cores, or read fewer partitions"
+        "a keeps 3 tasks running until the end, and Spark has 2 cores: 1 of the tasks cannot start, so "
+        "their partitions are not read; give the target more cores, or read fewer partitions"
     )
 
 
 def test_several_such_queries_are_added_up() -> None:
     """Each alone would leave a core."""
     assert warning_text({"a": 1, "b": 1}, ["c", "d"], 2) == (
-        "a, b keep 2 tasks running until the end, and Spark has 2 cores: none is left for c, d; run a, b apart from the "
-        "others, give the target more cores, or read fewer partitions"
+        "a, b keep 2 tasks running until the end, and Spark has 2 cores: no core is left for c, d; run a, b "
+        "separately, give the target more cores, or read fewer partitions"
     )
