@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sqlstream.app.loading.load import Loaded
@@ -55,7 +55,7 @@ def start_session(loaded: Loaded, secrets: Secrets, *, purpose: str, console_to_
     `console_to_stderr` says. Raises: FindingsError.
     """
     warehouse = join(storage_base(loaded), "warehouse")
-    launch = SparkLaunch(_app_name(loaded), warehouse, spark_logger.info, console_to_stderr, purpose)
+    launch = SparkLaunch(_app_name(loaded), warehouse, to_log(secrets), console_to_stderr, purpose)
     return _start(loaded, secrets, launch)
 
 
@@ -68,12 +68,17 @@ def start_brief_session(
     launch = SparkLaunch(
         _app_name(loaded),
         warehouse,
-        spark_logger.info,
+        to_log(secrets),
         console_to_stderr=True,  # stdout is for the answer: what resolves packages prints there
         purpose=BRIEF_JVM,
         classes=classes,
     )
     return _start(loaded, secrets, launch)
+
+
+def to_log(secrets: Secrets) -> Callable[[str], None]:
+    """Returns what logs a line of the JVM's log, without its secrets: a program may have handlers of its own."""
+    return lambda line: spark_logger.info(secrets.redact(line))
 
 
 def _start(loaded: Loaded, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:

@@ -12,6 +12,8 @@ import pytest
 
 from sqlstream.app.loading import logs
 from sqlstream.app.loading.logs import BACKUPS, PROJECT_LOG, open_log
+from sqlstream.app.running.session import to_log
+from sqlstream.spark.secrets import Secrets
 
 ENV = {"SQLSTREAM_SECRET_TOKEN": "hunter22", "HOME": "/home/me"}
 LOGGER = logging.getLogger("sqlstream")
@@ -151,3 +153,15 @@ def test_a_log_that_cannot_be_written_is_no_error(
     LOGGER.error("nobody hears this")
 
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_the_jvm_logs_has_no_secret_for_a_programs_own_handler(caplog: pytest.LogCaptureFixture) -> None:
+    """It is struck out before any handler sees the line."""
+    propagates, LOGGER.propagate = LOGGER.propagate, True
+    try:
+        with caplog.at_level(logging.INFO, "sqlstream"):
+            to_log(Secrets(ENV))("password=hunter22 refused")
+    finally:
+        LOGGER.propagate = propagates
+
+    assert caplog.messages == ["password=***** refused"]
