@@ -352,3 +352,17 @@ def test_an_ignored_option_can_be_turned_off(tmp_path: Path, value: str) -> None
     rules = f"name: shop\nrules: {{unknown-option: {value}}}\n"
 
     assert advice(tmp_path, {"project.yml": rules, "sources.yml": sources}) == []
+
+
+def test_a_mistake_in_a_view_is_one_finding_for_all_queries(tmp_path: Path) -> None:
+    """It names the first query, and says how many more have it."""
+    files = {
+        "models/sorted.sql": f"select id from {ORDERS} order by id",
+        **{f"models/q{number}.sql": SINK % "append" + "select id from {{ ref('sorted') }}" for number in (1, 2, 3)},
+    }
+
+    with pytest.raises(FindingsError) as raised:
+        advice(tmp_path, files)
+
+    (finding,) = raised.value.findings
+    assert finding.message == "`q1` sorts a stream; 2 more queries have the same problem"

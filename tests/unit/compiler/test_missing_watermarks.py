@@ -106,3 +106,12 @@ def test_a_time_that_a_model_computes_cannot_have_its_hint_upstream(tmp_path: Pa
     (missing,) = findings(tmp_path, model, "append", {})
 
     assert HINT.findall(missing.fix) == [("/*+ WATERMARK(p.due, '10 minutes') */", "")]
+
+
+def test_the_hint_in_a_join_names_the_relation(tmp_path: Path) -> None:
+    """Both sides may have a column of the name."""
+    model = f"select a.kind, count(*) as n from {ORDERS} a join {NOTES} p on a.id = p.id group by a.kind"
+
+    (hint, _), *_ = HINT.findall(findings(tmp_path, model, "append", {})[0].fix)
+
+    assert hint == "/*+ WATERMARK(a.ordered_at, '10 minutes') */"

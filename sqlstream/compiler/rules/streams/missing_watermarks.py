@@ -28,7 +28,17 @@ def first_time(node: Node) -> Column | None:
 def time_of(node: Node) -> str:
     """Returns the column of `node` that can have a watermark, as written in SQL; `event_time` where none is known."""
     time = first_time(node)
-    return time.in_sql if time is not None else "event_time"
+    return _qualified(below_filters(node), time) if time is not None else "event_time"
+
+
+def _qualified(node: Node, column: Column) -> str:
+    """A column as written in SQL, with its relation where `node` joins several."""
+    sides = zip(node.names, map(below_filters, node.children), strict=True) if isinstance(node, Join) else ()
+    for name, side in sides:
+        if any(item is column for item in side.columns or ()):
+            inner = isinstance(side, Join)
+            return _qualified(side, column) if inner else f"{quote_identifier(name)}.{column.in_sql}"
+    return column.in_sql
 
 
 def time_key(node: Aggregate) -> str | None:
@@ -37,7 +47,7 @@ def time_key(node: Aggregate) -> str | None:
         if key.column.window:
             return key.text.partition("(")[2].partition(",")[0]
         if key.is_column and key.column.type == TIMESTAMP:
-            return key.column.in_sql
+            return _qualified(below_filters(node.children[0]), key.column)
     return None
 
 

@@ -6,7 +6,7 @@ Each rule is a function of one query. Where a tree holds what is not known, a ru
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlstream.compiler.cache.digest import declared, digest
@@ -61,6 +61,7 @@ def streaming_rules(
         frozenset(unique_id for unique_id, analysis in analyses.items() if analysis.problems),
     )
     found: list[Finding] = []
+    of_queries: dict[Finding, list[str]] = {}
     for unique_id, analysis in analyses.items():
         for problem in analysis.problems:
             origins = [_origin(compiled, places, unique_id, where) for where in problem.origins]
@@ -73,8 +74,18 @@ def streaming_rules(
             problems = memory.remember("query", model.file.path, key, make)
             for wrong in problems:
                 lines = [_line_of_select(compiled, places, where) for where in wrong.origins]
-                found.append(wrong.at(place_in(compiled, places, wrong.where, wrong.key), lines))
+                finding = wrong.at(place_in(compiled, places, wrong.where, wrong.key), lines)
+                of_queries.setdefault(replace(finding, message=""), []).append(finding.message)
+    found += [_of_all(finding, messages) for finding, messages in of_queries.items()]
     return list(dict.fromkeys(found))
+
+
+def _of_all(finding: Finding, messages: list[str]) -> Finding:
+    """One finding for all queries that have it in the same place, in a model that they share."""
+    others = len(set(messages)) - 1
+    more = "one more query" if others == 1 else f"{others} more queries"
+    also = f"; {more} {'has' if others == 1 else 'have'} the same problem" if others else ""
+    return replace(finding, message=f"{messages[0]}{also}")
 
 
 def _origin(compiled: CompiledProject, places: Places, model: str, origin: Where) -> str:
