@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-_QUERIES = "delete it: templates are rendered before Spark starts; declare what it reads as a source or a seed"
-_PACKAGES = "packages of dbt are not read; copy the macro into macros/, or use a function of Spark's SQL"
-_RELATION = "delete it: a model is a view named like its file, and its sink says where the rows are written"
-_FILTER = "delete it, with its {% if %}: Spark gives the query of a stream only new rows"
-_HOOKS = "delete it: sqlstream has no hooks; run other SQL before or after `sqlstream run`"
-_ROWS = "delete it: the model's `output_mode` says which rows a batch writes (append, update or complete)"
+_QUERIES = "remove it: templates are rendered before Spark starts; declare the input as a source or a seed"
+_PACKAGES = "sqlstream has no dbt packages; copy the macro to macros/, or use a function of Spark SQL"
+_RELATION = "remove it: a model is a view with the name of its file, and its sink defines where its rows go"
+_FILTER = "remove it, with its {% if %}: a streaming query reads only new rows"
+_HOOKS = "remove it: sqlstream has no hooks; run other SQL before or after `sqlstream run`"
+_ROWS = "remove it: the `output_mode` of the model defines which rows a batch writes (append, update or complete)"
 
 TEMPLATE_NAMES = {
     "is_incremental": _FILTER,
@@ -17,21 +17,21 @@ TEMPLATE_NAMES = {
     **dict.fromkeys(("adapter", "api", "graph", "load_result", "run_query", "statement", "store_result"), _QUERIES),
     **dict.fromkeys(("codegen", "dbt", "dbt_date", "dbt_expectations", "dbt_utils"), _PACKAGES),
     **dict.fromkeys(("database", "schema"), _RELATION),
-    "doc": "delete it: descriptions are plain text in YAML",
-    "flags": "delete it; the command line's choices are not known to templates, but those of --vars are: var('name')",
-    "modules": "delete it; `run_started_at` is the time of the run, and dates are computed in the SQL",
-    "print": "write log(message, info=true)",
-    "set": "write a list instead; Jinja's |unique filter leaves each value in it once",
+    "doc": "remove it: write descriptions as plain text in YAML",
+    "flags": "remove it; templates cannot read command-line options other than --vars: var('name')",
+    "modules": "remove it; `run_started_at` is the time of the run, and SQL can compute dates",
+    "print": "use log(message, info=true)",
+    "set": "use a list instead; Jinja's |unique filter removes duplicate values",
     "zip": "loop over range() with an index",
 }
 """What to do instead, by the name that a template of dbt uses."""
 
 TEMPLATE_TAGS = {
-    "test": "delete the block: sqlstream has no tests of data; test models with `unit_tests:`",
-    "data_test": "delete the block: sqlstream has no tests of data; test models with `unit_tests:`",
-    "snapshot": "delete the block: sqlstream has no snapshots; read the changes as a stream and write them to a sink",
-    "materialization": "delete the block: a model with a sink is a query that writes to it, and one without is a view",
-    "docs": "delete the block: write `description:` in YAML",
+    "test": "remove the block: sqlstream has no data tests; test models with `unit_tests:`",
+    "data_test": "remove the block: sqlstream has no data tests; test models with `unit_tests:`",
+    "snapshot": "remove the block: sqlstream has no snapshots; read the changes as a stream and write them to a sink",
+    "materialization": "remove the block: a model with a sink is a query that writes to it, and one without is a view",
+    "docs": "remove the block: use `description:` in YAML",
 }
 """What to do instead, by the block that a template of dbt has."""
 

@@ -41,7 +41,7 @@ class SqlDifference:
         if not self.before:
             text = f"`{self.after}` is new"
         elif not self.after:
-            text = f"`{self.before}` is gone"
+            text = f"`{self.before}` was removed"
         else:
             text = f"`{self.before}` is now `{self.after}`"
         places = "1 other change" if self.more == 1 else f"{self.more} other changes"

@@ -174,7 +174,7 @@ def test_a_failing_case_says_why_nothing_came_out(project: Path) -> None:
 
     (result,) = run_tests(UnitTestRequest(ProjectRequest(project), chosen), lambda _result, _total: None).results
 
-    assert "the first window ends at 2024-01-01 12:10" in result.notes["no rows came out"]
+    assert "the first window ends at 2024-01-01 12:10" in result.notes["the model emitted no rows"]
 
 
 def test_coverage_tells_what_no_case_states(project: Path) -> None:

@@ -136,7 +136,7 @@ def describe(env: Mapping[str, str]) -> str:
 def _buildable(env: Mapping[str, str]) -> Path:
     """Where the archive belongs."""
     if is_off(env):
-        raise UsageError(f"{SWITCH}=off forbids class archives; unset it to build one")
+        raise UsageError(f"{SWITCH}=off disables class archives; unset it to build one")
     java = find_java(env, start=False)
     if isinstance(java, Finding):
         raise FindingsError([java])
@@ -151,7 +151,7 @@ def _locked(archive: Path, *, wait: bool) -> Iterator[None]:
     """Keeps other processes from building `archive`. Raises: BlockingIOError where one does and `wait` is false."""
     with archive.with_suffix(".lock").open("w") as lock:
         if not lock_descriptor(lock.fileno(), blocking=wait):
-            raise BlockingIOError(f"another process builds {archive}")
+            raise BlockingIOError(f"another process is building {archive}")
         yield
 
 

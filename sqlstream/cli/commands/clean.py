@@ -15,4 +15,4 @@ from sqlstream.cli.options import project_dir_option
 def clean(project_dir: Path) -> None:
     """Remove target/, which compile and run create again. Outputs, checkpoints and logs remain."""
     removed = clean_project(project_dir.resolve())
-    click.echo(f"Removed {removed}" if removed else "There is no target/ directory to remove.")
+    click.echo(f"Removed {removed}" if removed else "There is no target/ folder to remove.")

@@ -43,7 +43,7 @@ def debug(
     del debug  # the traceback of an error is printed by main
     if class_archive is not None:
         if output == "json":
-            raise UsageError("--class-archive prints text only; leave out --output json")
+            raise UsageError("--class-archive prints text only; remove --output json")
         return _build_archive() if class_archive == "build" else _remove_archives()
     checks = []
     for check in debug_project(project_request(project_dir, target, variables), session_version):
@@ -84,4 +84,4 @@ def _file_problems() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UsageError(f"{error.filename} cannot be written: {(error.strerror or str(error)).lower()}") from error
+        raise UsageError(f"cannot write to {error.filename}: {(error.strerror or str(error)).lower()}") from error

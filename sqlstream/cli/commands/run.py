@@ -50,7 +50,7 @@ class Duration(click.ParamType[float]):
     is_flag=True,
     envvar="SQLSTREAM_AVAILABLE_NOW",
     show_envvar=True,
-    help="Process the available input and end, whatever triggers the models have.",
+    help="Process the available input and end, regardless of the models' triggers.",
 )
 @click.option(
     "--for",

@@ -175,7 +175,7 @@ def _short_column(root: type[Document], path: Path, node: YamlNode) -> str | Non
         parse_type(text)
     except TypeSyntaxError:
         return None
-    return f"write {{name: {path[-1]}, data_type: {text if text.isidentifier() else repr(text)}}}"
+    return f"use {{name: {path[-1]}, data_type: {text if text.isidentifier() else repr(text)}}}"
 
 
 def _split_key(key: str, keys: Sequence[str]) -> str | None:
@@ -270,11 +270,11 @@ def _nearest_literal(value: object, allowed: Sequence[str]) -> str:
 _WANTED: tuple[tuple[str, str, str], ...] = (
     ("string", "text", "put the value in quotes"),
     ("bool", "true or false", "use `true` or `false`"),
-    ("int", "a whole number", "write a whole number"),
-    ("list", "a list", "begin each entry with `- `, or write `[a, b]`"),
-    ("tuple", "a list", "begin each entry with `- `, or write `[a, b]`"),
-    ("dict", "a mapping", "write `key: value` lines below it, or `{key: value}`"),
-    ("model", "a mapping", "write `key: value` lines below it, or `{key: value}`"),
+    ("int", "a whole number", "use a whole number"),
+    ("list", "a list", "start each entry with `- `, or use `[a, b]`"),
+    ("tuple", "a list", "start each entry with `- `, or use `[a, b]`"),
+    ("dict", "a mapping", "add `key: value` lines below it, or use `{key: value}`"),
+    ("model", "a mapping", "add `key: value` lines below it, or use `{key: value}`"),
 )
 """Start of pydantic's error type, what the value must be, and how to write that."""
 

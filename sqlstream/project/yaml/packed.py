@@ -66,4 +66,4 @@ def _take(take: Callable[[], Any], path: str) -> YamlNode:
     if kind == MAPPING:
         entries = [YamlEntry(take(), Location(path, take(), take()), _take(take, path)) for _ in range(take())]
         return YamlMapping(tuple(entries), location)
-    raise ValueError(f"{kind} is no kind of node")
+    raise ValueError(f"{kind} is not a kind of node")

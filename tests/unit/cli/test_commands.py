@@ -297,7 +297,7 @@ def test_clean_removes_target_only(project: Path, capsys: pytest.CaptureFixture[
     assert (project / ".sqlstream/local").is_dir()
     assert (project / "logs").is_dir()
     assert exit_code("clean") == 0
-    assert "no target/ directory" in capsys.readouterr().out
+    assert "no target/ folder" in capsys.readouterr().out
 
 
 def test_the_public_names_are_as_documented() -> None:

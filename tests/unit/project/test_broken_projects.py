@@ -310,7 +310,7 @@ def test_a_key_at_the_wrong_level_says_where_it_belongs(
         (
             {"sources.yml": TABLE + "        columns:\n          - id: int\n"},
             "sources.yml:7:13 unknown-key",
-            "write {name: id, data_type: int}",
+            "use {name: id, data_type: int}",
         ),
         (
             {"sources.yml": TABLE + "        watermark: at 10 minutes\n"},
@@ -320,7 +320,7 @@ def test_a_key_at_the_wrong_level_says_where_it_belongs(
         (
             {"sources.yml": TABLE + "        columns:\n          - ts: timestamp\n"},
             "sources.yml:7:13 unknown-key",
-            "write {name: ts, data_type: timestamp}",
+            "use {name: ts, data_type: timestamp}",
         ),
         ({"project.yml": "name: a\nsinks: []\n"}, "project.yml:2:1 unknown-key", "in sinks.yml"),
     ],

@@ -19,7 +19,7 @@ SQL = (
         ("from orders", "from orders where amount > 3", "`where amount > 3` is new"),
         ("'1 hour'", "'5 minutes'", "`'1 hour'` is now `'5 minutes'`"),
         ("'10 minutes'", "'20 minutes'", "`'10 minutes'` is now `'20 minutes'`"),
-        (", kind", "", "`, kind` is gone"),
+        (", kind", "", "`, kind` was removed"),
         ("sum(amount)", "count(*) as orders, sum(amount)", None),
         (
             "as total\nfrom orders",

@@ -105,6 +105,6 @@ def require_time_format(text: object) -> None:
         raise TemplateProblem(
             "jinja-limit",
             f"the format of a time is longer than {LONGEST_TIME_FORMAT:,} characters, or asks for a width of hundreds",
-            "formats of times are read by the C library, which takes memory for all that they ask for",
+            "the C library formats times, and allocates memory for the full width",
             "use a format such as '%Y-%m-%d'",
         )

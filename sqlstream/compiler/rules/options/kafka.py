@@ -89,7 +89,7 @@ def _ends(given: GivenOptions) -> Iterator[Finding]:
         yield Finding(
             "option-value",
             f"{given.what} is a batch source that starts at the latest offset",
-            "there would be nothing to read, and Spark does not allow it",
+            "the query would have no data to read, and Spark does not allow it",
             "use startingOffsets: earliest, or remove the option",
             given.place("startingOffsets"),
         )
