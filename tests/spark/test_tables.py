@@ -113,7 +113,7 @@ def test_a_declared_schema_must_be_the_tables_own(written: ProjectFolder) -> Non
 @pytest.mark.parametrize(
     ("columns", "problem", "fix"),
     [
-        ("cast(id as string) as id, kind", "column `id` was int,,, and is now string", "cast(... as int) as id"),
+        ("cast(id as string) as id, kind", "column `id` was int, and is now string", "cast(... as int) as id"),
         ("id", "column `kind` was removed", "cast(null as string) as kind"),
         ("id, kind, amount", "`amount` is not a column of the table", "ALTER TABLE gold_all ADD COLUMNS (amount int)"),
     ],
