@@ -148,7 +148,7 @@ def test_ctrl_c_twice_ends_a_write(shop: ProjectFolder) -> None:
     wait_for(process, "START batch report")
     wait_until_there(shop.root / "store/_writing/report", "*/_temporary/**/*.parquet")
     process.send_signal(signal.SIGINT)
-    wait_for(process, "stopping, because a stop was asked for")
+    wait_for(process, "stopping, because a stop was requested")
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
 
