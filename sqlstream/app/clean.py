@@ -1,4 +1,4 @@
-"""`sqlstream clean`: removes target/, which every command makes anew. Checkpoints and data are never touched."""
+"""`sqlstream clean`: removes target/, which every command can make again. Checkpoints and data are never touched."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Refreshed:
 def watch_rows(request: ShowRequest, notify: Callable[[str], None], show: Callable[[Refreshed], None]) -> None:
     """Calls `show` at once, and again whenever files of the project have changed, until Ctrl-C or SIGTERM.
 
-    Spark is started once, and anew only when the target has changed. `notify` hears what takes its time.
+    Spark starts once, and again only when the target has changed. `notify` hears what takes its time.
     Raises: FindingsError where there is no project or no Java; UsageError.
     """
     collect_as_ever()
@@ -67,7 +67,7 @@ def _watch(request: ShowRequest, previews: Previews, show: Callable[[Refreshed],
             show(Refreshed(changed, nodes, chosen.warnings, time.monotonic() - began))
         except FindingsError as error:
             show(Refreshed(changed, (), error.findings, time.monotonic() - began))
-        # a file that is looked at for the first time has not changed; one that was saved meanwhile has
+        # a file that is looked at for the first time has not changed; one that was saved in between has
         seen = {**{path: state for path, state in take_snapshot(root, others).items() if path in others}, **seen}
         after = wait_for_change(root, others, seen)
         changed, seen = changed_paths(seen, after), after

@@ -49,7 +49,7 @@ class UnitTestOutcome:
 
 @dataclass(frozen=True)
 class TestedProject:
-    """A project with its unit tests, compiled; for cases with overrides compiled anew."""
+    """A project with its unit tests, compiled; compiled again for cases with overrides."""
 
     request: ProjectRequest
     attempted: LoadOutcome

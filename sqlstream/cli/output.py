@@ -118,7 +118,7 @@ class RunScreen(io.TextIOBase):
 
 
 def is_screen() -> bool:
-    """Returns whether stdout is a terminal on which a table can be drawn anew."""
+    """Returns whether stdout is a terminal on which a table can be redrawn."""
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
 
 

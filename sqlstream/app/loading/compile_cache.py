@@ -62,12 +62,12 @@ class CompileCache:
             return
         with suppress(OSError, sqlite3.Error, UnicodeError):  # the last for names of files that are no text
             try:
-                self._make_room(anew=self._is_damaged)
+                self._make_room(replace=self._is_damaged)
                 self._write(changed if self._path.exists() else {**self._entries, **memory.new}, gone)
             except sqlite3.OperationalError:
                 raise  # most likely another command writes the file
             except sqlite3.DatabaseError:
-                self._make_room(anew=True)
+                self._make_room(replace=True)
                 self._write({**self._entries, **memory.new}, gone)
 
     # reading
@@ -113,10 +113,10 @@ class CompileCache:
 
     # writing
 
-    def _make_room(self, *, anew: bool) -> None:
-        """Removes what stands where the file belongs and is not this version's; with `anew` also what is."""
+    def _make_room(self, *, replace: bool) -> None:
+        """Removes what is at the file's path and not of this version; with `replace`, also what is."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        if os.path.lexists(self._path) and (anew or not self._is_ours()):
+        if os.path.lexists(self._path) and (replace or not self._is_ours()):
             for ending in ("", "-journal", "-wal", "-shm"):
                 self._path.with_name(CACHE_FILE + ending).unlink(missing_ok=True)
 

@@ -50,7 +50,7 @@ def _note(root: Path, path: Path, found: dict[str, tuple[int, int, int]]) -> Non
     try:
         status = path.stat()
     except OSError:
-        return  # gone meanwhile
+        return  # removed in between
     found[path.relative_to(root).as_posix()] = (status.st_mtime_ns, status.st_size, status.st_ino)
 
 

@@ -50,7 +50,7 @@ class Journal:
             self._write_whole(file, content)
 
     def _write_whole(self, file: int, content: bytes) -> None:
-        """Writes `content` at once. On a full disk a part may have been written: the next line then begins anew."""
+        """Writes `content` at once. A full disk may take only a part; the next entry then starts a new line."""
         written = os.write(file, content)
         self._torn = written < len(content)
         if self._torn:

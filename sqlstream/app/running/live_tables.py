@@ -112,7 +112,7 @@ def _run_of(root: Path, target: str, model: str) -> PastRun | None:
 
 
 def _asked(root: Path, run: PastRun, model: str, limit: int) -> Mapping[str, Any]:
-    """What the run answers; nothing where it has no such table or ends meanwhile. Raises: UsageError."""
+    """What the run answers; nothing where it has no such table or ends first. Raises: UsageError."""
     request = _folder(root) / f"{run.invocation_id}.{uuid4().hex}.ask"
     answer = request.with_suffix(".answer")
     write_file(str(request), json.dumps({"model": model, "limit": limit}).encode())

@@ -68,7 +68,7 @@ class Ready:
 
     def hold(self, checks: Checks) -> None:
         """Has the query for this process, unless that is so already: a run that its checks refuse writes nothing, not
-        even a lock. Raises: FindingsError, where another process has the query or has made its checkpoint meanwhile.
+        even a lock. Raises: FindingsError, where another process has the query or has made its checkpoint in between.
         """
         model = self.query.model
         if self.is_new:

@@ -1,4 +1,4 @@
-"""What a run leaves for others to read, meanwhile and afterwards: target/run_results.json and logs/events.jsonl."""
+"""What a run writes for others, while it lasts and afterwards: target/run_results.json and logs/events.jsonl."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def start_brief_session(
     loaded: Loaded, secrets: Secrets, warehouse: str, classes: tuple[str, ...] = ()
 ) -> SparkRuntime:
     """Returns a started Spark for questions that are soon answered, whose folder of managed tables is `warehouse`;
-    `classes` are initialised meanwhile. Raises: FindingsError.
+    `classes` are initialized while Spark starts. Raises: FindingsError.
     """
     launch = SparkLaunch(
         _app_name(loaded),

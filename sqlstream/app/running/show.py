@@ -51,7 +51,7 @@ class Previews:
             except FindingsError as error:
                 findings += error.findings
                 if error.__cause__ is not None and is_jvm_gone(error.__cause__):
-                    self.close()  # the next call starts Spark anew
+                    self.close()  # the next call starts Spark again
                     break
         if findings:
             raise FindingsError(findings)

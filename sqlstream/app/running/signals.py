@@ -51,7 +51,7 @@ class StopSignals:
 
     @contextmanager
     def passed_to(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Calls `listener` for each signal meanwhile, and for one that has come before; later ones are passed over."""
+        """Calls `listener` for each signal during the body, and for one that came before; later ones are ignored."""
         self._listener = listener
         if self._count:
             listener()
@@ -63,7 +63,7 @@ class StopSignals:
 
 @contextmanager
 def stop_signals() -> Iterator[StopSignals]:
-    """Gives the signals that arrive meanwhile; the handlers that were there come back afterwards."""
+    """Gives the signals that arrive during the body, and restores the earlier handlers afterwards."""
     signals = StopSignals()
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     signals.install()

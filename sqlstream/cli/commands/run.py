@@ -170,7 +170,7 @@ def _run_for_people(request: RunRequest, write: RunLines) -> int:
 
 
 def _run_on_screen(request: RunRequest, write: RunLines) -> int:
-    """The same with a table that is drawn anew instead of a line for every batch."""
+    """The same with a table that is redrawn instead of a line for every batch."""
     reporter = LiveReporter(cast("IO[str]", RunScreen()))
     try:
         outcome = run_models(request, reporter)
@@ -184,7 +184,7 @@ def _run_on_screen(request: RunRequest, write: RunLines) -> int:
 
 
 def _run_for_machines(request: RunRequest, write: RunLines) -> int:
-    """The same with JSON lines for everything that is told, findings that refuse the run included."""
+    """The same with JSON lines for every event, findings that refuse the run included."""
     reporter = JsonReporter(write)
     try:
         outcome = run_models(request, reporter)

@@ -1,4 +1,4 @@
-"""The operators of a query found anew, and when its rows come out; this loads sqlglot, which `emission.py` does not."""
+"""A query analyzed again, and when its rows come out; this loads sqlglot, which `examples.py` does not."""
 
 from __future__ import annotations
 
