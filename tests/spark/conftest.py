@@ -103,6 +103,13 @@ class ProjectFolder:
             start_new_session=True,
         )
 
+    def wait_for_batch(self, process: subprocess.Popen[str], query: str, number: int) -> None:
+        """Waits until a batch has written its offsets: it is running, or it has run."""
+        offsets = self.root / f"store/queries/{query}/v1/checkpoint/offsets/{number}"
+        while not offsets.exists():
+            assert process.poll() is None
+            os.sched_yield()
+
     def committed(self, query: str, version: int = 1) -> set[str]:
         """The batches whose offsets and commits lie in a query's checkpoint: they must be the same."""
         folder = self.root / "store" / "queries" / query / f"v{version}" / "checkpoint"

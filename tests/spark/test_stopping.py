@@ -42,14 +42,6 @@ WAYS = [
 """Which signals come, and whether they come to all processes of the group or to the command's own alone."""
 
 
-def wait_for_batch(folder: ProjectFolder, process: subprocess.Popen[str], query: str, number: int) -> None:
-    """Waits until a batch has written its offsets, so that it runs now or has run."""
-    offsets = folder.root / f"store/queries/{query}/v1/checkpoint/offsets/{number}"
-    while not offsets.exists():
-        assert process.poll() is None
-        os.sched_yield()
-
-
 def send(process: subprocess.Popen[str], number: signal.Signals, *, group: bool) -> str:
     """Sends a signal to a command or to all processes of its group, and returns the rest of the output."""
     if group:
@@ -66,7 +58,7 @@ def test_a_signal_stops_after_the_running_batch(
 ) -> None:
     """Offsets and commits agree afterwards, the rows written are those of the committed batches, and the exit is 0."""
     process = slow.command("run", "--select", "slow")
-    wait_for_batch(slow, process, "slow", 1)
+    slow.wait_for_batch(process, "slow", 1)
 
     rest = send(process, number, group=group)
 
@@ -103,7 +95,7 @@ def test_a_second_signal_stops_now(folder: ProjectFolder) -> None:
     folder.write({"models/stuck.sql": SLOW.replace("1500", "600000")})
     process = folder.command("run", "--log-format", "json")
     wait_for(process, '"query_started"')
-    wait_for_batch(folder, process, "stuck", 0)
+    folder.wait_for_batch(process, "stuck", 0)
 
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
@@ -176,7 +168,7 @@ def test_a_jvm_that_dies_ends_the_run(slow: ProjectFolder, stops: bool) -> None:
     slow.write({"models/idle.sql": SLOW.replace("100 milliseconds", "1 hour").replace("1500", "1")})
     process = slow.command("run", "--log-format", "json")
     wait_for(process, '"batch_id": 0')
-    wait_for_batch(slow, process, "slow", 1)
+    slow.wait_for_batch(process, "slow", 1)
     if stops:
         process.send_signal(signal.SIGTERM)
 

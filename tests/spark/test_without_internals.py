@@ -56,7 +56,7 @@ def test_a_signal_stops_a_run_and_the_next_one_resumes_exactly(public: ProjectFo
     """The exit is 0, the batch that runs is finished, and each row is written once."""
     public.write({"models/copied.sql": copied("100 milliseconds", sleep=1000)})
     process = public.command("run")
-    wait_for(process, "copied batch 0:")
+    public.wait_for_batch(process, "copied", 1)
 
     process.send_signal(signal.SIGTERM)
     rest, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
@@ -74,9 +74,7 @@ def test_a_second_signal_stops_now(public: ProjectFolder, read_parquet: Rows) ->
     public.write({"models/copied.sql": copied("100 milliseconds", sleep=600_000)})
     process = public.command("run", "--log-format", "json")
     wait_for(process, '"query_started"')
-    offsets = public.root / "store/queries/copied/v1/checkpoint/offsets/0"
-    while not offsets.exists():
-        assert process.poll() is None
+    public.wait_for_batch(process, "copied", 0)
 
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
