@@ -13,9 +13,12 @@ from conftest import LONGEST_WAIT_SECONDS, PROJECT, ProjectFolder, wait_for
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from sqlstream.errors import FindingsError
 from sqlstream.spark.jvm.internals import can_act, is_missing, use
+from sqlstream.spark.reading import memory_streams
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.testing.supported import check_supported
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -182,3 +185,23 @@ def test_internals_are_used_where_they_are_there(spark: SparkSession) -> None:
     session.conf.set("spark.sqlstream.internals", "false")
     assert not can_act(session)
     assert use(session, "thing", lambda: "internal", lambda: "public") == "public"
+
+
+def test_unit_tests_on_a_later_spark_that_has_what_they_need(spark: SparkSession) -> None:
+    """Nothing is refused where the parts of Spark are where they were."""
+    check_supported(spark, "4.9.0")
+
+
+def test_unit_tests_on_a_later_spark_that_has_moved_what_they_need(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One finding says so, with the versions that they run on."""
+    monkeypatch.setattr(memory_streams, "_SQL", "org.apache.spark.moved")
+
+    with pytest.raises(FindingsError) as raised:
+        check_supported(spark, "4.9.0")
+
+    (finding,) = raised.value.findings
+    assert finding.code == "untested-spark"
+    assert "cannot run on Spark 4.9.0" in finding.message
+    check_supported(spark, "4.3.7")

@@ -20,6 +20,7 @@ from sqlstream.state.results.unit_tests import CaseResult, Outcome
 from sqlstream.testing.cases import Case
 from sqlstream.testing.harness import Harness
 from sqlstream.testing.settings import session_settings, state_provider, target_of_tests
+from sqlstream.testing.supported import check_supported
 
 CASES_AT_ONCE = 2
 """A batch of a few rows leaves a core idle for most of its time; more at once take as long."""
@@ -67,6 +68,7 @@ def open_harness(loaded: Loaded, request: UnitTestRequest) -> Iterator[Harness]:
         slow = slow_classes(model.sql for model in compiled.models.values())
         runtime = start_brief_session(replace(loaded, compiled=compiled), secrets, warehouse, slow)
         try:
+            check_supported(runtime.session, runtime.version)
             settings, provider = session_settings(target), state_provider(project.target)
             yield Harness(runtime, secrets, settings, provider, request.equivalence, request.explains)
         finally:

@@ -1,0 +1,54 @@
+"""Checks that the installed Spark has the internals that unit tests run on; there is no public way beside them."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructType
+
+from sqlstream.compiler.spark_versions import TESTED, is_later
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.spark.jvm.gateway import JVM_ERRORS
+from sqlstream.spark.jvm.internals import is_missing
+from sqlstream.spark.reading.memory_streams import (
+    Clock,
+    MemoryInput,
+    MemoryOutput,
+    no_batch,
+    start_in_memory,
+    stop_idle,
+)
+from sqlstream.testing.stream import checkpoint_folder
+
+PROBE = StructType().add("id", LongType())
+
+
+def check_supported(session: SparkSession, version: str) -> None:
+    """Runs an empty query in memory on a Spark later than the tested versions, which may have moved what that needs.
+
+    Raises: FindingsError with one finding for all unit tests where it has.
+    """
+    if is_later(version):
+        _run_empty_query(session, version)
+
+
+def _run_empty_query(session: SparkSession, version: str) -> None:
+    try:
+        with checkpoint_folder() as folder:
+            stream = MemoryInput(session, PROBE)
+            query = start_in_memory(stream.frame, "append", folder, MemoryOutput(session).sink, Clock(session, 0))
+            with no_batch(query):
+                pass
+            stop_idle(query)
+    except (AttributeError, TypeError, *JVM_ERRORS) as error:
+        if not is_missing(error):
+            raise
+        raise FindingsError([_unsupported(version, error)]) from error
+
+
+def _unsupported(version: str, error: Exception) -> Finding:
+    return Finding(
+        "untested-spark",
+        f"unit tests cannot run on Spark {version}",
+        f"they use parts of Spark that this version has moved or changed: {str(error).strip().splitlines()[0]}",
+        f"install a tested version ({TESTED[0]} to {TESTED[-1]}), or look for a newer sqlstream",
+    )
