@@ -50,8 +50,8 @@ def load_corpus_project(root: Path) -> Project:
     return loaded.project
 
 
-def compile_case(project: Project, case: Case) -> Attempt:
-    """Returns what compiling `case` gives; with error findings the SQL is compiled all the same."""
+def compile_case(project: Project, case: Case, spark: str = "") -> Attempt:
+    """Returns the result of compiling `case` for a version of Spark; the SQL is compiled despite error findings."""
     options = RenderOptions(
         variables=project.vars,
         env=ENVIRONMENT,
@@ -60,6 +60,7 @@ def compile_case(project: Project, case: Case) -> Attempt:
         run_started_at=datetime(2024, 1, 1, tzinfo=UTC),
         invocation_id="corpus",
         log=lambda _message, _info: None,
+        spark=spark,
     )
     result = compile_project(replace(project, models=case.models), options)
     # Spark's verdict must not depend on the findings that it is there to judge

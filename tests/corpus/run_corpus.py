@@ -19,6 +19,7 @@ from corpus_report import Judged, describe
 from corpus_spark import Judge
 from corpus_verdicts import Verdict, read_verdicts, recorded_version, write_verdicts
 
+from sqlstream.compiler.spark_versions import installed_spark
 from sqlstream.project.values import Project
 from sqlstream.spark.jvm.session import SparkLaunch, SparkRuntime, start_spark, stop_spark
 from sqlstream.spark.secrets import Secrets
@@ -36,7 +37,7 @@ def main() -> int:
     recorded = read_verdicts()
     began = time.monotonic()
     if arguments.recorded:
-        attempts = _compile_all(load_corpus_project(PROJECT), cases)
+        attempts = _compile_all(load_corpus_project(PROJECT), cases, recorded_version())
         verdicts: Mapping[str, Verdict] = recorded
         checked: Mapping[str, bool] = {}
     else:
@@ -71,8 +72,8 @@ def _is_asked_for(case: Case, words: Sequence[str]) -> bool:
     return not words or any(word in case.name or word in case.theme for word in words)
 
 
-def _compile_all(project: Project, cases: Sequence[Case]) -> dict[str, Attempt]:
-    return {case.name: compile_case(project, case) for case in cases}
+def _compile_all(project: Project, cases: Sequence[Case], spark: str) -> dict[str, Attempt]:
+    return {case.name: compile_case(project, case, spark) for case in cases}
 
 
 def _ask_spark(
@@ -86,7 +87,7 @@ def _ask_spark(
         shutil.copytree(PROJECT, folder / "project")
         write_data(folder / "project" / "data")
         project = load_corpus_project(folder / "project")
-        attempts = _compile_all(project, cases)
+        attempts = _compile_all(project, cases, installed_spark())
         launch = SparkLaunch("sqlstream corpus", str(folder / "warehouse"), lambda _line: None)
         runtime = start_spark(project.target, Secrets({}), launch)
         try:

@@ -141,7 +141,7 @@ def try_load(
     options = _render_options(project, request, invocation)
     parser = InstalledParser(project.target, request.env, request.notify)
     work_ahead = WorkersAhead(project, options, memory, workers) if workers else NOTHING_AHEAD
-    lower = partial(lower_findings, project, spark=request.spark_version())
+    lower = partial(lower_findings, project, spark=options.spark)
     result = compile_project(project, options, memory, work_ahead, parser, partial(lower, complete=False))
     if cache and inline is None:  # what is asked once is not remembered
         cache.save(memory, {"", *(model.path for model in project.models), *yaml.paths})
@@ -171,6 +171,7 @@ def _render_options(project: Project, request: ProjectRequest, invocation: Invoc
         invocation_id=invocation.id,
         log=_log,
         macros=request.macros,
+        spark=request.spark_version(),
     )
 
 

@@ -94,9 +94,9 @@ class RenderedModel:
 
 @dataclass(frozen=True)
 class RenderOptions:
-    """What templates may know of the world. `run_started_at` is in UTC with its zone set; `log(message, info)` takes
-    what a template logs, `info` saying whether the user is to see it at once. `macros` gives what calls of some macros
-    are to give, whatever these say.
+    """What a compilation depends on besides the project. `run_started_at` is in UTC with its zone set; `log(message,
+    info)` takes what a template logs, and `info` says whether the user sees it at once. `macros` has values that calls
+    of some macros return instead of their own. `spark` is the version of Spark, empty for the newest tested one.
     """
 
     variables: Mapping[str, object]
@@ -107,6 +107,7 @@ class RenderOptions:
     invocation_id: str
     log: Callable[[str, bool], None]
     macros: Mapping[str, object] = field(default_factory=dict)
+    spark: str = ""
 
 
 @dataclass(frozen=True)

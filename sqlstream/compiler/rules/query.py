@@ -10,12 +10,15 @@ from typing import TypeVar
 
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Filter, Hints, Join, Node, With
+from sqlstream.compiler.spark_versions import TESTED, minor_version
 from sqlstream.compiler.sql.problem import ORIGIN
 from sqlstream.compiler.sql.tokens import Tokens
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 
 N = TypeVar("N", bound=Node)
+
+NEWEST = minor_version(TESTED[-1])
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Query:
 
     `trigger` is the kind of its trigger, `sink` the format of its sink, `formats` are those of the sources by node id,
     and `texts` those of the models that it is made of, which only continuous and real-time triggers have looked at.
+    `spark` is the minor version of Spark that runs it.
     """
 
     model: str
@@ -46,6 +50,7 @@ class Query:
     sink: str = ""
     formats: Mapping[str, str] = field(default_factory=dict)
     texts: tuple[QueryText, ...] = ()
+    spark: tuple[int, int] = NEWEST
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:

@@ -16,6 +16,9 @@ KEPT = {"left": (0,), "right": (1,), "full": (0, 1), "left semi": (0,)}
 
 SIDES = ("left", "right")
 
+UPDATING_JOINS = (4, 2)
+"""The first version of Spark that runs inner and semi joins of two streams in update mode."""
+
 STATIC_SIDES = {"left": (True,), "left semi": (True,), "left anti": (True,), "right": (False,), "full": (True, False)}
 """The joins whose left side (True) or right side (False) must not be static where the other one streams."""
 
@@ -53,17 +56,19 @@ def anti_joins(query: Query) -> Iterator[QueryProblem]:
 
 @rule("stream-join-mode")
 def join_modes(query: Query) -> Iterator[QueryProblem]:
-    """Joins of two streams need append mode; inner and semi joins can also use update mode."""
+    """Joins of two streams need append mode; from Spark 4.2 on, inner and semi joins can also use update mode."""
     for node in query.all(Join):
         if not all(child.streaming for child in node.children):
             continue
         plain = node.kind in ("inner", "cross", "left semi")
-        if query.mode == "complete" or (query.mode == "update" and not plain):
+        in_update = plain and query.spark >= UPDATING_JOINS
+        if query.mode == "complete" or (query.mode == "update" and not in_update):
+            since = f"; Spark {UPDATING_JOINS[0]}.{UPDATING_JOINS[1]} also supports update mode" if plain else ""
             yield QueryProblem(
                 node.where,
                 "stream-join-mode",
                 f"{a_join(node)} of two streams is not possible in {query.mode} mode",
-                "an emitted join result never changes, so Spark supports only append mode here",
+                f"an emitted join result never changes, so Spark supports only append mode here{since}",
                 "use output_mode='append'",
             )
 

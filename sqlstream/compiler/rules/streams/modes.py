@@ -26,6 +26,7 @@ from sqlstream.compiler.rules.streams import laterals as streaming_laterals
 from sqlstream.compiler.rules.streams import operators as streaming_operators
 from sqlstream.compiler.rules.streams import state as streaming_state
 from sqlstream.compiler.rules.streams import watermarks as streaming_watermarks
+from sqlstream.compiler.spark_versions import TESTED, minor_version
 from sqlstream.compiler.sql.tokens import tokenize
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
@@ -54,11 +55,13 @@ def streaming_rules(
     `analyses` are those of the models to look at, by unique id.
     """
     project = compiled.project
-    target = digest(declared(project.target))
+    version = minor_version(compiled.options.spark or TESTED[-1])
+    context_key = digest(declared(project.target), *version)
     known = _QueryContext(
         {unique_id: model.name for unique_id, model in compiled.models.items()},
         {node: table.format for node, table in compiled.sources.items()},
         frozenset(unique_id for unique_id, analysis in analyses.items() if analysis.problems),
+        version,
     )
     found: list[Finding] = []
     of_queries: dict[Finding, list[str]] = {}
@@ -69,7 +72,7 @@ def streaming_rules(
     for unique_id, analysis in analyses.items():
         model = compiled.models[unique_id]
         if model.output is not None and model.streaming:
-            key = digest(analysis.key, target, model.config.plain(), declared(model.output))
+            key = digest(analysis.key, context_key, model.config.plain(), declared(model.output))
             make = partial(_query_problems, compiled, model, analysis, known)
             problems = memory.remember("query", model.file.path, key, make)
             for wrong in problems:
@@ -113,13 +116,14 @@ def _line_of_select(compiled: CompiledProject, places: Places, where: Where) -> 
 
 @dataclass(frozen=True)
 class _QueryContext:
-    """What every query is told: the names of all models and the formats of all sources, by unique id, and the models
-    whose own text is wrong.
+    """What all queries share: the names of all models and the formats of all sources, by unique id, the models whose
+    own text is wrong, and the minor version of Spark.
     """
 
     names: Mapping[str, str]
     formats: Mapping[str, str]
     faulty: frozenset[str]
+    spark: tuple[int, int]
 
 
 def _query_problems(
@@ -147,6 +151,7 @@ def _query(compiled: CompiledProject, model: CompiledModel, analysis: Analysis, 
         model.output.format if model.output else "",
         known.formats,
         tuple(texts) if model.config.trigger.kind in ("continuous", "real_time") else (),
+        known.spark,
     )
 
 
