@@ -10,13 +10,11 @@ from sqlstream.location import Location
 from sqlstream.project.configuration.properties import Properties
 from sqlstream.project.configuration.written import written_config
 from sqlstream.project.files.folders import FolderConfig
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Struct, read_json_schema
 from sqlstream.project.values import ConfigPatch, DeclaredColumn, Located, ModelFile, Schema, SourceTable
 from sqlstream.project.wording import quoted
-
-CORRUPT_FORMATS = frozenset({"csv", "json", "xml"})
-"""Formats whose parsers meet records that they cannot read."""
 
 CORRUPT_SUFFIX = "__corrupt"
 """What the name of a table of corrupt records, and of the model that writes them, ends with."""
@@ -42,7 +40,7 @@ def on_corrupt_problems(table: SourceTable) -> Iterator[Finding]:
         yield _sink_alone(table)
     if table.on_corrupt is None:
         return
-    if table.format not in CORRUPT_FORMATS:
+    if not format_of(table.format).is_parsed:
         yield _other_format(table)
         return
     if option_of(table, "mode") is not None:

@@ -10,19 +10,11 @@ from dataclasses import dataclass, replace
 
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.compiler.sql.tokens import SqlTokenError, tokenize
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.parser import TypeSyntaxError, parse_type
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, Unknown
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.sql_difference import sql_difference
-
-TYPED = frozenset({"avro", "orc", "parquet"})
-"""Formats whose files have named columns with a type each: Spark reads a folder with one type for a column."""
-
-NAMED = frozenset({"json", "xml"})
-"""Formats whose records name their values, and have no types."""
-
-POSITIONAL = frozenset({"csv"})
-"""Formats whose rows have values by position: Spark takes the names for the whole folder from one file."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +36,12 @@ def column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange
     """Returns how the columns that a query writes to files differ from those in the files that are there; empty for
     other sinks, and where the ledger does not say what the columns were.
     """
-    if new.sink_format not in TYPED | NAMED | POSITIONAL or old.columns is None or new.columns is None:
+    if not format_of(new.sink_format).layout or old.columns is None or new.columns is None:
         return ()
     if _lowered(old.partition_by) != _lowered(new.partition_by):
         return (_other_folders(old, new),)
     folders = set(_lowered(new.partition_by))
-    if new.sink_format in POSITIONAL:
+    if format_of(new.sink_format).layout == "positional":
         before, after = (
             [column for column in side if column.name.lower() not in folders] for side in (old.columns, new.columns)
         )
@@ -167,7 +159,7 @@ def _other_case(old: OutputColumn, new: OutputColumn) -> ColumnChange:
 
 def _other_type(old: OutputColumn, new: OutputColumn, fmt: str) -> ColumnChange:
     text = f"column `{new.name}` was {old.type}, and is now {new.type}"
-    if fmt in NAMED:
+    if format_of(fmt).layout == "named":
         return ColumnChange(text, new.name)
     if _holds(_parsed(old.type), _parsed(new.type)):
         return ColumnChange(f"{text}; new fields are null in existing rows", new.name)

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
 from sqlstream.errors import Finding
 from sqlstream.project.files.paths import is_absolute, plain_path
+from sqlstream.project.formats.formats import format_of
 from sqlstream.state import refusals
 from sqlstream.state.changes import describe_changes
 from sqlstream.state.ledger import EVOLUTION, Ledger, QueryIdentity, SourceUse
@@ -93,7 +93,7 @@ def plan_query(
     if not restartable:
         return QueryPlan(Action.FRESH_EACH_RUN, state.version + 1, writes_ledger=True)
     was_batch = state.ledger is not None and state.ledger.identity.batch
-    if was_batch and identity.sink_format in FILE_FORMATS:
+    if was_batch and format_of(identity.sink_format).writes_files:
         return _refused(refusals.other_kind(identity, state.ledger_path, place_of(None, None)))
     if not state.has_batches:
         return QueryPlan(Action.START, max(state.version, 1), writes_ledger=True)
@@ -134,7 +134,7 @@ def _go_on(
         change = f"its ledger {problem}"
         return QueryPlan(Action.RESUME, state.version, writes_ledger=True, changes=(change,), accepted=True)
     old = state.ledger.identity
-    if _sink(old) != _sink(identity) and identity.sink_format in FILE_FORMATS:
+    if _sink(old) != _sink(identity) and format_of(identity.sink_format).writes_files:
         before, after = (f"{fmt} `{path}`" if path else fmt for fmt, path in (_sink(old), _sink(identity)))
         return _refused(refusals.other_sink(identity, state.ledger_path, before, after, place))
     moved = _moved_source(old, identity)

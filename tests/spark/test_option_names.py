@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.rules.options.known import FILE_INDEX, FILE_OPTIONS
+from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import jvm_of
 
 CLASSES = {
@@ -31,11 +31,11 @@ def options_of(spark: SparkSession, name: str) -> set[str]:
 @pytest.mark.parametrize("name", sorted(CLASSES))
 def test_no_option_of_a_format_is_missing(spark: SparkSession, name: str) -> None:
     """A missing one would be taken for a misspelling."""
-    assert options_of(spark, CLASSES[name]) <= {option.lower() for option in FILE_OPTIONS[name]}
+    assert options_of(spark, CLASSES[name]) <= {option.lower() for option in format_of(name).options}
 
 
 def test_no_option_of_files_is_missing(spark: SparkSession) -> None:
     """Those that choose which files are read."""
-    known = {option.lower() for option in FILE_INDEX}
+    known = {option.lower() for option in format_of("binaryFile").options}
 
     assert options_of(spark, "execution.datasources.FileIndexOptions") <= known

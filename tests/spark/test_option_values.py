@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from sqlstream.compiler.rules.options.values import form_of
+from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 
 COLUMNS = "id int, ts timestamp, d date"
@@ -178,8 +178,8 @@ def test_spark_and_the_compiler_judge_values_alike(spark: SparkSession, data: Pa
             by_spark = is_taken(opened(spark, name, {option: value}, data), tmp_path / str(index))
         except SPARK_ERRORS:
             by_spark = False
-        form = form_of(name, option, streams=True)
-        by_compiler = form is not None and form.takes(value)
+        taken = format_of(name).values_of(option, streams=True)
+        by_compiler = taken is not None and taken.accepts(value)
         if not by_spark == by_compiler == expected:
             wrong.append((option, value, by_spark, by_compiler))
     assert wrong == []
@@ -226,6 +226,6 @@ def test_a_pattern_is_taken_by_which_spark_reads_something(spark: SparkSession, 
         reads = row.t is not None
     except PySparkException:
         reads = False
-    form = form_of("csv", "timestampFormat", streams=True)
-    assert form is not None
-    assert form.takes(pattern) is reads
+    taken = format_of("csv").values_of("timestampFormat", streams=True)
+    assert taken is not None
+    assert taken.accepts(pattern) is reads

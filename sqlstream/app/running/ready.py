@@ -12,9 +12,9 @@ from sqlstream.app.request import RunRequest
 from sqlstream.app.running.session import storage_base
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
+from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.running.prepare import PreparedQuery, prepare_query, unrestartable
 from sqlstream.spark.running.start import StartOrder
@@ -93,7 +93,7 @@ class Ready:
     def check_unused(self, checks: Checks) -> None:
         """Looks whether the output of a new checkpoint holds batches of another one. Raises: FindingsError."""
         model, output = self.query.model, self.output(checks)
-        if output is None or self.query.output.format not in FILE_FORMATS:
+        if output is None or not format_of(self.query.output.format).writes_files:
             return
         with storage_problems(output, model.file.location, checks.secrets):
             is_used = has_committed_files(checks.storage_of, output)
@@ -104,7 +104,7 @@ class Ready:
         """Looks whether the checkpoint lets the query go on exactly. Raises: FindingsError."""
         model = self.query.model
         location = storage_location(checks.loaded, model)
-        output = self.output(checks) if self.query.output.format in FILE_FORMATS else None
+        output = self.output(checks) if format_of(self.query.output.format).writes_files else None
         with storage_problems(self.root, location, checks.secrets):
             found = checkpoint_damage(checks.runtime.session, checkpoint_path(self.root, self.plan.version), output)
         if found:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.files.paths import plain_path
+from sqlstream.project.formats.formats import FORMATS
 from sqlstream.project.values import SourceTable, Target
 
 LITTLE_BYTES = 32_000_000
@@ -22,7 +23,10 @@ FEW_FILES = 100
 COMPRESSED = 10
 """How much larger a compressed file is when it is read."""
 
-_COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".parquet", ".orc", ".avro")
+_COMPRESSED_SUFFIXES = (
+    *(f".{known.name}" for known in FORMATS.values() if known.layout == "typed"),
+    *(".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate"),
+)
 
 
 def is_small(compiled: CompiledProject, models: Sequence[CompiledModel]) -> bool:
@@ -65,4 +69,4 @@ def files_of(path: str) -> Iterator[Path]:
 
 def _size(file: Path) -> int:
     size = file.stat().st_size
-    return size * COMPRESSED if file.name.endswith(_COMPRESSIONS) else size
+    return size * COMPRESSED if file.name.endswith(_COMPRESSED_SUFFIXES) else size

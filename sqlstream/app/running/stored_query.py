@@ -19,8 +19,8 @@ from sqlstream.app.running.ready import storage_location
 from sqlstream.app.running.session import check_java, check_target, start_brief_session, storage_base
 from sqlstream.app.running.signals import StopSignals, stop_signals
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
 from sqlstream.errors import FindingsError, UsageError
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.spark.jvm.session import stop_spark
 from sqlstream.spark.reading.sources import TABLE
@@ -101,7 +101,7 @@ class StoredQuery:
         version = max(self.state.version, 1)
         if path is not None and fmt == TABLE:
             return table_folder(self.storages.session, output_table(path, version))
-        if path is None or fmt not in FILE_FORMATS:
+        if path is None or not format_of(fmt).writes_files:
             return None
         return output_path(storage_base(self.loaded), path, version)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.batch import batch_places, sinks_of_streams, stream_words_in_batches
-from sqlstream.compiler.rules.options.formats import misspelt_formats
+from sqlstream.compiler.rules.options.formats import misspelled_formats
 from sqlstream.compiler.rules.options.names import ignored_options, option_values, required_options
 from sqlstream.compiler.rules.python import python_names
 from sqlstream.compiler.rules.rule import Rule
@@ -17,7 +17,6 @@ from sqlstream.compiler.rules.sinks.kinds import (
     writable_formats,
 )
 from sqlstream.compiler.rules.sinks.outputs import (
-    missing_row_tags,
     missing_sink_paths,
     output_modes,
     path_options,
@@ -38,7 +37,7 @@ from sqlstream.errors import Finding
 
 RULES: tuple[Rule[CompiledProject, Finding], ...] = (
     no_models,
-    misspelt_formats,
+    misspelled_formats,
     missing_schemas,
     fixed_schemas,
     source_watermarks,
@@ -53,7 +52,6 @@ RULES: tuple[Rule[CompiledProject, Finding], ...] = (
     short_real_time_triggers,
     path_options,
     missing_sink_paths,
-    missing_row_tags,
     output_modes,
     writable_formats,
     modes_of_tables,

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rules.rule import rule
-from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS, terminal_models
+from sqlstream.compiler.rules.sinks.outputs import terminal_models
 from sqlstream.errors import Finding
 from sqlstream.project.files.files import PROJECT_FILE
 from sqlstream.project.files.paths import join, plain_path
+from sqlstream.project.formats.formats import format_of
 
 ENDING = frozenset({"default", "available_now", "once"})
 """Triggers under which a stream ends, or that nobody has asked for: a batch does no less."""
@@ -63,7 +64,7 @@ def _nothing_to(model: CompiledModel, key: str, value: str, why: str) -> Finding
 def batch_places(compiled: CompiledProject) -> Iterator[Finding]:
     """A batch model replaces its whole output folder, so nothing else may use the folder."""
     for model, output in terminal_models(compiled):
-        if model.streaming or output.format not in FILE_FORMATS or not output.path:
+        if model.streaming or not format_of(output.format).writes_files or not output.path:
             continue
         folder = plain_path(_storage(compiled), output.path).rstrip("/") + "/"
         inside = next((what for what, path in _places(compiled, model) if path.startswith(folder)), None)

@@ -12,22 +12,15 @@ from sqlstream.compiler.judged import is_judged
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.compiler.rules.streams.watermarks import may_be_event_time
 from sqlstream.errors import Finding
+from sqlstream.project.formats.format import BATCH, BATCHES, STREAM, STREAMS
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.on_corrupt import declared_sources
-from sqlstream.project.types.fixed_columns import BINARY_FILE, fixed_columns
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Struct, read_json_schema
 from sqlstream.project.values import Schema, SourceTable, Watermark
 from sqlstream.project.wording import quoted, quoted_list
 
-SCHEMA_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "xml"})
-"""File streams that Spark does not start without a schema
-(https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html#schema-inference-and-partition-of-streaming-dataframesdatasets)."""
-
-PATH_FORMATS = SCHEMA_FORMATS | {"text", "binaryFile"}
-STREAMS_ONLY = frozenset({"rate", "rate-micro-batch", "socket"})
-BATCHES_ONLY = frozenset({"jdbc", "state-metadata", "statestore"})
-"""Formats of Spark's own that it cannot read as a stream."""
 INFERENCE = "spark.sql.streaming.schemaInference"
 
 
@@ -37,11 +30,12 @@ def missing_schemas(compiled: CompiledProject) -> list[Finding]:
     inferred = str(compiled.project.target.spark.get(INFERENCE, "false")).lower() == "true"
     findings: list[Finding] = []
     for table in declared_sources(compiled.project.sources):
-        if table.mode == "stream" and table.format in SCHEMA_FORMATS and table.schema is None and not inferred:
+        facts = format_of(table.format)
+        if table.mode == STREAM and facts.schema == "required" and table.schema is None and not inferred:
             findings.append(_missing_schema(table))
         if any(name.lower() == "path" for name in table.options):
             findings.append(_path_option(table))
-        elif table.format in PATH_FORMATS and not table.path:
+        elif facts.is_file and not table.path:
             findings.append(_missing_path(table))
     return findings
 
@@ -83,15 +77,15 @@ def fixed_schemas(compiled: CompiledProject) -> list[Finding]:
     """
     findings: list[Finding] = []
     for table in declared_sources(compiled.project.sources):
-        if table.format in BATCHES_ONLY and table.mode == "stream":
+        facts, schema = format_of(table.format), table.schema
+        if facts.reads == BATCHES and table.mode == STREAM:
             findings.append(_batch_only(table))
-        if table.format in STREAMS_ONLY:
-            findings += [_fixed(table, fixed_columns(table) or "", "")] if table.schema is not None else []
-            findings += [_stream_only(table)] if table.mode == "batch" else []
-        elif table.format == "kafka" and table.schema is not None:
-            findings.append(_fixed(table, fixed_columns(table) or "", ""))
-        elif table.format == "binaryFile" and table.schema is not None and not _has_binary_columns(table.schema):
-            findings.append(_fixed(table, BINARY_FILE, ", in this order; you may add columns from the folder names"))
+        if facts.reads == STREAMS and table.mode == BATCH:
+            findings.append(_stream_only(table))
+        if facts.schema == "fixed" and schema is not None:
+            findings.append(_fixed(table, facts.columns_with(table.options) or "", ""))
+        if facts.schema == "extended" and schema is not None and not _begins_with(schema, facts.columns):
+            findings.append(_fixed(table, facts.columns, ", in this order; you may add columns from the folder names"))
     return findings
 
 
@@ -125,9 +119,9 @@ def _batch_only(table: SourceTable) -> Finding:
     )
 
 
-def _has_binary_columns(schema: Schema) -> bool:
-    """Whether the four columns of binary files are there, in their order, or nobody can tell."""
-    wanted = parse_schema(BINARY_FILE)
+def _begins_with(schema: Schema, columns: str) -> bool:
+    """Whether `schema` has all of `columns` in their order; true if it cannot be read."""
+    wanted = parse_schema(columns)
     try:
         found = read_json_schema(schema.json) if schema.json is not None else parse_schema(schema.ddl or "")
     except TypeSyntaxError:

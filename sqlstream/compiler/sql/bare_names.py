@@ -17,12 +17,10 @@ from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.tokens import Tokens
 from sqlstream.errors import Severity
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.nearest import nearest
 from sqlstream.project.values import Project, Target
 from sqlstream.project.wording import quoted
-
-MAKE_TABLES = ("python", "table")
-"""Formats of sinks and sources whose tables other queries of the same run may read by name."""
 
 WAREHOUSE = "spark.sql.warehouse.dir"
 """A folder of tables that may outlast a run."""
@@ -61,7 +59,7 @@ def _may_have_tables(project: Project, env: Mapping[str, str]) -> bool:
     """Whether a query of the project may make tables or views, or Spark may be configured elsewhere."""
     formats = {sink.format for sink in project.sinks} | {table.format for table in project.sources}
     return (
-        not formats.isdisjoint(MAKE_TABLES)
+        any(format_of(name).may_make_tables for name in formats)
         or any(model.is_python for model in project.models)
         or WAREHOUSE in project.target.spark
         or any(name in env for name in CONFIGURED_ELSEWHERE)

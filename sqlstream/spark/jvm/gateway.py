@@ -18,6 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
+from sqlstream.project.formats.formats import format_of
+
 JVM_ERRORS = (Py4JError, ConnectionError)
 """What a call into the JVM raises besides PySpark's own errors; see `is_jvm_gone`."""
 
@@ -98,19 +100,11 @@ def check_file_schema(session: SparkSession, format_name: str, frame: DataFrame)
 
     Raises: AnalysisException. Over Connect: an unfit type shows only in the first batch.
     """
-    classes = {
-        "csv": "csv.CSVFileFormat",
-        "json": "json.JsonFileFormat",
-        "orc": "orc.OrcFileFormat",
-        "parquet": "parquet.ParquetFileFormat",
-        "text": "text.TextFileFormat",
-    }
-    if format_name not in classes:
+    name = format_of(format_name).file_format_class
+    if not name:
         return
     package = "org.apache.spark.sql.execution.datasources."
-    instance = (
-        jvm_of(session).java.lang.Class.forName(package + classes[format_name]).getConstructors()[0].newInstance(None)
-    )
+    instance = jvm_of(session).java.lang.Class.forName(package + name).getConstructors()[0].newInstance(None)
     utils = jvm_of(session).org.apache.spark.sql.execution.datasources.DataSourceUtils
     utils.verifySchema(instance, _java_frame(frame).schema(), False)
 

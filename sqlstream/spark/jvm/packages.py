@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pyspark
 
+from sqlstream.project.formats.formats import format_of
+
 CLASSES = {
     "fs.s3a.S3AFileSystem": "hadoop-aws",
     "fs.azurebfs.": "hadoop-azure",
@@ -23,16 +25,8 @@ OTHER_SCHEMES = {
 }
 """What to do about schemes that Hadoop itself knows nothing of; gs is such a one before Hadoop 3.5."""
 
-SOURCES = {
-    "AVRO_DATA_SOURCE_NOT_ENABLED": ("spark-avro", ("4.1.1",)),
-    "KAFKA_DATA_SOURCE_NOT_ENABLED": ("spark-sql-kafka-0-10", ("4.1.1", "4.2.0")),
-}
-BESIDE_KAFKA = "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0"
-"""What Kafka's package needs, in a release that Maven Central has: not every release of Kafka's has its own."""
-
-"""Spark's packages, by the error condition where one is missing, with the releases of them that Maven Central has: not
-every release of Spark has one, and those of an earlier one work.
-"""
+_NOT_ENABLED = "_DATA_SOURCE_NOT_ENABLED"
+"""The end of the error condition for a format without its package; the format's name in capitals comes before it."""
 
 _NO_SCHEME = re.compile(r"No FileSystem for scheme:? \"?(?P<scheme>\w+)")
 _NOT_FOUND = re.compile(r"(?:ClassNotFoundException: |Class )(?:Class )?org\.apache\.hadoop\.(?P<name>[\w.$]+)")
@@ -40,17 +34,17 @@ _NOT_FOUND = re.compile(r"(?:ClassNotFoundException: |Class )(?:Class )?org\.apa
 
 def package_fix(said: str, condition: str | None) -> str | None:
     """Returns which package to add, where an error says that one is missing."""
-    if condition in SOURCES:
-        name, releases = SOURCES[condition]
-        also = f" and {BESIDE_KAFKA}" if "kafka" in name else ""
-        return f"add org.apache.spark:{name}_2.13:{_release(releases)}{also} to the target's packages:"
+    package = format_of((condition or "").removesuffix(_NOT_ENABLED).lower()).package
+    if package is not None:
+        also = f" and {package.beside}" if package.beside else ""
+        return f"add org.apache.spark:{package.name}_2.13:{_release(package.releases)}{also} to the target's packages:"
     scheme = _NO_SCHEME.search(said)
     if scheme is not None and scheme["scheme"] in OTHER_SCHEMES:
         return OTHER_SCHEMES[scheme["scheme"]].format(aws=_of_hadoop("hadoop-aws"))
     for missing in _NOT_FOUND.finditer(said):
-        package = next((package for part, package in CLASSES.items() if missing["name"].startswith(part)), None)
-        if package is not None:
-            return f"add {_of_hadoop(package)} to the target's packages:"
+        of_hadoop = next((name for part, name in CLASSES.items() if missing["name"].startswith(part)), None)
+        if of_hadoop is not None:
+            return f"add {_of_hadoop(of_hadoop)} to the target's packages:"
     return None
 
 

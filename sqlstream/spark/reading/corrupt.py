@@ -15,7 +15,8 @@ from pyspark.sql.functions import col, count_if, current_timestamp
 from pyspark.sql.types import StringType, StructField, StructType
 
 from sqlstream.compiler.sql.names import quote_identifier
-from sqlstream.project.on_corrupt import CORRUPT_FORMATS, CORRUPT_OPTION, captures_corrupt, option_of
+from sqlstream.project.formats.formats import format_of
+from sqlstream.project.on_corrupt import CORRUPT_OPTION, captures_corrupt, option_of
 from sqlstream.project.values import SourceTable
 
 CORRUPT = "_sqlstream_corrupt"
@@ -37,7 +38,7 @@ def handling(table: SourceTable, session: SparkSession) -> str | None:
     """Returns what is done with corrupt records of `table`: `fail`, `drop` or `quarantine`, and None where its format
     knows none, or the options or the schema already say what is done.
     """
-    if table.format not in CORRUPT_FORMATS or option_of(table, "mode") is not None:
+    if not format_of(table.format).is_parsed or option_of(table, "mode") is not None:
         return None
     if table.on_corrupt is not None:
         return table.on_corrupt

@@ -11,7 +11,8 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.errors import Finding
 from sqlstream.location import Place
 from sqlstream.project.files.paths import plain_path
-from sqlstream.project.on_corrupt import CORRUPT_FORMATS, column_names, option_of
+from sqlstream.project.formats.formats import format_of
+from sqlstream.project.on_corrupt import column_names, option_of
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.spark.jvm.gateway import causes_of
@@ -58,7 +59,7 @@ def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[Source
     return tuple(
         replace(table, path=plain_path(str(project.root), table.path))
         for node, table in compiled.sources.items()
-        if table.path and table.format.lower() in CORRUPT_FORMATS and node in read
+        if table.path and format_of(table.format.lower()).is_parsed and node in read
     )
 
 

@@ -11,18 +11,13 @@ from pyspark.sql.types import DataType, DateType, StringType, StructField, Struc
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import join
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.preview import NO_BATCH, has_batches, static
 from sqlstream.spark.reading.sources import escaped, quoted
 from sqlstream.spark.spark_errors import read_error
-
-TEXT_FORMATS = frozenset({"csv", "json", "xml"})
-"""Formats whose types are found by looking at the values."""
-
-STORED_FORMATS = frozenset({"avro", "orc", "parquet"})
-"""Formats of files that know their types."""
 
 LISTING = ("pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter")
 """Options of a source that say which of its files are read."""
@@ -54,7 +49,7 @@ def infer_columns(inputs: NodeReader, table: SourceTable, most_files: int) -> In
     if missing:
         raise FindingsError(missing)
     undeclared = replace(static(table), schema=None)
-    if table.format not in TEXT_FORMATS | STORED_FORMATS:
+    if not format_of(table.format).layout:
         return Inferred(_own_columns(inputs, table, undeclared))
     paths = _paths(inputs, undeclared)
     sampled = spread(paths, most_files)

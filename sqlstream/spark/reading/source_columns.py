@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 from pyspark.sql.types import DataType, StructType
 
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
-from sqlstream.spark.reading.infer import TEXT_FORMATS, Inferred
+from sqlstream.spark.reading.infer import Inferred
 from sqlstream.spark.reading.type_text import stored_fits, text_fits, type_text
 from sqlstream.state.results.source_columns import FoundColumn, SourceColumns
 
@@ -62,7 +63,7 @@ def _notes(
         return ("none of the files read contains it",) if inferred.by_file else (f"{table.format} has no such column",)
     notes = []
     if declared is not None and inferred.by_file:
-        fits = text_fits if table.format in TEXT_FORMATS else stored_fits
+        fits = text_fits if format_of(table.format).is_parsed else stored_fits
         has_pattern = any(name.lower() in ("timestampformat", "dateformat") for name in table.options)
         if not fits(found, declared) and not has_pattern:
             notes.append(f"declared type, but the files have {type_text(found)}")

@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, StructType
 
 from sqlstream.errors import Finding
 from sqlstream.project.files.paths import join
-from sqlstream.project.types.fixed_columns import fixed_columns
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import Schema, SourceTable
 from sqlstream.spark.reading.corrupt import FAILING, corrupt_rows, good_rows, handling, separating_options, with_corrupt
 from sqlstream.spark.reading.dropped import new_count
@@ -25,9 +25,6 @@ from sqlstream.state.runs.progress import DROPPED
 
 TABLE = "table"
 """The format of sources and sinks that are tables of Spark's catalog."""
-
-NAMED_ALWAYS = frozenset({"binaryFile"})
-"""Formats whose own columns a stream must be told."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ class Readers:
             frame, names = self._load_separating(reader, table)
             return _declared(good_rows(frame, names, metric if handled == "drop" else None), schema)
         reader = reader.format(self._format(table)).options(**(FAILING if handled == "fail" else {}))
-        if schema is not None and (table.schema is not None or table.format in NAMED_ALWAYS):
+        if schema is not None and (table.schema is not None or format_of(table.format).schema == "extended"):
             reader = reader.schema(schema)
         return _declared(reader.load(self._path(table)) if table.path else reader.load(), schema)
 
@@ -127,7 +124,9 @@ def declared_schema(table: SourceTable) -> StructType | None:
 
 
 def _schema_of(table: SourceTable) -> StructType | str | None:
-    return fixed_columns(table) if table.schema is None else _spark_schema(table.schema)
+    if table.schema is not None:
+        return _spark_schema(table.schema)
+    return format_of(table.format).columns_with(table.options)
 
 
 def _declared(frame: DataFrame, schema: StructType | str | None) -> DataFrame:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.location import Location
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.secrets import OptionValue
 from sqlstream.spark.secrets import Secrets
 
@@ -78,12 +79,7 @@ def _endpoints(compiled: CompiledProject, model: CompiledModel, secrets: Secrets
 
 def _addresses(format_name: str, options: Mapping[str, OptionValue], secrets: Secrets) -> tuple[tuple[str, int], ...]:
     given = {name.lower(): value for name, value in secrets.resolve_all(options).items()}
-    if format_name == "socket":
-        entries = [f"{given.get('host', '')}:{given.get('port', '')}"]
-    elif format_name == "kafka":
-        entries = given.get(BROKERS, "").split(",")
-    else:
-        return ()
+    entries = ":".join(given.get(name, "") for name in format_of(format_name).address_options).split(",")
     found = (_ADDRESS.fullmatch(entry.strip()) for entry in entries)
     return tuple((match["host"], int(match["port"])) for match in found if match)
 

@@ -13,17 +13,17 @@ from pyspark.sql.types import StructType
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rewrite.deduplicate import key_columns
-from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
 from sqlstream.compiler.sql.fingerprint import fingerprint, python_fingerprint
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.python_files import PythonFunction
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.cluster import PARTITIONS
 from sqlstream.spark.jvm.session import FROZEN_SETTINGS, PROVIDER, ROCKSDB, TIME_ZONE, SparkRuntime, child_session
 from sqlstream.spark.reading.corrupt_errors import tables_with_records
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import register_functions
-from sqlstream.spark.reading.sources import TABLE, Readers
+from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.reading.views import ViewBuilder
 from sqlstream.spark.running.endpoints import Endpoint, endpoints_of
@@ -35,15 +35,8 @@ from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import refresh_text
 from sqlstream.state.runs.progress import ROWS_OUT
 
-REPLACED = FILE_FORMATS | {"console", "delta", "noop"}
-"""Formats in which a batch takes the place of the one before."""
-
 UNCOUNTED = frozenset({"continuous", "real_time"})
 """Triggers under which Spark refuses to count the rows of a query, or counts them for as long as a batch lasts."""
-
-UNRESTARTABLE_SINKS = frozenset({"memory"})
-UNRESTARTABLE_SOURCES = frozenset({"socket"})
-"""Spark cannot start a query over these again on its checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -184,11 +177,11 @@ _WORD = re.compile(r"\w+")
 def unrestartable(compiled: CompiledProject, model: CompiledModel) -> str | None:
     """Returns why the query of `model` cannot be started again after a failure, None when it can."""
     if not model.streaming:
-        adds = model.output is not None and model.output.format not in (*REPLACED, "memory", TABLE)
+        adds = model.output is not None and not format_of(model.output.format).replaces_rows
         return f"it adds its rows to {model.output.format}" if adds and model.output else None
-    if model.output is not None and model.output.format in UNRESTARTABLE_SINKS:
+    if model.output is not None and not format_of(model.output.format).is_restartable:
         return f"it writes to {model.output.format}"
     for table in compiled.sources_of(model.unique_id):
-        if table.format in UNRESTARTABLE_SOURCES:
+        if not format_of(table.format).is_restartable:
             return f"`{table.full_name}` reads a {table.format}"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
+from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.storage.batch_logs import move_with_checksum
 from sqlstream.spark.storage.storage import Storage
 from sqlstream.state.batch_logs import SINK_LOG, BatchLog, entry_names
@@ -68,7 +68,7 @@ def last_commit(storage: Storage, root: str, version: int) -> int:
 
 
 def _has_committed_files(storage_of: StorageOf, ledger: Ledger) -> bool:
-    writes_files = ledger.output is not None and ledger.identity.sink_format in FILE_FORMATS
+    writes_files = ledger.output is not None and format_of(ledger.identity.sink_format).writes_files
     return writes_files and has_committed_files(storage_of, ledger.output or "")
 
 
@@ -85,7 +85,7 @@ def archive_start(storage_of: StorageOf, root: str, state: CheckpointState) -> N
     moment = archive_moment()
     storage, root = storage_of(root)
     archive = archive_path(root, state.version, moment)
-    if state.ledger is not None and state.ledger.output and state.ledger.identity.sink_format in FILE_FORMATS:
+    if state.ledger is not None and state.ledger.output and format_of(state.ledger.identity.sink_format).writes_files:
         _archive_output(*storage_of(state.ledger.output), datetime.fromisoformat(state.ledger.written_at), moment)
     for path in (checkpoint_path(root, state.version), ledger_path(root, state.version)):
         if storage.exists(path):

@@ -14,12 +14,11 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, DataFrameWriter, Observation
 from pyspark.sql.functions import count, lit
 
-from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
+from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_pool
 from sqlstream.spark.jvm.jobs import cancel_jobs, group_jobs
 from sqlstream.spark.reading.dropped import counted
 from sqlstream.spark.reading.sources import TABLE
-from sqlstream.spark.running.prepare import REPLACED
 from sqlstream.spark.running.start import StartOrder, query_name
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import Storage, storage_for
@@ -93,14 +92,15 @@ class BatchWrite:
         group_jobs(session, self._group, query.model.name)
         observed = Observation(ROWS_OUT)
         frame = query.frame.observe(observed, count(lit(1)).alias("rows"))
+        facts = format_of(query.output.format)
         if query.output.format == "memory":
             frame.localCheckpoint().createOrReplaceTempView(query_name(query))
-        elif query.output.format in FILE_FORMATS and self._order.output is not None:
+        elif facts.writes_files and self._order.output is not None:
             self._write_files(frame, self._order.output)
         elif query.output.format == TABLE and self._order.output is not None:
             self._write_table(frame, self._order.output)
         else:
-            self._write_rows(frame, "overwrite" if query.output.format in REPLACED else "append", self._order.output)
+            self._write_rows(frame, "overwrite" if facts.replaces_rows else "append", self._order.output)
         return int(observed.get["rows"])
 
     def _write_files(self, frame: DataFrame, output: str) -> None:

@@ -11,6 +11,7 @@ from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.rules.sinks.columns import column_findings
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
+from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import (
     SPARK_ERRORS,
     check_file_schema,
@@ -20,7 +21,6 @@ from sqlstream.spark.jvm.gateway import (
     check_types,
 )
 from sqlstream.spark.jvm.internals import use
-from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding
 
@@ -117,7 +117,7 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> tuple[_Ch
 
 
 def _check_format(output: Output, frame: DataFrame) -> None:
-    if output.format not in ("memory", "python", TABLE):  # these are part of the writer, and no data sources
+    if format_of(output.format).is_data_source:
         check_format(frame.sparkSession, output.format)
 
 

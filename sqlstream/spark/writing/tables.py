@@ -7,7 +7,7 @@ from itertools import count
 
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
+from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.state.layout import beside_table
 from sqlstream.state.ledger import OutputColumn
@@ -29,7 +29,7 @@ def table_folder(session: SparkSession, name: str) -> str | None:
     format keeps its own account of its files. Raises: Spark's errors.
     """
     described = _described(session, name)
-    return described.get("Location") if described.get("Provider", "").lower() in FILE_FORMATS else None
+    return described.get("Location") if format_of(described.get("Provider", "").lower()).writes_files else None
 
 
 def _described(session: SparkSession, name: str) -> dict[str, str]:

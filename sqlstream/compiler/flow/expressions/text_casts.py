@@ -10,8 +10,8 @@ import re
 from datetime import date
 
 from sqlstream.compiler.flow.types.families import DATETIME, NUMBER, family
-from sqlstream.compiler.flow.types.time_zones import may_be_zone
 from sqlstream.compiler.flow.types.values import DIGITS, kind
+from sqlstream.project.types.time_zones import may_be_zone
 from sqlstream.project.types.types import DataType
 
 _BLANKS = " \t\n\r\f\v\0"

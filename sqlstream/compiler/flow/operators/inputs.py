@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlstream.compiler.flow.columns import Column, EventTime, Where
 from sqlstream.compiler.flow.nodes import EventTimeWatermark, Node, Scan
 from sqlstream.compiler.node_ids import seed_id, source_id
-from sqlstream.project.types.fixed_columns import fixed_columns
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema, parse_type
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, read_json_schema
 from sqlstream.project.values import Seed, SourceTable
@@ -51,7 +51,7 @@ def _fields(table: SourceTable) -> tuple[tuple[str, DataType | None], ...] | Non
     if table.schema is not None and table.schema.json is not None:
         found = read_json_schema(table.schema.json)
     else:
-        ddl = fixed_columns(table) if table.schema is None else table.schema.ddl
+        ddl = format_of(table.format).columns_with(table.options) if table.schema is None else table.schema.ddl
         if ddl is None:
             return None
         try:

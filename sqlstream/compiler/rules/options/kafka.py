@@ -1,4 +1,4 @@
-"""What a Kafka source or sink refuses of its options taken together (`KafkaSourceProvider.validateGeneralOptions`)."""
+"""Conflicts between the options of a Kafka source or sink (`KafkaSourceProvider.validateGeneralOptions`)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from sqlstream.errors import Finding, Severity
 from sqlstream.project.wording import alternatives, quoted
 
 TOPICS = ("subscribe", "subscribePattern", "assign")
-"""How a source says what it reads: exactly one of them."""
+"""The options that name the topics. A source needs exactly one of them."""
 
 BEGINNINGS = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
 ENDS = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
-"""Where a source begins and ends. Spark looks at the first that is given."""
+"""Where a source begins and ends. Spark uses the first of them that is set."""
 
 _BYTES = "Spark serializes and deserializes keys and values itself"
 REFUSED_OF_SOURCES = {
@@ -27,11 +27,11 @@ REFUSED_OF_SINKS = {
     "kafka.key.serializer": (_BYTES, "remove it, and select `key` as string or binary"),
     "kafka.value.serializer": (_BYTES, "remove it, and select `value` as string or binary"),
 }
-"""Options of Kafka's own with which Spark starts nothing: why, and what to do."""
+"""Options of Kafka's client that Spark refuses: why, and what to do."""
 
 
 def kafka_problems(given: GivenOptions) -> Iterator[Finding]:
-    """Gives what Spark refuses of the options of a Kafka source or sink, and which of them it ignores."""
+    """Yields the options of a Kafka source or sink that Spark refuses or ignores because of the others."""
     yield from _refused(given)
     if given.is_source:
         yield from _topics(given)
@@ -85,7 +85,7 @@ def _ends(given: GivenOptions) -> Iterator[Finding]:
     if given.mode != "batch":
         return
     yield from _first_of(given, ENDS)
-    if (given.text("startingOffsets") or "").strip().lower() == "latest" and not any(map(given.has, BEGINNINGS[:2])):
+    if given.text("startingOffsets").strip().lower() == "latest" and not any(map(given.has, BEGINNINGS[:2])):
         yield Finding(
             "option-value",
             f"{given.what} is a batch source that starts at the latest offset",
@@ -96,7 +96,7 @@ def _ends(given: GivenOptions) -> Iterator[Finding]:
 
 
 def _bounds(given: GivenOptions) -> Iterator[Finding]:
-    least, most = given.text("minOffsetsPerTrigger") or "", given.text("maxOffsetsPerTrigger") or ""
+    least, most = given.text("minOffsetsPerTrigger"), given.text("maxOffsetsPerTrigger")
     if given.streams and least.isdecimal() and most.isdecimal() and int(least[:20]) > int(most[:20]):
         yield Finding(
             "option-value",

@@ -8,9 +8,9 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.compiler.rules.sinks.kafka import kafka_findings
-from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.sinks.types import unfit_partition, unwritten_reason
 from sqlstream.errors import Finding
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct
 from sqlstream.project.wording import counted
 
@@ -69,7 +69,7 @@ def _repeated(model: CompiledModel, output: Output, names: Sequence[str], *, exa
     """The findings for columns of one name. Spark refuses them in a batch written to files; a stream writes them, and
     nobody can read the files.
     """
-    if output.format not in FILE_FORMATS:
+    if not format_of(output.format).writes_files:
         return []
     by_name: dict[str, list[str]] = {}
     for name in names:
@@ -132,12 +132,13 @@ def _unfit_counts(model: CompiledModel, output: Output, columns: Sequence[Column
     """Parquet files have at least one column, text files exactly one."""
     partitions = {name.lower() for name in output.partition_by}
     written = [column for column in columns if column.name.lower() not in partitions]
-    if output.format == "text" and len(written) != 1:
+    facts = format_of(output.format)
+    if facts.holds_one_string and len(written) != 1:
         why = (
             f"the model has {counted(len(written), 'column')} to write, but a text file holds exactly one string column"
         )
         fix = "select one string, for example concat_ws(',', *) as value or to_json(struct(*)) as value"
-    elif output.format == "parquet" and not columns:
+    elif facts.needs_fields and not columns:
         why, fix = "the model has no columns, and a Parquet file needs at least one", "select at least one column"
     else:
         return []

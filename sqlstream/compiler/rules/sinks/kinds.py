@@ -9,33 +9,21 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rules.rule import rule
-from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS, terminal_models
+from sqlstream.compiler.rules.sinks.outputs import terminal_models
 from sqlstream.compiler.rules.tables import is_of_spark
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.files.python_files import PythonName, find_name
+from sqlstream.project.formats.format import BATCHES
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import Target
-
-READ_ONLY = frozenset(
-    {"binaryFile", "image", "rate", "rate-micro-batch", "socket", "state-metadata", "statestore"},
-)
-"""Formats of Spark's own that it cannot write."""
-
-BATCHES_ONLY = frozenset({"jdbc"})
-"""Formats of Spark's own that it writes in batches only."""
-
-UNPARTITIONED = {"stream": frozenset({"memory"}), "batch": frozenset({"noop"})}
-"""Formats with which Spark refuses `partition_by`, by the kind of model."""
-
-PARTITIONS_IGNORED = frozenset({"console", "jdbc", "kafka", "memory", "noop"})
-"""Formats with which `partition_by` has no effect."""
 
 
 @rule("unknown-format", "output-mode")
 def writable_formats(compiled: CompiledProject) -> Iterator[Finding]:
     """Spark can only read some formats, and cannot stream into others."""
     for sink in compiled.project.sinks:
-        if sink.format in READ_ONLY:
+        if not format_of(sink.format).writes:
             yield Finding(
                 "unknown-format",
                 f"sink `{sink.name}` has the format `{sink.format}`, which Spark can read but not write",
@@ -44,7 +32,7 @@ def writable_formats(compiled: CompiledProject) -> Iterator[Finding]:
                 sink.places.get("format", sink.location),
             )
     for model, output in terminal_models(compiled):
-        if output.format in BATCHES_ONLY and model.streaming:
+        if model.streaming and format_of(output.format).writes == BATCHES:
             yield Finding(
                 "output-mode",
                 f"`{model.name}` streams into sink `{output.sink}`, but Spark cannot stream into {output.format}",
@@ -107,7 +95,7 @@ def refused_partitions(compiled: CompiledProject) -> Iterator[Finding]:
     for model, output in terminal_models(compiled):
         made = python_sink(compiled, output)
         is_function = made is not None and made.is_foreach
-        if output.partition_by and (is_function or output.format in UNPARTITIONED[model.kind]):
+        if output.partition_by and (is_function or model.kind in format_of(output.format).refuses_partition_by):
             what = "a function in python/" if is_function else f"the format {output.format}"
             yield Finding(
                 "unknown-key",
@@ -122,8 +110,9 @@ def refused_partitions(compiled: CompiledProject) -> Iterator[Finding]:
 def ignored_partitions(compiled: CompiledProject) -> Iterator[Finding]:
     """`partition_by` has an effect on files and tables only."""
     for model, output in terminal_models(compiled):
-        name = output.format
-        if output.partition_by and name in PARTITIONS_IGNORED - UNPARTITIONED[model.kind]:
+        facts = format_of(output.format)
+        is_refused = model.kind in facts.refuses_partition_by
+        if output.partition_by and facts.ignores_partition_by and not is_refused:
             yield Finding(
                 "unused-config",
                 f"sink `{output.sink}` sets partition_by, which has no effect with the format {output.format}",
@@ -149,7 +138,7 @@ def is_table_of_files(compiled: CompiledProject, output: Output) -> bool:
 
 
 def _has_files(target: Target) -> bool:
-    return str(target.spark.get("spark.sql.sources.default", "parquet")).lower() in FILE_FORMATS
+    return format_of(str(target.spark.get("spark.sql.sources.default", "parquet")).lower()).writes_files
 
 
 def update_mode_of_data_source(model: CompiledModel, output: Output) -> Finding:

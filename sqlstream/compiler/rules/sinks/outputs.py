@@ -8,11 +8,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Finding
 from sqlstream.project.files.paths import join, plain_path
-
-FILE_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})
-"""Spark's file sinks: they take append mode only, and need a path
-(https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html#output-sinks)."""
-
+from sqlstream.project.formats.formats import format_of
 
 OWN_PLACE = {
     "sink": 'give each its own, for example path: "{{ model.name }}" (or table:) in the sink',
@@ -58,23 +54,7 @@ def missing_sink_paths(compiled: CompiledProject) -> list[Finding]:
             output.location,
         )
         for output in declared_outputs(compiled)
-        if output.format in FILE_FORMATS and not output.path and not _is_path_among(output.options)
-    ]
-
-
-@rule("missing-key")
-def missing_row_tags(compiled: CompiledProject) -> list[Finding]:
-    """Spark needs `rowTag`, the name of the element for each row, to write XML."""
-    return [
-        Finding(
-            "missing-key",
-            f"sink `{output.sink}` needs the option rowTag",
-            "Spark needs a name for the XML element of each row",
-            "add options: {rowTag: row} to the sink",
-            output.location,
-        )
-        for output in declared_outputs(compiled)
-        if output.format == "xml" and not any(name.lower() == "rowtag" for name in output.options)
+        if format_of(output.format).writes_files and not output.path and not _is_path_among(output.options)
     ]
 
 
@@ -94,7 +74,7 @@ def output_modes(compiled: CompiledProject) -> list[Finding]:
             model.place_of("output_mode"),
         )
         for model, output in terminal_models(compiled)
-        if model.streaming and output.format in FILE_FORMATS and model.config.output_mode != "append"
+        if model.streaming and format_of(output.format).writes_files and model.config.output_mode != "append"
     ]
 
 
@@ -107,7 +87,7 @@ def shared_outputs(compiled: CompiledProject) -> list[Finding]:
     checkpoints: dict[str, str] = {}
     storage = join(str(compiled.project.root), compiled.project.target.storage)
     for model, output in terminal_models(compiled):
-        if output.format in FILE_FORMATS and output.path:
+        if format_of(output.format).writes_files and output.path:
             first = paths.setdefault(plain_path(storage, output.path), model.name)
             findings += _shared(model, first, "output path", output.path, "sink")
         if output.table:

@@ -5,22 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.types import Array, DataType, Decimal, Map, Primitive, Struct
 
-_PLACES = frozenset({"geometry", "geography"})
-
-_UNWRITTEN: Mapping[str, frozenset[str]] = {
-    "parquet": frozenset({"interval"}),
-    "orc": frozenset({"void", "variant", "interval"}) | _PLACES,
-    "json": frozenset({"interval"}) | _PLACES,
-    "xml": frozenset({"interval"}) | _PLACES,
-    "csv": frozenset({"void", "variant", "interval", "array", "map", "struct"}) | _PLACES,
-}
-"""The types that a format does not write, within others neither (`supportDataType` of each FileFormat)."""
-
-_NO_FOLDER_NAMES = frozenset({"void", "variant", "interval", "array", "map", "struct"}) | _PLACES
+_NO_FOLDER_NAMES = frozenset({"void", "variant", "interval", "array", "map", "struct", "geometry", "geography"})
 
 _PARTS = {Array: "array", Map: "map", Struct: "struct", Decimal: "decimal"}
 
@@ -29,14 +19,12 @@ def unwritten_reason(format_name: str, type_: DataType) -> str | None:
     """Returns why a format's files cannot hold a column of a type; None where they can, or it is not known."""
     if any(name == "time" for name in map(_name, _within(type_))):
         return f"its type is {type_}, and Spark 4.3 does not start a query with a TIME column"
-    if format_name == "text" and _name(type_) not in ("string", ""):
+    facts = format_of(format_name)
+    if facts.holds_one_string and _name(type_) not in ("string", ""):
         return f"its type is {type_}, but a text file holds only strings"
-    unfit = _UNWRITTEN.get(format_name, frozenset())
-    if any(_name(part) in unfit for part in _within(type_)):
+    if any(_name(part) in facts.unwritten_types for part in _within(type_)):
         return f"its type is {type_}, which Spark cannot write as {format_name}"
-    if format_name == "parquet":
-        return _unfit_struct(type_)
-    return None
+    return _unfit_struct(type_) if facts.needs_fields else None
 
 
 def unfit_partition(type_: DataType) -> bool:

@@ -20,10 +20,9 @@ from sqlstream.compiler.flow.nodes import (
 )
 from sqlstream.compiler.rules.query import Query, QueryProblem, QueryText
 from sqlstream.compiler.rules.rule import rule
-from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
-from sqlstream.compiler.rules.sources import PATH_FORMATS
 from sqlstream.compiler.sql.hints import read_hints
 from sqlstream.compiler.sql.tokens import Tokens
+from sqlstream.project.formats.formats import format_of
 
 CODE = "continuous-trigger"
 FIX = "use a micro-batch trigger, such as trigger='1 second'"
@@ -41,9 +40,6 @@ REFUSED: dict[type[Node], str] = {
     WindowFunctions: "a function with OVER",
 }
 """The operators that it refuses, which are all but projections and filters."""
-
-MICRO_BATCH_SOURCES = PATH_FORMATS | {"rate-micro-batch"}
-"""Sources of Spark's own that can be read in batches only."""
 
 PARTITIONING = frozenset({"COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE"})
 NOW = frozenset({"CURRENT_TIMESTAMP", "CURRENT_DATE", "CURDATE", "NOW", "LOCALTIMESTAMP"})
@@ -67,9 +63,9 @@ def sources_and_sinks(query: Query) -> Iterator[QueryProblem]:
         return
     for node in query.all(Scan):
         name = query.formats.get(node.node_id or "", "")
-        if node.stream and name in MICRO_BATCH_SOURCES:
+        if node.stream and query.trigger in format_of(name).refused_triggers:
             yield _problem(query, query.node, f"a source of format {name}", "it can be read only in batches")
-    if query.sink in FILE_FORMATS:
+    if query.trigger in format_of(query.sink).refused_triggers:
         yield _problem(query, query.node, f"a sink of format {query.sink}", "it can be written only in batches")
 
 

@@ -7,14 +7,10 @@ from collections.abc import Iterator
 from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Deduplicate, Join, Node, Scan, SetOperation, View
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.rule import rule
-from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
-from sqlstream.compiler.rules.streams.continuous import MICRO_BATCH_SOURCES, hints_named
+from sqlstream.compiler.rules.streams.continuous import hints_named
+from sqlstream.project.formats.formats import format_of
 
 CODE = "real-time-trigger"
-REFUSED_SOURCES = MICRO_BATCH_SOURCES | {"rate", "socket"}
-REFUSED_SINKS = FILE_FORMATS | {"memory", "noop"}
-"""Sources and sinks of Spark's own that are not among those which it allows: of the others, Kafka is the one to use."""
-
 REFUSED_HINTS = frozenset({"COALESCE", "REPARTITION_BY_RANGE"})
 
 
@@ -33,10 +29,10 @@ def sources_and_sinks(query: Query) -> Iterator[QueryProblem]:
         return
     for node in query.all(Scan):
         name = query.formats.get(node.node_id or "", "")
-        if node.stream and name in REFUSED_SOURCES:
+        if node.stream and query.trigger in format_of(name).refused_triggers:
             why, fix = "it reads rows in batches", "read from Kafka, or use another trigger"
             yield _problem(query, query.node, f"reads a {name} source", why, fix)
-    if query.sink in REFUSED_SINKS:
+    if query.trigger in format_of(query.sink).refused_triggers:
         why, fix = "Spark does not support this sink here", "write to Kafka or the console"
         yield _problem(query, query.node, f"writes to a {query.sink} sink", why, fix)
 

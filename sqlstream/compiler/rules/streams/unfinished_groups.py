@@ -7,10 +7,10 @@ import re
 from sqlstream.compiler.flow.columns import LostWatermark, Where
 from sqlstream.compiler.flow.nodes import Aggregate, Projection, Scan
 from sqlstream.compiler.rules.query import Query
-from sqlstream.compiler.rules.sinks.outputs import FILE_FORMATS
 from sqlstream.compiler.rules.streams.missing_watermarks import below_filters, hint, time_key, time_of, upstream_place
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.compiler.sql.problem import ORIGIN
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.wording import quoted, quoted_list
 
 _TRUNCATED = re.compile(r"date_trunc\(\s*'(second|minute|hour|day|week)'", re.IGNORECASE)
@@ -105,7 +105,7 @@ def _period(expression: str) -> str:
 
 def _or_update(query: Query) -> str:
     """The other way out, where the sink takes it."""
-    return "" if query.sink in FILE_FORMATS else ", or use output_mode='update'"
+    return "" if format_of(query.sink).writes_files else ", or use output_mode='update'"
 
 
 def _lost(node: Aggregate) -> LostWatermark | None:

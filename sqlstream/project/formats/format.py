@@ -1,0 +1,147 @@
+"""The facts about a format, as frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sqlstream.project.formats.option_types import OptionType
+from sqlstream.project.secrets import OptionValue
+
+STREAM, BATCH = "stream", "batch"
+STREAMS, BATCHES = frozenset({STREAM}), frozenset({BATCH})
+BOTH, NEITHER = STREAMS | BATCHES, frozenset[str]()
+
+Use = Literal["anywhere", "source", "stream", "batch", "batch_only", "sink"]
+"""Where Spark uses an option: in sources and sinks, in sources of any mode, in those of one mode, in sinks.
+
+A stream ignores an option of batches. It does not start with one of use `batch_only`.
+"""
+
+Layout = Literal["", "typed", "named", "positional"]
+"""How files store rows: columns with names and types, values with names, values by position; empty for all else."""
+
+Declared = Literal["optional", "required", "fixed", "extended"]
+"""What a schema may declare: anything, anything but a stream needs one, nothing, more than the format's columns."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option: the values that it takes (None: any text), and where Spark uses it."""
+
+    takes: OptionType | None = None
+    use: Use = "anywhere"
+
+
+@dataclass(frozen=True)
+class RequiredOption:
+    """An option without which Spark cannot read or write: its name, its meaning, and an example in YAML."""
+
+    name: str
+    meaning: str
+    example: str
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package of Spark that a format needs: its name, the releases that Maven Central has, what it needs beside it.
+
+    Not every release of Spark has a release of the package, and that of an earlier one works.
+    """
+
+    name: str
+    releases: tuple[str, ...]
+    beside: str = ""
+
+
+@dataclass(frozen=True)
+class Format:
+    """All facts about one format. The defaults are those of a format that sqlstream does not know.
+
+    Sets of modes hold `stream` and `batch`. Sets of triggers hold `continuous` and `real_time`.
+    """
+
+    name: str
+    reads: frozenset[str] = BOTH
+    """The modes in which Spark reads it."""
+    writes: frozenset[str] = BOTH
+    """The modes in which Spark writes it."""
+
+    is_file: bool = False
+    """Whether it reads and writes files below a path, in append mode."""
+    layout: Layout = ""
+    schema: Declared = "optional"
+    columns: str = ""
+    """The columns of every source of the format, as Spark DDL."""
+    optional_columns: tuple[str, str] = ("", "")
+    """An option of sources that adds columns, and these columns as Spark DDL."""
+    unwritten_types: frozenset[str] = frozenset()
+    """The types that files cannot store, neither as a column nor inside one (`supportDataType` of each FileFormat)."""
+    holds_one_string: bool = False
+    """Whether a file has exactly one column, a string."""
+    needs_fields: bool = False
+    """Whether each file needs a column and each struct a field, and fields with the same name need the same type."""
+    file_format_class: str = ""
+    """Spark's FileFormat that checks columns, below org.apache.spark.sql.execution.datasources."""
+
+    options: Mapping[str, Option] = field(default_factory=dict)
+    lists_all_options: bool = False
+    """Whether `options` are all that Spark knows. Spark ignores every other option without a message."""
+    client_prefix: str = ""
+    """The prefix of options that Spark passes to the client library; for other formats these are names with a dot."""
+    required: tuple[RequiredOption, ...] = ()
+    address_options: tuple[str, ...] = ()
+    """The options that hold addresses: one of `host:port` entries, or one of a host and one of a port."""
+    package: Package | None = None
+
+    refused_triggers: frozenset[str] = frozenset()
+    """The triggers under which Spark refuses the format."""
+    is_restartable: bool = True
+    """Whether Spark can start a query again on its checkpoint."""
+    replaces_rows: bool = False
+    """Whether a batch replaces the rows of the one before."""
+    refuses_partition_by: frozenset[str] = NEITHER
+    """The modes in which Spark refuses `partition_by`."""
+    ignores_partition_by: bool = False
+    is_data_source: bool = True
+    """Whether Spark finds a data source by the name, instead of handling it in the writer itself."""
+
+    may_make_tables: bool = False
+    """Whether other queries of the same run may read by name the tables of its sources or sinks."""
+
+    @property
+    def writes_files(self) -> bool:
+        """Whether a sink of the format writes files."""
+        return self.is_file and bool(self.writes)
+
+    @property
+    def is_parsed(self) -> bool:
+        """Whether Spark parses text, finds types by looking at values, and may meet corrupt records."""
+        return self.layout in ("named", "positional")
+
+    def columns_with(self, options: Mapping[str, OptionValue]) -> str | None:
+        """Returns the columns of a source with `options` as Spark DDL, None if the format does not determine them."""
+        option, added = self.optional_columns
+        values = (str(value).lower() for name, value in options.items() if option and name.lower() == option.lower())
+        return f"{self.columns}, {added}" if "true" in values else self.columns or None
+
+    def option_names(self, mode: str) -> frozenset[str] | None:
+        """Returns the options of a source that is read in `mode`, or of a sink (empty `mode`); None if unknown."""
+        if not self.lists_all_options or not (self.reads if mode else self.writes):
+            return None
+        own = {name for name, option in self.options.items() if option.use == "anywhere" or self._is_of(option, mode)}
+        return frozenset(own | ({"path"} if mode else _OF_WRITERS))
+
+    @staticmethod
+    def _is_of(option: Option, mode: str) -> bool:
+        return (option.use != "sink") is bool(mode)
+
+    def values_of(self, option: str, *, streams: bool) -> OptionType | None:
+        """Returns what an option in any letter case takes, None for any text. `streams`: of a source that streams."""
+        found = next((known for name, known in self.options.items() if name.lower() == option.lower()), Option())
+        return None if found.use == STREAM and not streams else found.takes
+
+
+_OF_WRITERS = frozenset({"checkpointLocation", "path", "queryName", "retention"})
+"""The options of every streaming writer beside those of its format (DataStreamWriter, FileStreamSink)."""

@@ -1,0 +1,266 @@
+"""The table of formats: every fact about a format is in its entry here.
+
+Spark's own packages and Delta Lake provide these formats (`DataSourceRegister` in META-INF/services).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlstream.project.formats.file_options import CSV, FILES, JSON, ORC, PARQUET, TEXT, XML, options
+from sqlstream.project.formats.format import (
+    BATCHES,
+    NEITHER,
+    STREAMS,
+    Format,
+    Package,
+    RequiredOption,
+)
+from sqlstream.project.formats.option_types import (
+    ANY_LONG,
+    ASSIGNMENT,
+    BOOLEAN,
+    COUNT,
+    DELAY,
+    DURATION,
+    ENDING_OFFSETS,
+    LONG_COUNT,
+    LONG_NATURAL,
+    MILLISECONDS,
+    NAMES,
+    NATURAL,
+    PORT,
+    SOME_TEXT,
+    STARTING_OFFSETS,
+    TIMES_BY_PARTITION,
+    one_of,
+)
+
+_NOT_CONTINUOUS, _NOT_REAL_TIME = frozenset({"continuous", "real_time"}), frozenset({"real_time"})
+"""Formats that Spark reads and writes in micro-batches only, and those that real-time mode does not allow."""
+
+_PLACES = frozenset({"geometry", "geography"})
+_TICKS = "timestamp timestamp, value bigint"
+
+# The file source and sink: append mode only, with a path
+# https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html#output-sinks
+# A stream needs a schema:
+# https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html#schema-inference-and-partition-of-streaming-dataframesdatasets
+_FILE = Format("", is_file=True, schema="required", refused_triggers=_NOT_CONTINUOUS, replaces_rows=True)
+_KNOWN_FILE = replace(_FILE, options=FILES, lists_all_options=True)
+
+_FORMATS = (
+    replace(_FILE, name="avro", layout="typed", package=Package("spark-avro", ("4.1.1",))),
+    replace(
+        _KNOWN_FILE,
+        name="binaryFile",
+        writes=NEITHER,
+        schema="extended",
+        columns="path string, modificationTime timestamp, length bigint, content binary",
+    ),
+    Format(
+        "console",
+        reads=NEITHER,
+        options=options("numRows", COUNT, "sink") | options("truncate", BOOLEAN, "sink"),
+        lists_all_options=True,
+        replaces_rows=True,
+        ignores_partition_by=True,
+    ),
+    replace(
+        _KNOWN_FILE,
+        name="csv",
+        layout="positional",
+        unwritten_types=frozenset({"void", "variant", "interval", "array", "map", "struct"}) | _PLACES,
+        file_format_class="csv.CSVFileFormat",
+        options=CSV,
+    ),
+    Format("delta", replaces_rows=True),
+    Format("image", writes=NEITHER),
+    Format(
+        "jdbc",
+        reads=BATCHES,
+        writes=BATCHES,
+        options={
+            **options(
+                "cascadeTruncate preferTimestampNTZ pushDownAggregate pushDownLimit pushDownOffset pushDownPredicate "
+                "pushDownTableSample refreshKrb5Config truncate",
+                BOOLEAN,
+            ),
+            **options("fetchsize queryTimeout", NATURAL),
+            **options("batchsize numPartitions", COUNT),
+        },
+        required=(RequiredOption("url", "the address of the database", "url: 'jdbc:postgresql://host/shop'"),),
+        ignores_partition_by=True,
+    ),
+    replace(
+        _KNOWN_FILE,
+        name="json",
+        layout="named",
+        unwritten_types=frozenset({"interval"}) | _PLACES,
+        file_format_class="json.JsonFileFormat",
+        options=JSON,
+    ),
+    Format(
+        "kafka",
+        schema="fixed",
+        columns="key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+        "timestampType int",
+        optional_columns=("includeHeaders", "headers array<struct<key: string, value: binary>>"),
+        options={  # KafkaSourceProvider
+            **options("includeHeaders", BOOLEAN),
+            **options("topic", use="sink"),
+            **options("groupIdPrefix", use="source"),
+            **options("failOnDataLoss", BOOLEAN, "source"),
+            **options("assign", ASSIGNMENT, "source"),
+            **options("fetchOffset.numRetries minPartitions", COUNT, "source"),
+            **options("fetchOffset.retryIntervalMs", LONG_NATURAL, "source"),
+            **options("kafkaConsumer.pollTimeoutMs", ANY_LONG, "source"),
+            **options("maxRecordsPerPartition", LONG_COUNT, "source"),
+            **options("startingOffsets", STARTING_OFFSETS, "source"),
+            **options("startingOffsetsByTimestamp", TIMES_BY_PARTITION, "source"),
+            **options("startingOffsetsByTimestampStrategy", one_of("error", "latest"), "source"),
+            **options("startingTimestamp", MILLISECONDS, "source"),
+            **options("subscribe", NAMES, "source"),
+            **options("subscribePattern", SOME_TEXT, "source"),
+            **options("maxOffsetsPerTrigger", LONG_COUNT, "stream"),  # with 0 Spark never reads anything
+            **options("maxTriggerDelay", DELAY, "stream"),
+            **options("minOffsetsPerTrigger", ANY_LONG, "stream"),
+            **options("endingTimestamp", MILLISECONDS, "batch"),
+            **options("endingOffsets", ENDING_OFFSETS, "batch_only"),
+            **options("endingOffsetsByTimestamp", TIMES_BY_PARTITION, "batch_only"),
+        },
+        lists_all_options=True,
+        client_prefix="kafka.",
+        required=(
+            RequiredOption(
+                "kafka.bootstrap.servers", "the addresses of the brokers", "kafka.bootstrap.servers: 'localhost:9092'"
+            ),
+        ),
+        address_options=("kafka.bootstrap.servers",),
+        package=Package(
+            "spark-sql-kafka-0-10",
+            ("4.1.1", "4.2.0"),
+            beside="org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+        ),
+        ignores_partition_by=True,
+    ),
+    Format("libsvm"),
+    Format(
+        "memory",
+        reads=NEITHER,
+        lists_all_options=True,
+        refused_triggers=_NOT_REAL_TIME,
+        is_restartable=False,
+        replaces_rows=True,
+        refuses_partition_by=STREAMS,
+        ignores_partition_by=True,
+        is_data_source=False,
+    ),
+    Format(
+        "noop",
+        reads=NEITHER,
+        lists_all_options=True,
+        refused_triggers=_NOT_REAL_TIME,
+        replaces_rows=True,
+        refuses_partition_by=BATCHES,
+        ignores_partition_by=True,
+    ),
+    replace(
+        _KNOWN_FILE,
+        name="orc",
+        layout="typed",
+        unwritten_types=frozenset({"void", "variant", "interval"}) | _PLACES,
+        file_format_class="orc.OrcFileFormat",
+        options=ORC,
+    ),
+    replace(
+        _KNOWN_FILE,
+        name="parquet",
+        layout="typed",
+        unwritten_types=frozenset({"interval"}),
+        needs_fields=True,
+        file_format_class="parquet.ParquetFileFormat",
+        options=PARQUET,
+    ),
+    Format("python", is_data_source=False, may_make_tables=True),
+    Format(
+        "rate",
+        reads=STREAMS,
+        writes=NEITHER,
+        schema="fixed",
+        columns=_TICKS,
+        options={
+            **options("numPartitions", COUNT),
+            **options("rampUpTime", DURATION),
+            **options("rowsPerSecond", LONG_COUNT),
+            **options("useManualClock", BOOLEAN),
+        },
+        lists_all_options=True,
+        refused_triggers=_NOT_REAL_TIME,
+    ),
+    Format(
+        "rate-micro-batch",
+        reads=STREAMS,
+        writes=NEITHER,
+        schema="fixed",
+        columns=_TICKS,
+        options={
+            **options("advanceMillisPerBatch startTimestamp", LONG_NATURAL),
+            **options("numPartitions", COUNT),
+            **options("rowsPerBatch", LONG_COUNT),
+        },
+        lists_all_options=True,
+        required=(RequiredOption("rowsPerBatch", "the number of rows in each batch", "rowsPerBatch: 100"),),
+        refused_triggers=_NOT_CONTINUOUS,
+    ),
+    Format(
+        "socket",
+        reads=STREAMS,
+        writes=NEITHER,
+        schema="fixed",
+        columns="value string",
+        optional_columns=("includeTimestamp", "timestamp timestamp"),
+        options={
+            **options("host"),
+            **options("includeTimestamp", BOOLEAN),
+            **options("numPartitions", COUNT),
+            **options("port", PORT),
+        },
+        lists_all_options=True,
+        required=(
+            RequiredOption("host", "the host to connect to", "host: localhost"),
+            RequiredOption("port", "the port to connect to", "port: 9999"),
+        ),
+        address_options=("host", "port"),
+        refused_triggers=_NOT_REAL_TIME,
+        is_restartable=False,
+    ),
+    Format("state-metadata", reads=BATCHES, writes=NEITHER),
+    Format("statestore", reads=BATCHES, writes=NEITHER),
+    Format("table", replaces_rows=True, is_data_source=False, may_make_tables=True),
+    replace(
+        _KNOWN_FILE,
+        name="text",
+        schema="optional",
+        columns="value string",
+        holds_one_string=True,
+        file_format_class="text.TextFileFormat",
+        options=TEXT,
+    ),
+    replace(
+        _KNOWN_FILE,
+        name="xml",
+        layout="named",
+        unwritten_types=frozenset({"interval"}) | _PLACES,
+        options=XML,
+        required=(RequiredOption("rowTag", "the name of the XML element for a row", "rowTag: row"),),
+    ),
+)
+
+FORMATS = {entry.name: entry for entry in _FORMATS}
+"""All known formats, by name."""
+
+
+def format_of(name: str) -> Format:
+    """Returns the facts about a format; for an unknown name, those of a format of which nothing is known."""
+    return FORMATS.get(name) or Format(name)

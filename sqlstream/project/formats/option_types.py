@@ -1,0 +1,114 @@
+"""The types of option values: what the options of Spark's readers and writers take.
+
+`tests/spark/test_option_values.py` compares them with the installed Spark. An option does not take a value with which
+Spark fails or reads only nulls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlstream.project.formats.date_patterns import is_date_pattern
+from sqlstream.project.formats.kafka_json import (
+    EARLIEST,
+    LATEST,
+    is_assignment,
+    is_numbers_by_partition,
+    is_offsets,
+    is_positions,
+)
+from sqlstream.project.types.time_zones import may_be_zone
+from sqlstream.project.wording import alternatives
+
+_INT_MAX = 2**31 - 1
+_LONG_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class OptionType:
+    """The values that an option takes: in words, as a test of its text, and the `keywords` among them."""
+
+    words: str
+    accepts: Callable[[str], bool]
+    keywords: tuple[str, ...] = ()
+
+
+def whole(least: int, most: int) -> OptionType:
+    """Returns the type of whole numbers as Java reads them: with a sign and leading zeros, without blanks."""
+
+    def accepts(text: str) -> bool:
+        return re.fullmatch(r"[+-]?\d{1,30}", text, re.ASCII) is not None and least <= int(text) <= most
+
+    return OptionType("a whole number" if least < 0 else f"a whole number of at least {least}", accepts)
+
+
+def one_of(*words: str) -> OptionType:
+    """Returns the type of some words in any letter case."""
+    return OptionType(alternatives(words), lambda text: text.lower() in map(str.lower, words), words)
+
+
+def codec(*names: str) -> OptionType:
+    """Returns the type of `compression` where Spark writes files: one of `names`, or a class, whose name has dots."""
+    named = one_of(*names)
+    return OptionType(named.words, lambda text: "." in text or named.accepts(text), named.keywords)
+
+
+def matching(words: str, pattern: str) -> OptionType:
+    """Returns the type of texts that match `pattern` in any letter case."""
+    compiled = re.compile(pattern, re.IGNORECASE | re.ASCII | re.DOTALL)
+    return OptionType(words, lambda text: compiled.fullmatch(text) is not None)
+
+
+def _number(words: str, least: float, most: float) -> OptionType:
+    def accepts(text: str) -> bool:
+        try:
+            return least <= float(text) <= most
+        except ValueError:
+            return False
+
+    return OptionType(words, accepts)
+
+
+BOOLEAN = OptionType("true or false", lambda text: text.lower() in ("true", "false"), ("true", "false"))
+COUNT, LONG_COUNT = whole(1, _INT_MAX), whole(1, _LONG_MAX)
+NATURAL, LONG_NATURAL = whole(0, _INT_MAX), whole(0, _LONG_MAX)
+ANY_LONG = whole(-_LONG_MAX - 1, _LONG_MAX)
+RATIO = _number("a number from 0 to 1", 0, 1)
+NUMBER = _number("a number", float("-inf"), float("inf"))
+DURATION = matching("a whole number with a unit, such as 7d, 12h or 30m", r"\s*\d+(us|ms|s|m|min|h|d)?\s*")
+"""What Spark's JavaUtils.timeStringAs reads. The default unit depends on the option."""
+DELAY = matching(DURATION.words, r"\s*-?\d+(us|ms|s|m|min|h|d)?\s*")
+"""A duration that Spark does not check for a sign."""
+CHARACTER = OptionType("at most one character", lambda text: len(text) <= 1)
+LINE_END = OptionType("one or two characters", lambda text: 1 <= len(text) <= 2)
+SOME_TEXT = OptionType("a non-empty text", bool)
+ROW_TAG = OptionType("a name without < and >", lambda text: bool(text) and not set("<>") & set(text))
+NAMES = OptionType("names separated by commas", lambda text: any(name.strip() for name in text.split(",")))
+TIME = matching("a time such as 2024-01-31T00:00:00", r"\s*\d{4,6}(-\d{1,2}(-\d{1,2}([ T].*)?)?)?\s*")
+PATTERN = OptionType(
+    "a Spark datetime pattern, such as yyyy-MM-dd'T'HH:mm:ss, with all other letters in quotes", is_date_pattern
+)
+ZONE = OptionType("a time zone such as Europe/Paris, UTC or +01:00", may_be_zone)
+CHARSET = one_of("UTF-8", "US-ASCII", "ISO-8859-1", "UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32")
+"""What Spark 4 takes for CSV and JSON unless `spark.sql.legacy.javaCharsets` is set."""
+MODE = one_of("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
+"""Spark reads every other value as PERMISSIVE."""
+COUNT_OR_NO_LIMIT = OptionType(
+    "a whole number of at least 1, or -1 for no limit", lambda text: text == "-1" or COUNT.accepts(text)
+)
+PORT = whole(1, 65_535)
+MILLISECONDS = OptionType("a whole number of milliseconds since 1970", ANY_LONG.accepts)
+ASSIGNMENT = OptionType('partitions by topic, such as {"orders": [0, 1]}', is_assignment)
+STARTING_OFFSETS = OptionType(
+    'earliest, latest, or offsets by topic and partition: {"orders": {"0": 23, "1": -2}}',
+    is_positions,
+    (EARLIEST, LATEST),
+)
+ENDING_OFFSETS = OptionType(
+    'latest, or offsets by topic and partition: {"orders": {"0": 23, "1": -1}}', is_offsets, (LATEST,)
+)
+TIMES_BY_PARTITION = OptionType(
+    'milliseconds by topic and partition: {"orders": {"0": 1735689600000}}', is_numbers_by_partition
+)
