@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2.utils import Cycler, Joiner, Namespace
@@ -29,7 +30,7 @@ def common_functions(
     env: Mapping[str, str],
     read_secret: ReadSecret,
 ) -> dict[str, TemplateFunction]:
-    """Returns the shared functions by name; `default` is `UNSET` for `read_secret` where the template gives none."""
+    """Returns the shared functions by name. `read_secret` gets `UNSET` as the default if the template has none."""
     shared = CommonFunctions(environment, variables, env, read_secret)
     functions: dict[str, Callable[..., object]] = {
         "var": shared.var,
@@ -37,29 +38,25 @@ def common_functions(
         "tojson": shared.to_json,
         "fromjson": shared.from_json,
         "range": shared.range_,
-        "cycler": shared.cycler,
+        "cycler": Cycler,
         "joiner": shared.joiner,
+        "dict": shared.dict_,
+        "namespace": shared.namespace,
     }
-    keeping: dict[str, Callable[..., object]] = {"dict": shared.dict_, "namespace": shared.namespace}
-    return {name: TemplateFunction(name, function) for name, function in functions.items()} | {
-        name: TemplateFunction(name, function, passes_marks=True) for name, function in keeping.items()
+    return {
+        name: TemplateFunction(name, function, passes_marks=name in ("dict", "namespace"))
+        for name, function in functions.items()
     }
 
 
+@dataclass(frozen=True)
 class CommonFunctions:
-    """Their implementation. What a template gets is its own: changing it changes nothing outside of the template."""
+    """The shared functions. They return copies, so a template cannot change anything outside of it."""
 
-    def __init__(
-        self,
-        environment: TemplateEnvironment,
-        variables: Mapping[str, object],
-        env: Mapping[str, str],
-        read_secret: ReadSecret,
-    ) -> None:
-        self._environment = environment
-        self._variables = variables
-        self._env = env
-        self._read_secret = read_secret
+    _environment: TemplateEnvironment
+    _variables: Mapping[str, object]
+    _env: Mapping[str, str]
+    _read_secret: ReadSecret
 
     def var(self, name: object, default: object = UNSET) -> object:
         """Returns a variable's value, or `default`."""
@@ -127,13 +124,7 @@ class CommonFunctions:
 
     def namespace(self, *mappings: Any, **named: Any) -> Namespace:
         """Returns an object whose attributes templates may set, inside loops too."""
-        for mapping in mappings:
-            self._environment.budget.weigh(mapping)
-        return Namespace(*mappings, **named)
-
-    def cycler(self, *items: Any) -> Cycler:
-        """Returns an object that gives its items in turn."""
-        return Cycler(*items)
+        return Namespace(self.dict_(*mappings, **named))
 
     def joiner(self, sep: str = ", ") -> Joiner:
         """Returns a function that gives nothing the first time and `sep` from then on."""

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlstream.compiler.render.functions import common_functions, refuse_secret, text_argument
-from sqlstream.compiler.render.relation import Relation, relation_of
+from sqlstream.compiler.render.relation import Relation
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.plain_values import plain_value
 from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProblem
 from sqlstream.compiler.render.sandbox.template_function import TemplateFunction
 from sqlstream.compiler.render.values import Reference, RenderOptions
+from sqlstream.compiler.sql.names import view_name
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.values import Located, ModelFile
@@ -124,7 +125,7 @@ class ModelFunctions:
     def _record(self, reference: Reference) -> Relation:
         self._model()
         self._environment.state.references.append(reference)
-        return relation_of(reference.parts)
+        return Relation(view_name(reference.parts))
 
     def _model(self) -> ModelFile:
         model = self._environment.state.model

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlstream.compiler.sql.names import quote_identifier, view_name
+from sqlstream.compiler.sql.names import quote_identifier
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,3 @@ class Relation:
         return quote_identifier(self.identifier)
 
     __repr__ = __str__
-
-
-def relation_of(parts: Sequence[str]) -> Relation:
-    """Returns the relation of the view that `parts` name."""
-    return Relation(view_name(parts))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Literal
 
 from sqlstream.compiler.cache.digest import digest
@@ -45,19 +46,8 @@ class Reads:
 
 def united(reads: Iterable[Reads]) -> Reads:
     """Returns all that is asked for in any of `reads`."""
-    found = tuple(reads)
-
-    def all_of(part: Callable[[Reads], tuple[str, ...]]) -> tuple[str, ...]:
-        return tuple(sorted({name for item in found for name in part(item)}))
-
-    if len(found) == 1:
-        return found[0]
-    return Reads(
-        all_of(lambda item: item.names),
-        all_of(lambda item: item.variables),
-        all_of(lambda item: item.environment),
-        all_of(lambda item: item.secrets),
-    )
+    columns = zip(*((item.names, item.variables, item.environment, item.secrets) for item in reads), strict=True)
+    return Reads(*(tuple(sorted(set(chain(*column)))) for column in columns))
 
 
 @dataclass(frozen=True)

@@ -2,50 +2,30 @@
 
 from __future__ import annotations
 
+from sqlstream.project.formats import option_types as takes
 from sqlstream.project.formats.format import Option, Use
-from sqlstream.project.formats.option_types import (
-    BOOLEAN,
-    CHARACTER,
-    CHARSET,
-    COUNT,
-    COUNT_OR_NO_LIMIT,
-    DURATION,
-    LINE_END,
-    LONG_COUNT,
-    MODE,
-    NATURAL,
-    NUMBER,
-    PATTERN,
-    RATIO,
-    ROW_TAG,
-    SOME_TEXT,
-    TIME,
-    ZONE,
-    OptionType,
-    codec,
-    one_of,
-)
+from sqlstream.project.formats.option_types import OptionType
 
 
-def options(names: str, takes: OptionType | None = None, use: Use = "anywhere") -> dict[str, Option]:
+def options(names: str, type_: OptionType | None = None, use: Use = "anywhere") -> dict[str, Option]:
     """Returns the same option under each of `names`, which are separated by blanks."""
-    return dict.fromkeys(names.split(), Option(takes, use))
+    return dict.fromkeys(names.split(), Option(type_, use))
 
 
 FILES = {
     **options("basePath ignoredPathSegmentRegex pathGlobFilter", use="source"),
     **options(
-        "ignoreCorruptFiles ignoreInvalidPartitionPaths ignoreMissingFiles recursiveFileLookup", BOOLEAN, "source"
+        "ignoreCorruptFiles ignoreInvalidPartitionPaths ignoreMissingFiles recursiveFileLookup", takes.BOOLEAN, "source"
     ),
-    **options("modifiedAfter modifiedBefore", TIME, "batch_only"),
-    **options("timeZone", ZONE, "source"),
-    **options("cleanSource", one_of("off", "archive", "delete"), "stream"),
-    **options("discardCachedInputRatio", RATIO, "stream"),
-    **options("fileNameOnly latestFirst", BOOLEAN, "stream"),
-    **options("maxBytesPerTrigger", LONG_COUNT, "stream"),
-    **options("maxCachedFiles", NATURAL, "stream"),
-    **options("maxFileAge", DURATION, "stream"),
-    **options("maxFilesPerTrigger", COUNT, "stream"),
+    **options("modifiedAfter modifiedBefore", takes.TIME, "batch_only"),
+    **options("timeZone", takes.ZONE, "source"),
+    **options("cleanSource", takes.one_of("off", "archive", "delete"), "stream"),
+    **options("discardCachedInputRatio", takes.RATIO, "stream"),
+    **options("fileNameOnly latestFirst", takes.BOOLEAN, "stream"),
+    **options("maxBytesPerTrigger", takes.LONG_COUNT, "stream"),
+    **options("maxCachedFiles", takes.NATURAL, "stream"),
+    **options("maxFileAge", takes.DURATION, "stream"),
+    **options("maxFilesPerTrigger", takes.COUNT, "stream"),
     **options("sourceArchiveDir", use="stream"),
 }
 """Of all files (FileIndexOptions and FileSourceOptions), and of streams of files (FileStreamOptions)."""
@@ -54,12 +34,12 @@ _PARSED = {
     **FILES,
     **options("columnNameOfCorruptRecord encoding charset enableDateTimeParsingFallback locale singleVariantColumn"),
     **options("timeFormat"),
-    **options("compression", codec("none", "uncompressed", "bzip2", "deflate", "gzip", "lz4", "snappy")),
-    **options("dateFormat timestampFormat timestampNTZFormat", PATTERN),
-    **options("mode", MODE),
-    **options("multiLine", BOOLEAN),
-    **options("samplingRatio", NUMBER),
-    **options("timeZone", ZONE),
+    **options("compression", takes.codec("none", "uncompressed", "bzip2", "deflate", "gzip", "lz4", "snappy")),
+    **options("dateFormat timestampFormat timestampNTZFormat", takes.PATTERN),
+    **options("mode", takes.MODE),
+    **options("multiLine", takes.BOOLEAN),
+    **options("samplingRatio", takes.NUMBER),
+    **options("timeZone", takes.ZONE),
 }
 
 CSV = {
@@ -68,17 +48,17 @@ CSV = {
     **options(
         "columnPruning enableDateTimeParsingFallback enforceSchema escapeQuotes header ignoreLeadingWhiteSpace "
         "ignoreTrailingWhiteSpace inferSchema preferDate quoteAll",
-        BOOLEAN,
+        takes.BOOLEAN,
     ),
-    **options("charToEscapeQuoteEscaping comment escape quote", CHARACTER),
-    **options("encoding charset", CHARSET),
-    **options("delimiter sep", SOME_TEXT),
-    **options("inputBufferSize maxColumns", COUNT),
-    **options("lineSep", LINE_END),
-    **options("maxCharsPerColumn", COUNT_OR_NO_LIMIT),
+    **options("charToEscapeQuoteEscaping comment escape quote", takes.CHARACTER),
+    **options("encoding charset", takes.CHARSET),
+    **options("delimiter sep", takes.SOME_TEXT),
+    **options("inputBufferSize maxColumns", takes.COUNT),
+    **options("lineSep", takes.LINE_END),
+    **options("maxCharsPerColumn", takes.COUNT_OR_NO_LIMIT),
     **options(
         "unescapedQuoteHandling",
-        one_of("STOP_AT_CLOSING_QUOTE", "BACK_TO_DELIMITER", "STOP_AT_DELIMITER", "SKIP_VALUE", "RAISE_ERROR"),
+        takes.one_of("STOP_AT_CLOSING_QUOTE", "BACK_TO_DELIMITER", "STOP_AT_DELIMITER", "SKIP_VALUE", "RAISE_ERROR"),
     ),
 }
 
@@ -90,25 +70,25 @@ JSON = {
         "allowSingleQuotes allowUnquotedControlChars allowUnquotedFieldNames dropFieldIfAllNull "
         "enableDateTimeParsingFallback ignoreNullFields inferTimestamp prefersDecimal pretty primitivesAsString "
         "sortKeys useUnsafeRow writeNonAsciiCharacterAsCodePoint",
-        BOOLEAN,
+        takes.BOOLEAN,
     ),
-    **options("encoding charset", CHARSET),
-    **options("lineSep", SOME_TEXT),
+    **options("encoding charset", takes.CHARSET),
+    **options("lineSep", takes.SOME_TEXT),
 }
 
 ORC = {
     **FILES,
-    **options("compression", codec("none", "uncompressed", "snappy", "zlib", "lzo", "lz4", "zstd", "brotli")),
-    **options("mergeSchema", BOOLEAN),
+    **options("compression", takes.codec("none", "uncompressed", "snappy", "zlib", "lzo", "lz4", "zstd", "brotli")),
+    **options("mergeSchema", takes.BOOLEAN),
     **options("orc.compress"),
 }
 
 PARQUET = {
     **FILES,
     **options(
-        "compression", codec("none", "uncompressed", "snappy", "gzip", "lz4", "lz4_raw", "zstd", "lzo", "brotli")
+        "compression", takes.codec("none", "uncompressed", "snappy", "gzip", "lz4", "lz4_raw", "zstd", "lzo", "brotli")
     ),
-    **options("mergeSchema", BOOLEAN),
+    **options("mergeSchema", takes.BOOLEAN),
     **options("datetimeRebaseMode int96RebaseMode parquet.compression"),
 }
 
@@ -116,8 +96,8 @@ TEXT = {
     **FILES,
     "compression": _PARSED["compression"],
     **options("encoding"),
-    **options("lineSep", SOME_TEXT),
-    **options("wholetext", BOOLEAN),
+    **options("lineSep", takes.SOME_TEXT),
+    **options("wholetext", takes.BOOLEAN),
 }
 
 XML = {
@@ -127,8 +107,8 @@ XML = {
     **options(
         "excludeAttribute ignoreNamespace ignoreSurroundingSpaces inferSchema preferDate prefersDecimal "
         "useLegacyXMLParser validateName",
-        BOOLEAN,
+        takes.BOOLEAN,
     ),
-    **options("valueTag", SOME_TEXT),
-    **options("rowTag", ROW_TAG),
+    **options("valueTag", takes.SOME_TEXT),
+    **options("rowTag", takes.ROW_TAG),
 }

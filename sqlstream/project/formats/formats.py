@@ -7,34 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sqlstream.project.formats import option_types as takes
 from sqlstream.project.formats.file_options import CSV, FILES, JSON, ORC, PARQUET, TEXT, XML, options
-from sqlstream.project.formats.format import (
-    BATCHES,
-    NEITHER,
-    STREAMS,
-    Format,
-    Package,
-    RequiredOption,
-)
-from sqlstream.project.formats.option_types import (
-    ANY_LONG,
-    ASSIGNMENT,
-    BOOLEAN,
-    COUNT,
-    DELAY,
-    DURATION,
-    ENDING_OFFSETS,
-    LONG_COUNT,
-    LONG_NATURAL,
-    MILLISECONDS,
-    NAMES,
-    NATURAL,
-    PORT,
-    SOME_TEXT,
-    STARTING_OFFSETS,
-    TIMES_BY_PARTITION,
-    one_of,
-)
+from sqlstream.project.formats.format import BATCHES, NEITHER, STREAMS, Format, Package, RequiredOption
 
 _NOT_CONTINUOUS, _NOT_REAL_TIME = frozenset({"continuous", "real_time"}), frozenset({"real_time"})
 """Formats that Spark reads and writes in micro-batches only, and those that real-time mode does not allow."""
@@ -61,7 +36,7 @@ _FORMATS = (
     Format(
         "console",
         reads=NEITHER,
-        options=options("numRows", COUNT, "sink") | options("truncate", BOOLEAN, "sink"),
+        options=options("numRows", takes.COUNT, "sink") | options("truncate", takes.BOOLEAN, "sink"),
         lists_all_options=True,
         replaces_rows=True,
         ignores_partition_by=True,
@@ -84,10 +59,10 @@ _FORMATS = (
             **options(
                 "cascadeTruncate preferTimestampNTZ pushDownAggregate pushDownLimit pushDownOffset pushDownPredicate "
                 "pushDownTableSample refreshKrb5Config truncate",
-                BOOLEAN,
+                takes.BOOLEAN,
             ),
-            **options("fetchsize queryTimeout", NATURAL),
-            **options("batchsize numPartitions", COUNT),
+            **options("fetchsize queryTimeout", takes.NATURAL),
+            **options("batchsize numPartitions", takes.COUNT),
         },
         required=(RequiredOption("url", "the address of the database", "url: 'jdbc:postgresql://host/shop'"),),
         ignores_partition_by=True,
@@ -107,27 +82,27 @@ _FORMATS = (
         "timestampType int",
         optional_columns=("includeHeaders", "headers array<struct<key: string, value: binary>>"),
         options={  # KafkaSourceProvider
-            **options("includeHeaders", BOOLEAN),
+            **options("includeHeaders", takes.BOOLEAN),
             **options("topic", use="sink"),
             **options("groupIdPrefix", use="source"),
-            **options("failOnDataLoss", BOOLEAN, "source"),
-            **options("assign", ASSIGNMENT, "source"),
-            **options("fetchOffset.numRetries minPartitions", COUNT, "source"),
-            **options("fetchOffset.retryIntervalMs", LONG_NATURAL, "source"),
-            **options("kafkaConsumer.pollTimeoutMs", ANY_LONG, "source"),
-            **options("maxRecordsPerPartition", LONG_COUNT, "source"),
-            **options("startingOffsets", STARTING_OFFSETS, "source"),
-            **options("startingOffsetsByTimestamp", TIMES_BY_PARTITION, "source"),
-            **options("startingOffsetsByTimestampStrategy", one_of("error", "latest"), "source"),
-            **options("startingTimestamp", MILLISECONDS, "source"),
-            **options("subscribe", NAMES, "source"),
-            **options("subscribePattern", SOME_TEXT, "source"),
-            **options("maxOffsetsPerTrigger", LONG_COUNT, "stream"),  # with 0 Spark never reads anything
-            **options("maxTriggerDelay", DELAY, "stream"),
-            **options("minOffsetsPerTrigger", ANY_LONG, "stream"),
-            **options("endingTimestamp", MILLISECONDS, "batch"),
-            **options("endingOffsets", ENDING_OFFSETS, "batch_only"),
-            **options("endingOffsetsByTimestamp", TIMES_BY_PARTITION, "batch_only"),
+            **options("failOnDataLoss", takes.BOOLEAN, "source"),
+            **options("assign", takes.ASSIGNMENT, "source"),
+            **options("fetchOffset.numRetries minPartitions", takes.COUNT, "source"),
+            **options("fetchOffset.retryIntervalMs", takes.LONG_NATURAL, "source"),
+            **options("kafkaConsumer.pollTimeoutMs", takes.ANY_LONG, "source"),
+            **options("maxRecordsPerPartition", takes.LONG_COUNT, "source"),
+            **options("startingOffsets", takes.STARTING_OFFSETS, "source"),
+            **options("startingOffsetsByTimestamp", takes.TIMES_BY_PARTITION, "source"),
+            **options("startingOffsetsByTimestampStrategy", takes.one_of("error", "latest"), "source"),
+            **options("startingTimestamp", takes.MILLISECONDS, "source"),
+            **options("subscribe", takes.NAMES, "source"),
+            **options("subscribePattern", takes.SOME_TEXT, "source"),
+            **options("maxOffsetsPerTrigger", takes.LONG_COUNT, "stream"),  # with 0 Spark never reads anything
+            **options("maxTriggerDelay", takes.DELAY, "stream"),
+            **options("minOffsetsPerTrigger", takes.ANY_LONG, "stream"),
+            **options("endingTimestamp", takes.MILLISECONDS, "batch"),
+            **options("endingOffsets", takes.ENDING_OFFSETS, "batch_only"),
+            **options("endingOffsetsByTimestamp", takes.TIMES_BY_PARTITION, "batch_only"),
         },
         lists_all_options=True,
         client_prefix="kafka.",
@@ -190,10 +165,10 @@ _FORMATS = (
         schema="fixed",
         columns=_TICKS,
         options={
-            **options("numPartitions", COUNT),
-            **options("rampUpTime", DURATION),
-            **options("rowsPerSecond", LONG_COUNT),
-            **options("useManualClock", BOOLEAN),
+            **options("numPartitions", takes.COUNT),
+            **options("rampUpTime", takes.DURATION),
+            **options("rowsPerSecond", takes.LONG_COUNT),
+            **options("useManualClock", takes.BOOLEAN),
         },
         lists_all_options=True,
         refused_triggers=_NOT_REAL_TIME,
@@ -205,9 +180,9 @@ _FORMATS = (
         schema="fixed",
         columns=_TICKS,
         options={
-            **options("advanceMillisPerBatch startTimestamp", LONG_NATURAL),
-            **options("numPartitions", COUNT),
-            **options("rowsPerBatch", LONG_COUNT),
+            **options("advanceMillisPerBatch startTimestamp", takes.LONG_NATURAL),
+            **options("numPartitions", takes.COUNT),
+            **options("rowsPerBatch", takes.LONG_COUNT),
         },
         lists_all_options=True,
         required=(RequiredOption("rowsPerBatch", "the number of rows in each batch", "rowsPerBatch: 100"),),
@@ -222,9 +197,9 @@ _FORMATS = (
         optional_columns=("includeTimestamp", "timestamp timestamp"),
         options={
             **options("host"),
-            **options("includeTimestamp", BOOLEAN),
-            **options("numPartitions", COUNT),
-            **options("port", PORT),
+            **options("includeTimestamp", takes.BOOLEAN),
+            **options("numPartitions", takes.COUNT),
+            **options("port", takes.PORT),
         },
         lists_all_options=True,
         required=(

@@ -42,33 +42,24 @@ class TemplateSource:
         return found.start() if found else offset
 
 
-class OffsetTokens:
-    """The raw tokens of a text, each with its 1-based offset where Jinja has the line number.
+def offset_tokens(lexer: Lexer, text: str, name: str | None, most: int = NO_LIMIT) -> Iterator[tuple[int, str, str]]:
+    """Yields the raw tokens of a text, each with its 1-based offset where Jinja has the line number.
 
-    So every node, every error and every traceback of Jinja's knows its exact place. The tokens' values follow each
-    other in the text with nothing between them but the whitespace that `{%-` and `-%}` strip. Where tags have more
-    than `most` of them, reading fails with a TemplateProblem.
+    So every node, error and traceback of Jinja has its exact location. Only the whitespace that `{%-` and `-%}` strip
+    lies between two tokens. Raises: TemplateProblem if tags have more than `most` tokens; TemplateSyntaxError.
     """
-
-    def __init__(self, lexer: Lexer, text: str, name: str | None, most: int = NO_LIMIT) -> None:
-        self._tokens = lexer.tokeniter(text, name)
-        self._text = text
-        self._most = most
-        self.end = 0
-
-    def __iter__(self) -> Iterator[tuple[int, str, str]]:
-        left = self._most
-        try:
-            for _, kind, value in self._tokens:
-                start = self._text.find(value, self.end)
-                self.end = start + len(value)
-                left -= kind not in NO_CODE
-                if left < 0:
-                    raise _too_long(self._most, start)
-                yield start + 1, kind, value
-        except TemplateSyntaxError as error:
-            error.lineno = self.end + 1
-            raise
+    left, end = most, 0
+    try:
+        for _, kind, value in lexer.tokeniter(text, name):
+            start = text.find(value, end)
+            end = start + len(value)
+            left -= kind not in NO_CODE
+            if left < 0:
+                raise _too_long(most, start)
+            yield start + 1, kind, value
+    except TemplateSyntaxError as error:
+        error.lineno = end + 1
+        raise
 
 
 def _too_long(most: int, offset: int) -> TemplateProblem:

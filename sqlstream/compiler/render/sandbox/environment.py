@@ -11,7 +11,7 @@ from jinja2.lexer import TokenStream
 from jinja2.runtime import Context, LoopContext, Macro, Undefined, new_context
 from jinja2.utils import Cycler, Joiner
 
-from sqlstream.compiler.render.places.source import OffsetTokens, TemplateSource
+from sqlstream.compiler.render.places.source import TemplateSource, offset_tokens
 from sqlstream.compiler.render.sandbox.bounded import BoundedEnvironment
 from sqlstream.compiler.render.sandbox.budget import CHARACTERS_PER_STEP, CountedIterable, RenderLimits
 from sqlstream.compiler.render.sandbox.filters import bounded_filters, bounded_tests
@@ -74,13 +74,11 @@ class TemplateEnvironment(BoundedEnvironment):
         filename: str | None = None,
         state: str | None = None,  # noqa: ARG002 - Jinja's signature
     ) -> TokenStream:
-        tokens = OffsetTokens(self.lexer, source, name, self.limits.tokens)
-
         def watched() -> Iterable[tuple[int, str, str]]:
-            for token in tokens:
+            for token in offset_tokens(self.lexer, source, name, self.limits.tokens):
                 self.read_until = token[0] - 1
                 yield token
-            self.read_until = tokens.end
+            self.read_until = len(source)
 
         return TokenStream(self.lexer.wrap(watched(), name, filename), name, filename)
 

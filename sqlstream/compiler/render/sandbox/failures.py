@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from types import FrameType, TracebackType
+from traceback import walk_tb
 
 from jinja2.exceptions import SecurityError, TemplateSyntaxError
 
@@ -36,6 +35,12 @@ OPERANDS = re.compile(
     r"|can only concatenate (\w+) \(not \"(\w+)\"\) to"
 )
 """Python's two messages for operators whose operands do not go together."""
+
+
+def template_finding(error: Exception, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
+    """Returns the finding for an error that reading or running the template of `source` raised."""
+    has_run = any("__jinja_template__" in frame.f_globals for frame, _ in walk_tb(error.__traceback__))
+    return (running_finding if has_run else reading_finding)(error, environment, source)
 
 
 def reading_finding(error: Exception, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
@@ -171,7 +176,7 @@ def _place(
 ) -> tuple[str, int, tuple[Location, ...]]:
     """The path and offset of the innermost place of the template, and the calls that led there."""
     path, offset, in_call = source.path, 0, False
-    for frame, line in _frames(error.__traceback__):
+    for frame, line in walk_tb(error.__traceback__):
         template = frame.f_globals.get("__jinja_template__")
         if template is not None:
             path, offset, in_call = template.name, template.get_corresponding_lineno(line) - 1, False
@@ -181,9 +186,3 @@ def _place(
     if in_call and calls:
         path, offset = calls.pop()
     return path, offset, tuple(environment.location(*call) for call in calls[:MOST_CALLS])
-
-
-def _frames(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
-    while traceback is not None:
-        yield traceback.tb_frame, traceback.tb_lineno
-        traceback = traceback.tb_next

@@ -131,24 +131,15 @@ class BoundedGenerator(CodeGenerator):
 
     # operations that look into values
 
-    def _weighed(self, node: nodes.Node, frame: Frame) -> None:
-        self.write("environment.operand(")
-        self.visit(node, frame)
-        self.write(")")
-
     def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:  # noqa: N802
         """Writes a comparison of measured values."""
-        self.write("(")
-        self._weighed(node.expr, frame)
-        for operand in node.ops:
-            self.visit(operand, frame)
-        self.write(")")
+        self._wrapped[id(node.expr)] = "operand"
+        super().visit_Compare(node, frame)
 
     def visit_Operand(self, node: nodes.Operand, frame: Frame) -> None:  # noqa: N802
         """Writes an operator and its measured right side."""
-        word = {"eq": "==", "ne": "!=", "gt": ">", "gteq": ">=", "lt": "<", "lteq": "<=", "in": "in", "notin": "not in"}
-        self.write(f" {word[node.op]} ")
-        self._weighed(node.expr, frame)
+        self._wrapped[id(node.expr)] = "operand"
+        super().visit_Operand(node, frame)
 
     def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802
         """Writes `a ~ b`."""
@@ -181,23 +172,18 @@ class BoundedGenerator(CodeGenerator):
         self.write(")")
 
     def visit_Tuple(self, node: nodes.Tuple, frame: Frame) -> None:  # noqa: N802
-        """Writes a tuple; one that is a value costs a step per item."""
-        if node.ctx != "load":
-            super().visit_Tuple(node, frame)
-            return
-        self.write(f"environment.literal({len(node.items)}, ")
+        """Writes a tuple. A tuple that is a value costs a step per item."""
+        is_value = node.ctx == "load"
+        self.write(f"environment.literal({len(node.items)}, " if is_value else "")
         super().visit_Tuple(node, frame)
-        self.write(")")
+        self.write(")" if is_value else "")
 
     def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:  # noqa: N802
-        """Writes a mapping whose keys are measured, since they are hashed."""
-        self.write(f"environment.literal({2 * len(node.items)}, {{")
-        for pair in node.items:
-            self._weighed(pair.key, frame)
-            self.write(": ")
-            self.visit(pair.value, frame)
-            self.write(", ")
-        self.write("})")
+        """Writes a mapping. Its keys are measured, because Python hashes them."""
+        self._wrapped |= dict.fromkeys((id(pair.key) for pair in node.items), "operand")
+        self.write(f"environment.literal({2 * len(node.items)}, ")
+        super().visit_Dict(node, frame)
+        self.write(")")
 
     # what needs other templates, or is for HTML
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from types import NoneType
 from typing import Any
 
@@ -12,7 +11,7 @@ from jinja2.runtime import Macro
 
 from sqlstream.compiler.render.places.source import TemplateSource
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
-from sqlstream.compiler.render.sandbox.failures import reading_finding, running_finding
+from sqlstream.compiler.render.sandbox.failures import template_finding
 from sqlstream.compiler.render.sandbox.state import RenderState
 from sqlstream.compiler.render.sandbox.template_function import TemplateFunction
 from sqlstream.compiler.render.values import MacroIndex
@@ -40,7 +39,7 @@ def load_macros(environment: TemplateEnvironment, files: Iterable[MacroFile]) ->
         try:
             tree, values = _read_file(environment, source)
         except Exception as error:
-            findings.append(_finding(error, environment, source))
+            findings.append(template_finding(error, environment, source))
             continue
         macros = {name: value for name, value in values.items() if isinstance(value, Macro)}
         read[file.path] = environment.state
@@ -60,28 +59,9 @@ def load_macros(environment: TemplateEnvironment, files: Iterable[MacroFile]) ->
 
 
 def override_macros(environment: TemplateEnvironment, results: Mapping[str, object]) -> None:
-    """Has calls of the names in `results`, with whatever arguments, give these values."""
+    """Makes calls of the names in `results`, with any arguments, return these values."""
     for name, result in results.items():
-        environment.names[name] = TemplateFunction(name, partial(_constant, result))
-
-
-def _constant(result: object, *_arguments: object, **_named: object) -> object:
-    return result
-
-
-def _finding(error: Exception, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
-    if _has_run(error):
-        return running_finding(error, environment, source)
-    return reading_finding(error, environment, source)
-
-
-def _has_run(error: Exception) -> bool:
-    traceback = error.__traceback__
-    while traceback is not None:
-        if "__jinja_template__" in traceback.tb_frame.f_globals:
-            return True
-        traceback = traceback.tb_next
-    return False
+        environment.names[name] = TemplateFunction(name, lambda *_arguments, value=result, **_named: value)
 
 
 def _read_file(environment: TemplateEnvironment, source: TemplateSource) -> tuple[nodes.Template, dict[str, Any]]:

@@ -46,9 +46,8 @@ def _translate(budget: Budget, text: str, table: Mapping[object, object]) -> Non
 
 
 def _search(budget: Budget, text: str, *arguments: object) -> None:
-    wanted = arguments[0] if arguments else None
-    if isinstance(wanted, str) and len(text) < QUADRATIC_TEXT:
-        budget.spend(len(text) * len(wanted) // 1024)
+    if len(text) < QUADRATIC_TEXT:
+        price_product(budget, text, *arguments)
 
 
 def price_product(budget: Budget, text: str, *arguments: object) -> None:

@@ -31,9 +31,5 @@ class RenderState:
     @property
     def reads(self) -> Reads:
         """What the rendering has asked for."""
-        return Reads(
-            tuple(sorted(self.names_read)),
-            tuple(sorted(self.variables_read)),
-            tuple(sorted(self.environment_read)),
-            tuple(sorted(self.secrets_read)),
-        )
+        read = (self.names_read, self.variables_read, self.environment_read, self.secrets_read)
+        return Reads(*(tuple(sorted(names)) for names in read))
