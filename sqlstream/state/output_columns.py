@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.compiler.sql.tokens import SqlTokenError, tokenize
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.parser import TypeSyntaxError, parse_type
+from sqlstream.project.types.cursor import TypeSyntaxError
+from sqlstream.project.types.parser import parse_type
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, Unknown
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.sql_difference import sql_difference

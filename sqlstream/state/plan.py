@@ -153,17 +153,7 @@ def _resume(
     columns = column_changes(old, identity)
     unsure = unsure_tables(old.sources, identity.sources)
     risky = bool(unsure) or (bool(changes) and (identity.stateful or old.stateful))
-    findings = [
-        refusals.other_columns(
-            identity,
-            state.ledger_path,
-            change,
-            place_of(identity.model, change.offset),
-            accepted=options.accept_state_change,
-        )
-        for change in columns
-        if change.undo is not None
-    ]
+    findings = _lost_columns(identity, state, columns, options, place_of)
     state_change = None
     if risky and not options.accept_state_change:
         if unsure:
@@ -182,6 +172,22 @@ def _resume(
         accepted=risky,
         new_columns=_texts(columns),
     )
+
+
+def _lost_columns(
+    identity: QueryIdentity,
+    state: CheckpointState,
+    columns: tuple[ColumnChange, ...],
+    options: StartOptions,
+    place_of: PlaceOf,
+) -> list[Finding]:
+    """The findings for changes that the format of the sink cannot hold."""
+    path, accepted = state.ledger_path, options.accept_state_change
+    return [
+        refusals.other_columns(identity, path, change, place_of(identity.model, change.offset), accepted=accepted)
+        for change in columns
+        if change.undo is not None
+    ]
 
 
 def _texts(columns: tuple[ColumnChange, ...]) -> tuple[str, ...]:

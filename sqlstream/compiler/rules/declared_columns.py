@@ -12,7 +12,8 @@ from sqlstream.compiler.rules.rule import rule
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.types.parser import TypeSyntaxError, parse_type
+from sqlstream.project.types.cursor import TypeSyntaxError
+from sqlstream.project.types.parser import parse_type
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, Unknown
 from sqlstream.project.values import DeclaredColumn
 from sqlstream.project.wording import quoted, quoted_list

@@ -16,7 +16,8 @@ from sqlstream.project.formats.format import BATCH, BATCHES, STREAM, STREAMS
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.on_corrupt import declared_sources
-from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
+from sqlstream.project.types.cursor import TypeSyntaxError
+from sqlstream.project.types.parser import parse_schema
 from sqlstream.project.types.types import Struct, read_json_schema
 from sqlstream.project.values import Schema, SourceTable, Watermark
 from sqlstream.project.wording import quoted, quoted_list

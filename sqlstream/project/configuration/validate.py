@@ -16,7 +16,8 @@ from sqlstream.location import Location
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.dbt_words import MISPLACED, hint_of_key
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.types.parser import TypeSyntaxError, parse_type
+from sqlstream.project.types.cursor import TypeSyntaxError
+from sqlstream.project.types.parser import parse_type
 from sqlstream.project.wording import alternatives, given, quoted, quoted_list
 from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, follow, locate, plain
 

@@ -6,8 +6,9 @@ What Spark surely refuses is an error with its place; of what it may accept and 
 
 from __future__ import annotations
 
+from sqlstream.project.types.cursor import OTHER_CHARACTERS, TokenCursor, TypeSyntaxError, UnsureError
 from sqlstream.project.types.names import meant_type
-from sqlstream.project.types.tokens import TypeToken, type_tokens
+from sqlstream.project.types.tokens import TypeToken
 from sqlstream.project.types.types import (
     ALIASES,
     PLAIN_NAMES,
@@ -38,28 +39,13 @@ _OPEN_CLAUSES = frozenset({"DEFAULT", "GENERATED", "COLLATE", "CHECK", "CONSTRAI
 """What may follow a column in CREATE TABLE, and may one day follow it here too."""
 
 
-class TypeSyntaxError(ValueError):
-    """The text is no type, or no schema, of Spark's; `offset` is that of the first character that is wrong."""
-
-    def __init__(self, offset: int, message: str, why: str, fix: str) -> None:
-        super().__init__(message)
-        self.offset = offset
-        self.message = message
-        self.why = why
-        self.fix = fix
-
-
-class _UnsureError(Exception):
-    """Only Spark can judge the text."""
-
-
 def parse_type(ddl: str) -> DataType:
     """Returns one type, such as `map<string, array<int>>`. Raises: TypeSyntaxError."""
     try:
         parser = _Parser(ddl)
         found = parser.data_type()
         parser.end()
-    except _UnsureError:
+    except UnsureError:
         return Unknown(ddl)
     return found
 
@@ -70,128 +56,89 @@ def parse_schema(ddl: str) -> Struct | Unknown:
         parser = _Parser(ddl)
         fields = parser.fields(in_struct=False)
         parser.end()
-    except _UnsureError:
+    except UnsureError:
         return Unknown(ddl)
     return Struct(fields)
 
 
-class _Parser:
-    """Reads the tokens once by recursive descent; Spark's words are free to be names, so position alone tells."""
+class _Parser(TokenCursor):
+    """Reads the tokens once by recursive descent. Spark's keywords can be names, so only the position decides."""
 
     def __init__(self, ddl: str) -> None:
-        if "/*" in ddl:
-            raise _UnsureError
-        self._tokens, self._nothing = type_tokens(ddl)
-        if any(token.may_be_keyword for token in self._tokens):
-            raise _UnsureError
-        self._index = 0
+        super().__init__(ddl)
         self._depth = 0
-
-    @property
-    def _next(self) -> TypeToken:
-        return self._tokens[self._index] if self._index < len(self._tokens) else self._nothing
-
-    def _take(self, *keys: str) -> bool:
-        """Steps over all of `keys` where they come next."""
-        following = self._tokens[self._index : self._index + len(keys)]
-        if tuple(token.key for token in following) != keys:
-            return False
-        self._index += len(keys)
-        return True
-
-    def _step(self) -> TypeToken:
-        token = self._next
-        self._index += 1
-        return token
-
-    def _expect(self, key: str, example: str) -> None:
-        if not self._take(key):
-            raise self._unexpected(f"`{key}`", f"for example, use {example}")
-
-    def _unexpected(self, wanted: str, fix: str) -> TypeSyntaxError:
-        found = quoted(self._next.text) if self._next.text else "the end"
-        return TypeSyntaxError(self._next.offset, f"found {found}, expected {wanted}", _WHY, fix)
 
     def end(self) -> None:
         """Makes sure that nothing is left. Raises: TypeSyntaxError."""
-        if self._next.kind == "end":
+        if self.next.kind == "end":
             return
-        if self._next.is_name and self._next.key not in ("NOT", "COMMENT"):
-            raise self._unexpected("a comma or the end", "add a comma between two columns: `id bigint, ts timestamp`")
-        raise self._unexpected("the end", "remove it; each < needs one >, and each ( one )")
+        if self.next.is_name and self.next.key not in ("NOT", "COMMENT"):
+            raise self.unexpected("a comma or the end", "add a comma between two columns: `id bigint, ts timestamp`")
+        raise self.unexpected("the end", "remove it; each < needs one >, and each ( one )")
 
     def fields(self, *, in_struct: bool) -> tuple[Field, ...]:
         """Reads columns, or a struct's fields, up to what no comma precedes."""
         found = [self._field(in_struct=in_struct)]
-        while self._take(","):
+        while self.take(","):
             found.append(self._field(in_struct=in_struct))
         return tuple(found)
 
     def _field(self, *, in_struct: bool) -> Field:
-        name = self._identifier(
+        name = self.identifier(
             "a column's name", "give each column a name and a type; put other names in `back-quotes`"
         )
-        if self._next.key == "-":
-            raise self._unexpected("a type", _OTHER_CHARACTERS)
-        if self._take(":") and not in_struct:
-            self._index -= 1
-            raise self._unexpected(
+        if self.next.key == "-":
+            raise self.unexpected("a type", OTHER_CHARACTERS)
+        if self.take(":") and not in_struct:
+            self.index -= 1
+            raise self.unexpected(
                 "a type",
                 f"use {name.text} and its type with a space between them: only struct fields can have a colon",
             )
         type_ = self.data_type()
-        nullable = not self._take("NOT", "NULL")
-        comment = self._comment() if self._take("COMMENT") else ""
-        if self._next.key in _OPEN_CLAUSES:
-            raise _UnsureError
+        nullable = not self.take("NOT", "NULL")
+        comment = self._comment() if self.take("COMMENT") else ""
+        if self.next.key in _OPEN_CLAUSES:
+            raise UnsureError
         return Field(name.name, type_, nullable, comment)
 
-    def _identifier(self, wanted: str, fix: str) -> TypeToken:
-        if self._next.text.startswith('"'):
-            raise _UnsureError  # a setting of Spark's makes it a name
-        if not self._next.is_name:
-            raise self._unexpected(wanted, fix)
-        if self._next.needs_quotes:
-            raise self._unexpected(wanted, _OTHER_CHARACTERS)
-        return self._step()
-
     def _comment(self) -> str:
-        if self._next.kind != "string":
-            raise self._unexpected("a quoted text", "for example, use comment 'in euros'")
+        if self.next.kind != "string":
+            raise self.unexpected("a quoted text", "for example, use comment 'in euros'")
         text = ""
-        while self._next.kind == "string":
-            text += self._step().value
+        while self.next.kind == "string":
+            text += self.step().value
         return text
 
     def data_type(self) -> DataType:
         """Reads one type."""
         self._depth += 1
         if self._depth > DEEPEST_NESTING:
-            raise _UnsureError
-        if not self._next.is_name:
-            raise self._unexpected("a type", "for example, use `id bigint`")
-        token = self._step()
+            raise UnsureError
+        if not self.next.is_name:
+            raise self.unexpected("a type", "for example, use `id bigint`")
+        token = self.step()
         found = self._composite(token) or self._with_parameters(token) or self._plain(token)
         self._depth -= 1
         return found
 
     def _composite(self, token: TypeToken) -> DataType | None:
         if token.key == "ARRAY":
-            self._expect("<", "array<string>")
+            self.expect("<", "array<string>")
             element = self.data_type()
-            self._expect(">", "array<string>")
+            self.expect(">", "array<string>")
             return Array(element)
         if token.key == "MAP":
-            self._expect("<", "map<string, int>")
+            self.expect("<", "map<string, int>")
             key = self.data_type()
-            self._expect(",", "map<string, int>")
+            self.expect(",", "map<string, int>")
             value = self.data_type()
-            self._expect(">", "map<string, int>")
+            self.expect(">", "map<string, int>")
             return Map(key, value)
         if token.key == "STRUCT":
-            self._expect("<", "struct<a: int, b: string>")
-            fields = () if self._next.key == ">" else self.fields(in_struct=True)
-            self._expect(">", "struct<a: int, b: string>")
+            self.expect("<", "struct<a: int, b: string>")
+            fields = () if self.next.key == ">" else self.fields(in_struct=True)
+            self.expect(">", "struct<a: int, b: string>")
             return Struct(fields)
         return None
 
@@ -200,19 +147,19 @@ class _Parser:
             return self._decimal(token)
         if token.key in _SIZED:
             name = ALIASES.get(token.text.lower(), token.text.lower())
-            if self._next.key != "(":
+            if self.next.key != "(":
                 raise _without_length(token, name)
             return Primitive(name, tuple(map(str, self._numbers(f"{name}(20)", 1))), self._collation())
         if token.key == "TIME":
-            digits = self._numbers("time(6)", 1) if self._next.key == "(" else [6]
-            self._take("WITHOUT", "TIME", "ZONE")
+            digits = self._numbers("time(6)", 1) if self.next.key == "(" else [6]
+            self.take("WITHOUT", "TIME", "ZONE")
             return Primitive("time", (str(digits[0]),))
         if token.key in ("GEOMETRY", "GEOGRAPHY"):
             return self._geo(token)
         return self._interval() if token.key == "INTERVAL" else None
 
     def _decimal(self, token: TypeToken) -> Decimal:
-        numbers = self._numbers("decimal(10,2)", 2) if self._next.key == "(" else []
+        numbers = self._numbers("decimal(10,2)", 2) if self.next.key == "(" else []
         found = Decimal(*numbers)
         if found.precision > MOST_DIGITS or found.scale > found.precision:
             raise TypeSyntaxError(
@@ -225,69 +172,67 @@ class _Parser:
 
     def _numbers(self, example: str, most: int) -> list[int]:
         """Reads up to `most` numbers in parentheses."""
-        self._expect("(", example)
+        self.expect("(", example)
         found: list[int] = []
-        while not found or (len(found) < most and self._take(",")):
+        while not found or (len(found) < most and self.take(",")):
             found.append(self._number(example))
-        self._expect(")", example)
+        self.expect(")", example)
         return found
 
     def _number(self, example: str) -> int:
-        if self._next.kind != "number" or not self._next.text.isdecimal():
-            raise self._unexpected("a number", f"for example, use {example}")
-        digits = self._next.text.lstrip("0") or "0"
+        if self.next.kind != "number" or not self.next.text.isdecimal():
+            raise self.unexpected("a number", f"for example, use {example}")
+        digits = self.next.text.lstrip("0") or "0"
         if len(digits) > len(str(GREATEST_NUMBER)) or int(digits) > GREATEST_NUMBER:
-            raise self._unexpected(f"a number up to {GREATEST_NUMBER}", f"for example, use {example}")
-        self._index += 1
+            raise self.unexpected(f"a number up to {GREATEST_NUMBER}", f"for example, use {example}")
+        self.index += 1
         return int(digits)
 
     def _geo(self, token: TypeToken) -> Primitive:
-        if not self._take("(") or not (self._next.text == "4326" or self._next.key == "ANY"):
-            raise _UnsureError
-        parameter = self._step().text
-        self._expect(")", f"{token.text}(4326)")
+        if not self.take("(") or not (self.next.text == "4326" or self.next.key == "ANY"):
+            raise UnsureError
+        parameter = self.step().text
+        self.expect(")", f"{token.text}(4326)")
         return Primitive(token.text.lower(), (parameter,))
 
     def _interval(self) -> Primitive:
-        family = next((units for units in _UNITS if self._next.key in units), None)
+        family = next((units for units in _UNITS if self.next.key in units), None)
         if family is None:
             return Primitive("interval")
-        first = self._step().key
-        if not self._take("TO"):
+        first = self.step().key
+        if not self.take("TO"):
             return Primitive(f"interval {first.lower()}")
-        if self._next.key not in family[family.index(first) + 1 :]:
+        if self.next.key not in family[family.index(first) + 1 :]:
             fix = "for example, use interval day to second, or interval year to month"
-            raise self._unexpected("a smaller unit", fix)
-        return Primitive(f"interval {first.lower()} to {self._step().text.lower()}")
+            raise self.unexpected("a smaller unit", fix)
+        return Primitive(f"interval {first.lower()} to {self.step().text.lower()}")
 
     def _collation(self) -> str | None:
-        if not self._take("COLLATE"):
+        if not self.take("COLLATE"):
             return None
         names: list[str] = []
-        while not names or self._take("."):
-            token = self._identifier("the name of a collation", "for example, use collate utf8_lcase")
+        while not names or self.take("."):
+            token = self.identifier("the name of a collation", "for example, use collate utf8_lcase")
             names.append(token.name)
         if len(names) > 1 and [name.upper() for name in names[:-1]] != ["SYSTEM", "BUILTIN"]:
-            raise _UnsureError
+            raise UnsureError
         return names[-1]
 
     def _plain(self, token: TypeToken) -> DataType:
         name = ALIASES.get(token.text.lower(), token.text.lower())
         if name not in PLAIN_NAMES:
             raise _unknown_type(token)
-        if name == "timestamp" and self._take("WITHOUT", "TIME", "ZONE"):
+        if name == "timestamp" and self.take("WITHOUT", "TIME", "ZONE"):
             return Primitive("timestamp_ntz")
-        if name == "timestamp" and not self._take("WITH", "LOCAL", "TIME", "ZONE") and self._next.key == "WITH":
-            raise _UnsureError
-        if self._next.key == "(":
+        if name == "timestamp" and not self.take("WITH", "LOCAL", "TIME", "ZONE") and self.next.key == "WITH":
+            raise UnsureError
+        if self.next.key == "(":
             if name.startswith("timestamp"):
-                raise _UnsureError
-            raise self._unexpected("no length", f"use `{token.text}` alone" + _SIZES.get(name, ""))
+                raise UnsureError
+            raise self.unexpected("no length", f"use `{token.text}` alone" + _SIZES.get(name, ""))
         return Primitive(name, collation=self._collation() if name == "string" else None)
 
 
-_WHY = "Spark DDL lists columns as names with types, separated by commas"
-_OTHER_CHARACTERS = "put names with characters other than the letters a to z, digits and _ in `back-quotes`"
 _SIZES = {"string": ", or varchar(20)", "float": ", or decimal(10,2)", "double": ", or decimal(10,2)"}
 
 

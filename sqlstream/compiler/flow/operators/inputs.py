@@ -8,7 +8,8 @@ from sqlstream.compiler.flow.columns import Column, EventTime, Where
 from sqlstream.compiler.flow.nodes import EventTimeWatermark, Node, Scan
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.parser import TypeSyntaxError, parse_schema, parse_type
+from sqlstream.project.types.cursor import TypeSyntaxError
+from sqlstream.project.types.parser import parse_schema, parse_type
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, read_json_schema
 from sqlstream.project.values import Seed, SourceTable
 

@@ -6,7 +6,8 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.types.typer import Handler, Typer
 from sqlstream.compiler.flow.types.values import VARIANT
-from sqlstream.project.types.parser import TypeSyntaxError, parse_schema, parse_type
+from sqlstream.project.types.cursor import TypeSyntaxError
+from sqlstream.project.types.parser import parse_schema, parse_type
 from sqlstream.project.types.types import DataType
 
 _PATH_AND_TYPE = 3

@@ -24,7 +24,8 @@ from sqlstream.compiler.flow.types import times as time_types
 from sqlstream.compiler.flow.types.generators import GENERATORS, Columns
 from sqlstream.compiler.flow.types.typer import ColumnType, Handler, Known, Rules, Typer
 from sqlstream.compiler.flow.types.values import BIGINT, BOOLEAN, DOUBLE, INT, STRING
-from sqlstream.project.types.parser import TypeSyntaxError, parse_type
+from sqlstream.project.types.cursor import TypeSyntaxError
+from sqlstream.project.types.parser import parse_type
 from sqlstream.project.types.types import DataType
 
 _WITHOUT_PLACE: dict[type[exp.Expr], DataType] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from types import NoneType
 from typing import Any
 
@@ -46,16 +46,16 @@ def load_macros(environment: TemplateEnvironment, files: Iterable[MacroFile]) ->
         index |= dict.fromkeys(macros, file.path)
         if not all(isinstance(value, (Macro, *IMMUTABLE)) for value in values.values()):
             stateful.add(file.path)
-        for node in _global_macros(tree, macros):
-            location = source.location(source.find_word(node.name, node.lineno - 1))
-            findings += _name_findings(node.name, location, places, own)
-            places.setdefault(node.name, location)
+        findings += _name_findings(_global_macros(tree, macros), source, places, own)
         environment.names.update({name: macro for name, macro in macros.items() if name not in own})
         environment.macro_names.update(macros)
-    reads = {path: state.reads for path, state in read.items()}
-    logged = tuple(message for state in read.values() for message in state.logged)
-    environment.macro_index = MacroIndex(index, reads, frozenset(stateful), logged)
+    environment.macro_index = _index(index, read, stateful)
     return tuple(findings)
+
+
+def _index(files: Mapping[str, str], read: Mapping[str, RenderState], stateful: Iterable[str]) -> MacroIndex:
+    logged = tuple(message for state in read.values() for message in state.logged)
+    return MacroIndex(files, {path: state.reads for path, state in read.items()}, frozenset(stateful), logged)
 
 
 def override_macros(environment: TemplateEnvironment, results: Mapping[str, object]) -> None:
@@ -87,12 +87,16 @@ def _global_macros(tree: nodes.Template, macros: dict[str, Any]) -> list[nodes.M
 
 
 def _name_findings(
-    name: str, location: Location, places: dict[str, Location], own: frozenset[str]
-) -> Sequence[Finding]:
-    if name in own:
-        why, fix = f"`{name}` is a built-in name of sqlstream", "rename the macro"
-    elif name in places:
-        why, fix = f"{places[name]} also defines it, and macro names are global", "rename one of them"
-    else:
-        return ()
-    return (Finding("duplicate-name", f"the macro `{name}` is defined twice", why, fix, location),)
+    macros: Iterable[nodes.Macro], source: TemplateSource, places: dict[str, Location], own: frozenset[str]
+) -> Iterator[Finding]:
+    """The findings for names that are taken already: by sqlstream (`own`), or by macros at `places`, which grows."""
+    for node in macros:
+        location = source.location(source.find_word(node.name, node.lineno - 1))
+        first = places.setdefault(node.name, location)
+        if node.name in own:
+            why, fix = f"`{node.name}` is a built-in name of sqlstream", "rename the macro"
+        elif first is not location:
+            why, fix = f"{first} also defines it, and macro names are global", "rename one of them"
+        else:
+            continue
+        yield Finding("duplicate-name", f"the macro `{node.name}` is defined twice", why, fix, location)
