@@ -22,7 +22,7 @@ from sqlstream.compiler.rules.sinks.columns import sink_columns
 from sqlstream.compiler.rules.streams.modes import streaming_rules
 from sqlstream.compiler.spark_parser import SparkParser
 from sqlstream.compiler.unread import SUSPECT, suspect_models, unread_findings
-from sqlstream.compiler.work_ahead import NOTHING_AHEAD, Ahead
+from sqlstream.compiler.work_ahead import WorkAhead
 from sqlstream.errors import Finding
 from sqlstream.project.values import Project
 
@@ -33,19 +33,20 @@ def compile_project(
     project: Project,
     options: RenderOptions,
     memory: Memory | None = None,
-    ahead: Ahead = NOTHING_AHEAD,
+    ahead: WorkAhead | None = None,
     parser: SparkParser | None = None,
     lower: Lower = tuple,
 ) -> CompileResult:
     """Returns the compiled project, or every finding of the first stage that has errors.
 
-    What `memory` knows from an earlier compilation is not done again, and what is done is noted there. `ahead` may do
-    parts of a stage before it begins. `parser` is asked about SQL that the compiler cannot read. `lower` gives the
-    findings with the severities that the project allows; the result has them as they were found.
+    The stages reuse what `memory` knows from an earlier compilation, and note their results there. `ahead` does parts
+    of a stage before it begins. `parser` decides about SQL that the compiler cannot read. `lower` returns the findings
+    with the severities that the project allows; the result has the original ones.
     """
     memory = memory or Memory()
     renderer = CachedRenderer(project, options, memory)
-    ahead.render(renderer)
+    if ahead is not None:
+        ahead.render(renderer)
     configured, findings = configure_models(project, renderer)
     if _has_errors(findings):
         return CompileResult(None, tuple(findings))
@@ -53,9 +54,10 @@ def compile_project(
     findings += problems
     if linked is None:
         return CompileResult(None, tuple(findings))
-    with ahead.analyse(linked):
-        assembled = assemble_models(linked, options, renderer, memory)
-        result = _check(linked, assembled, options, findings, memory, parser, lower)
+    if ahead is not None:
+        ahead.analyse(linked)
+    assembled = assemble_models(linked, options, renderer, memory)
+    result = _check(linked, assembled, options, findings, memory, parser, lower)
     renderer.remember_places()
     return result
 

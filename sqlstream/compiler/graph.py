@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
@@ -27,21 +27,11 @@ class Graph:
 
     def ancestors(self, node_id: str) -> frozenset[str]:
         """Returns every node that `node_id` reads, directly or not."""
-        return self._closure(node_id, self.parents)
+        return frozenset(closure_of(self.parents, self.parents[node_id]))
 
     def descendants(self, node_id: str) -> frozenset[str]:
         """Returns every node that reads `node_id`, directly or not."""
-        return self._closure(node_id, self.children)
-
-    def _closure(self, node_id: str, edges: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-        found: set[str] = set()
-        waiting = list(edges[node_id])
-        while waiting:
-            node = waiting.pop()
-            if node not in found:
-                found.add(node)
-                waiting.extend(edges[node])
-        return frozenset(found)
+        return frozenset(closure_of(self.children, self.children[node_id]))
 
 
 @dataclass(frozen=True)
@@ -155,13 +145,13 @@ def _reference_to(model: RenderedModel, name: str) -> Location:
     return found[0] if found else model.file.location
 
 
-def closure_of(edges: Mapping[str, Collection[str]], nodes: Iterable[str]) -> set[str]:
-    """Returns `nodes` with all that `edges` lead to from them, directly or not."""
-    found: set[str] = set()
+def closure_of(edges: Mapping[str, Collection[str]], nodes: Iterable[str]) -> KeysView[str]:
+    """Returns `nodes` and all nodes that they lead to through `edges`, directly or not, in an order that is stable."""
+    found: dict[str, None] = {}
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
         if node not in found:
-            found.add(node)
+            found[node] = None
             waiting.extend(edges[node])
-    return found
+    return found.keys()

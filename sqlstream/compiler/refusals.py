@@ -9,19 +9,10 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 
-UNANALYSED = frozenset(
-    {
-        "ambiguous-column",
-        "column-count",
-        "missing-ref",
-        "not-grouped",
-        "stream-subquery",
-        "unknown-alias",
-        "unknown-column",
-        "unknown-field",
-        "unknown-function",
-    }
-)
+UNANALYSED = frozenset({
+    "ambiguous-column", "column-count", "missing-ref", "not-grouped", "stream-subquery", "unknown-alias",
+    "unknown-column", "unknown-field", "unknown-function",
+})  # fmt: skip
 """Errors of the compiler for which Spark refuses to analyse the very text that they are in."""
 
 

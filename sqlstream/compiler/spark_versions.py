@@ -16,18 +16,10 @@ from sqlstream.errors import Finding, Severity
 TESTED = ("4.1", "4.2", "4.3")
 """The minor versions of Spark whose verdicts the lists were compared with, oldest first."""
 
-LISTED = frozenset(
-    {
-        "argument-count",
-        "column-type",
-        "option-value",
-        "real-time-trigger",
-        "sink-schema",
-        "type-mismatch",
-        "unknown-format",
-        "unknown-function",
-    }
-)
+LISTED = frozenset({
+    "argument-count", "column-type", "option-value", "real-time-trigger", "sink-schema", "type-mismatch",
+    "unknown-format", "unknown-function",
+})  # fmt: skip
 """The codes of errors that rest on such a list: warnings on a later Spark."""
 
 

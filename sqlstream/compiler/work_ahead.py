@@ -1,14 +1,18 @@
-"""What is done before or beside the stages of a compilation to make them fast; their result does not depend on it."""
+"""Work of the compilation's stages that worker processes do before them: they compile parts of a project, and only what
+they write to the cache remains.
+
+The compilation then runs as it always does and finds most of its work done. So its result does not depend on the
+workers: not on how many there are, and not on whether one of them failed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Protocol
 
 from sqlstream.compiler.assembled import assemble_models
-from sqlstream.compiler.cache.memory import Memory
+from sqlstream.compiler.cache.memory import Entries, Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.configured import quiet
@@ -19,79 +23,63 @@ from sqlstream.compiler.linked import LinkedProject
 from sqlstream.compiler.node_ids import model_id
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.rules.streams.modes import streaming_rules
-from sqlstream.compiler.workers import MODELS_WORTH_A_RENDERER, Workers, share, share_graph, work_ahead, working
+from sqlstream.compiler.workers import MODELS_WORTH_A_RENDERER, Workers, share, share_graph
 from sqlstream.errors import FindingsError
 from sqlstream.project.values import Project
 
 
-class Ahead(Protocol):
-    """Does parts of the stages ahead, and leaves what they gave in the memory of the compilation."""
-
-    def render(self, renderer: CachedRenderer) -> None:
-        """Renders models before the stage that renders all."""
-
-    def analyse(self, linked: LinkedProject) -> AbstractContextManager[None]:
-        """Assembles and analyses models before the body, or while it goes on."""
-
-
-class NothingAhead:
-    """Leaves all work to the stages."""
-
-    def render(self, renderer: CachedRenderer) -> None:
-        """Renders nothing."""
-
-    def analyse(self, linked: LinkedProject) -> AbstractContextManager[None]:
-        """Analyses nothing."""
-        del linked
-        return nullcontext()
-
-
-NOTHING_AHEAD = NothingAhead()
-
-
-class WorkersAhead:
-    """Has `workers` do what `memory` does not know, where that pays: models of `project`, rendered with `options`."""
+class WorkAhead:
+    """Has `workers` compile the models of `project` that `memory` does not know, if it is worth its cost."""
 
     def __init__(self, project: Project, options: RenderOptions, memory: Memory, workers: Workers) -> None:
         self._project, self._options, self._memory, self._workers = project, quiet(options), memory, workers
         self._unknown: frozenset[str] = frozenset()
 
     def render(self, renderer: CachedRenderer) -> None:
-        """Renders the models that are not remembered, where they are many."""
+        """Renders the models that `memory` does not know."""
         if renderer.macro_findings:
             return
         missing = renderer.missing(self._project.models)
         parts = share([file.path for file in missing], self._workers, MODELS_WORTH_A_RENDERER)
-        work_ahead(self._memory, self._workers, parts, partial(_render_part, self._project, self._options))
+        self._run(parts, self._render_part)
         self._unknown = frozenset(model_id(self._project.name, file.name) for file in missing)
 
-    def analyse(self, linked: LinkedProject) -> AbstractContextManager[None]:
-        """Analyses the models that are not remembered, with all that read them."""
+    def analyse(self, linked: LinkedProject) -> None:
+        """Assembles and analyzes the models that `memory` does not know, and everything downstream."""
         graph = linked.graph
         nodes = {model_id(self._project.name, name) for name in linked.enabled}
         to_do = closure_of(graph.children, self._unknown & nodes)
         parts = share_graph(graph.parents, [node for node in graph.order if node in to_do], self._workers)
-        others = len(nodes) - len(to_do)
-        return working(self._memory, self._workers, parts, others, partial(_analyse_part, linked, self._options))
+        self._run(parts, partial(self._analyse_part, linked))
 
+    def _run(self, parts: Sequence[Collection[str]], job: Callable[[Collection[str]], None]) -> None:
+        """Has the workers do `job` for each of `parts`, and adds what they noted to the memory."""
+        if len(parts) > 1:
+            for entries in self._workers.run([partial(self._noted, job, frozenset(part)) for part in parts]):
+                self._memory.new.update(entries)
 
-def _render_part(project: Project, options: RenderOptions, paths: Collection[str], memory: Memory) -> None:
-    """Renders some models; what a template logs is logged when its model is compiled."""
-    renderer = CachedRenderer(project, options, memory)
-    for file in project.models:
-        with suppress(FindingsError):
-            if file.path in paths:
-                renderer.render(file)
+    def _noted(self, job: Callable[[Collection[str]], None], part: Collection[str]) -> Entries:
+        """Returns what `job` adds to this process's memory."""
+        before = dict(self._memory.new)
+        job(part)
+        return {at: entry for at, entry in self._memory.new.items() if before.get(at) != entry}
 
+    def _render_part(self, paths: Collection[str]) -> None:
+        """Renders some models. What a template logs is logged when its model is compiled."""
+        renderer = CachedRenderer(self._project, self._options, self._memory)
+        for file in self._project.models:
+            with suppress(FindingsError):
+                if file.path in paths:
+                    renderer.render(file)
 
-def _analyse_part(linked: LinkedProject, options: RenderOptions, nodes: Collection[str], memory: Memory) -> None:
-    """Assembles and analyses some models, among which are all that they read and that is not remembered."""
-    project = linked.project
-    renderer = CachedRenderer(project, options, memory)
-    assembled = assemble_models(linked.only(closure_of(linked.graph.parents, nodes)), options, renderer, memory)
-    if not assembled.broken:
-        analyses = analyse_models(project, assembled.models, memory)
-        if is_judged(project.target):
-            compiled = CompiledProject(project, linked.graph, assembled.models, options)
-            streaming_rules(compiled, analyses, memory, assembled.places)
-    renderer.remember_places()
+    def _analyse_part(self, linked: LinkedProject, nodes: Collection[str]) -> None:
+        """Assembles and analyzes some models, among them all upstream models that the memory does not know."""
+        options, memory = self._options, self._memory
+        renderer = CachedRenderer(self._project, options, memory)
+        assembled = assemble_models(linked.only(closure_of(linked.graph.parents, nodes)), options, renderer, memory)
+        if not assembled.broken:
+            analyses = analyse_models(self._project, assembled.models, memory)
+            if is_judged(self._project.target):
+                compiled = CompiledProject(self._project, linked.graph, assembled.models, options)
+                streaming_rules(compiled, analyses, memory, assembled.places)
+        renderer.remember_places()

@@ -16,7 +16,7 @@ from contextlib import closing, suppress
 from importlib import metadata
 from pathlib import Path
 
-from sqlstream.compiler.cache.memory import TREE, Memory
+from sqlstream.compiler.cache.memory import Memory
 from sqlstream.version import __version__
 
 CACHE_FILE = "cache.sqlite"
@@ -27,11 +27,7 @@ WAIT_SECONDS = 1.0
 LIBRARIES = ("jinja2", "sqlglot", "PyYAML", "pydantic")
 """The libraries on whose version the result of compiling depends."""
 
-_TABLES = ("entries", "trees")
-_SCHEMA = tuple(
-    f"CREATE TABLE {table} (kind TEXT, name TEXT, key TEXT, seal BLOB, text TEXT, PRIMARY KEY (kind, name))"
-    for table in _TABLES
-)
+_SCHEMA = "CREATE TABLE entries (kind TEXT, name TEXT, key TEXT, seal BLOB, text TEXT, PRIMARY KEY (kind, name))"
 _LARGEST_TEXT = 50_000_000
 """Characters of one entry; no model comes near it."""
 
@@ -39,52 +35,46 @@ _Row = tuple[str, str, str, bytes, str]
 
 
 class CompileCache:
-    """The entries of one project's cache file. All but the trees are read at once; trees one by one."""
+    """The entries of one project's cache file, by kind and name: key and text."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / CACHE_FILE
         self._versions = hashlib.blake2b(_versions().encode("utf-8", "surrogatepass"), digest_size=16)
         self._is_damaged = False
-        self._entries = self._read_entries()
-
-    def read(self, kind: str, name: str) -> tuple[str, str] | None:
-        """Returns the key and the text of an entry, None where there is none or none that is whole."""
-        if kind != TREE:
-            return self._entries.get((kind, name))
-        rows = self._select("SELECT kind, name, key, seal, text FROM trees WHERE kind = ? AND name = ?", kind, name)
-        return next(((key, text) for _, _, key, text in self._whole(rows)), None)
+        self.entries = self._read_entries()
 
     def save(self, memory: Memory, names: Collection[str]) -> None:
         """Writes what `memory` has that is new, and drops the entries of all but `names`."""
-        gone = {name for _, name in self._entries} - set(names)
-        changed = {at: entry for at, entry in memory.new.items() if self._entries.get(at) != entry}
+        gone = {name for _, name in self.entries} - set(names)
+        changed = {at: entry for at, entry in memory.new.items() if self.entries.get(at) != entry}
         if not changed and not gone and not self._is_damaged:
             return
         with suppress(OSError, sqlite3.Error, UnicodeError):  # the last for names of files that are no text
             try:
                 self._make_room(replace=self._is_damaged)
-                self._write(changed if self._path.exists() else {**self._entries, **memory.new}, gone)
+                self._write(changed if self._path.exists() else {**self.entries, **memory.new}, gone)
             except sqlite3.OperationalError:
                 raise  # most likely another command writes the file
             except sqlite3.DatabaseError:
                 self._make_room(replace=True)
-                self._write({**self._entries, **memory.new}, gone)
+                self._write({**self.entries, **memory.new}, gone)
 
     # reading
 
     def _read_entries(self) -> dict[tuple[str, str], tuple[str, str]]:
-        rows = self._select("SELECT kind, name, key, seal, text FROM entries")
+        rows = self._rows()
         whole = {(kind, name): (key, text) for kind, name, key, text in self._whole(rows)}
         self._is_damaged = len(whole) < max(len(rows), 1)
         return whole
 
-    def _select(self, query: str, *values: str) -> list[_Row]:
-        """The rows of a query, none where the file is not one that this version has written."""
+    def _rows(self) -> list[_Row]:
+        """The rows of the file, none if it is not a file that this version has written."""
         try:
             if not self._is_own_file():
                 return []
             with closing(self._connect("ro")) as connection:
-                return connection.execute(query, values).fetchall() if _is_ours(connection) else []
+                query = "SELECT kind, name, key, seal, text FROM entries"
+                return connection.execute(query).fetchall() if _is_ours(connection) else []
         except (OSError, sqlite3.Error, UnicodeError):
             return []
 
@@ -130,23 +120,21 @@ class CompileCache:
         with closing(self._connect("rwc")) as connection:
             connection.execute("PRAGMA synchronous = OFF")  # what a power failure damages is made again
             connection.execute("BEGIN IMMEDIATE")
-            for statement in _SCHEMA:
-                connection.execute(statement.replace("TABLE", "TABLE IF NOT EXISTS"))
-            for table in _TABLES:
-                rows = [
-                    (kind, name, key, self._seal(kind, name, key, text), text)
-                    for (kind, name), (key, text) in entries.items()
-                    if (kind == TREE) == (table == "trees") and name not in gone
-                ]
-                connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?)", rows)  # noqa: S608
-                connection.executemany(f"DELETE FROM {table} WHERE name = ?", [(name,) for name in gone])  # noqa: S608
+            connection.execute(_SCHEMA.replace("TABLE", "TABLE IF NOT EXISTS"))
+            rows = [
+                (kind, name, key, self._seal(kind, name, key, text), text)
+                for (kind, name), (key, text) in entries.items()
+                if name not in gone
+            ]
+            connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", rows)
+            connection.executemany("DELETE FROM entries WHERE name = ?", [(name,) for name in gone])
             connection.execute("COMMIT")
 
 
 def _is_ours(connection: sqlite3.Connection) -> bool:
-    """Whether the file has exactly the tables of this version: no view or trigger of another's making runs here."""
+    """Whether the file has exactly the table of this version: no view or trigger of another's making runs here."""
     found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name").fetchall()
-    return tuple(sql for (sql,) in found) == _SCHEMA
+    return found == [(_SCHEMA,)]
 
 
 def _versions() -> str:

@@ -23,7 +23,7 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.configured import template_findings
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.render.yaml import make_yaml_renderer
-from sqlstream.compiler.work_ahead import NOTHING_AHEAD, WorkersAhead
+from sqlstream.compiler.work_ahead import WorkAhead
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.project.loading import LoadResult, load_project
@@ -121,9 +121,9 @@ def try_load(
     invocation = invocation or Invocation()
     workers = processes()
     cache = CompileCache(root.resolve() / ARTIFACTS_FOLDER) if request.partial_parse else None
-    memory = Memory(cache)
-    with reading_ahead(root, workers, memory) as ahead:
-        yaml = KeptYaml(memory, ahead)
+    memory = Memory(cache.entries if cache else None)
+    yaml = KeptYaml(memory)
+    with reading_ahead(root, workers):
         loaded = load_project(
             root,
             make_render=make_yaml_renderer(request.env),
@@ -140,9 +140,9 @@ def try_load(
         project = replace(project, models=(*others, inline))
     options = _render_options(project, request, invocation)
     parser = InstalledParser(project.target, request.env, request.notify)
-    work_ahead = WorkersAhead(project, options, memory, workers) if workers else NOTHING_AHEAD
+    ahead = WorkAhead(project, options, memory, workers) if workers else None
     lower = partial(lower_findings, project, spark=options.spark)
-    result = compile_project(project, options, memory, work_ahead, parser, partial(lower, complete=False))
+    result = compile_project(project, options, memory, ahead, parser, partial(lower, complete=False))
     if cache and inline is None:  # what is asked once is not remembered
         cache.save(memory, {"", *(model.path for model in project.models), *yaml.paths})
     findings = lower((*loaded.findings, *result.findings), complete=result.complete)

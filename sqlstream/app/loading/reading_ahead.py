@@ -1,75 +1,39 @@
-"""The project's files read by a process beside the one that needs them, which then finds them in the system's memory,
-and the YAML among them parsed by one more.
+"""The project's files read by another process, so that this process then finds them in the system's memory.
 
-A disk takes as long to find some thousand small files as they take to be parsed.
+A disk needs as much time to find some thousand small files as the compiler needs to parse them.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from sqlstream.app.loading.kept_yaml import KIND, KeptYaml
 from sqlstream.app.loading.processes import Processes
-from sqlstream.compiler.cache.memory import Entries, Memory
-from sqlstream.errors import FindingsError
-from sqlstream.project.configuration.resources import YAML_SUFFIXES
-from sqlstream.project.files.files import LARGEST_FILE_BYTES, ProjectFiles
+from sqlstream.project.files.files import LARGEST_FILE_BYTES
 
 FOLDERS = ("models", "seeds", "macros", "python")
-"""The folders of which all that is visible is read."""
+"""The folders whose visible files are read."""
 
 FILES_WORTH_A_PROCESS = 300
-"""Files of models for which it pays: a process takes some 10 ms."""
-
-YAML_WORTH_A_PROCESS = 100
-"""YAML files to be parsed for which it pays: they take some 70 ms."""
+"""Files of models for which another process pays: starting it takes some 10 ms."""
 
 
 @contextmanager
-def reading_ahead(root: Path, workers: Processes | None, memory: Memory) -> Iterator[Collection[str]]:
-    """Reads the files of the project at `root` as long as the body runs, where there are `workers` and many files.
-
-    Gives the YAML files that are parsed as well, whose entries `memory` awaits: half of those that it does not have.
-    """
-    names = _models(root) if workers is not None else ()
-    if workers is None or len(names) < FILES_WORTH_A_PROCESS:
-        yield ()
+def reading_ahead(root: Path, workers: Processes | None) -> Iterator[None]:
+    """Reads the files of the project at `root` while the body runs, if there are `workers` and many files."""
+    if workers is None or sum(len(names) for _, _, names in os.walk(root / FOLDERS[0])) < FILES_WORTH_A_PROCESS:
+        yield
         return
-    unknown = [path for path in sorted(names) if path.endswith(YAML_SUFFIXES) and not memory.has(KIND, path)]
-    with ExitStack() as running:
-        running.enter_context(workers.beside(partial(_read_all, root)))
-        if len(unknown) < YAML_WORTH_A_PROCESS:
-            yield ()
-            return
-        later = unknown[len(unknown) // 2 :]
-        entries = running.enter_context(workers.beside(partial(_parse, root, later)))
-        running.enter_context(memory.awaiting(entries))
-        yield frozenset(later)
-
-
-def _models(root: Path) -> list[str]:
-    """The paths of all files of models, relative to the project."""
-    found = ((os.path.relpath(folder, root), names) for folder, _, names in os.walk(root / FOLDERS[0]))
-    return [f"{folder}/{name}" for folder, names in found for name in names]
-
-
-def _parse(root: Path, paths: Iterable[str]) -> Entries:
-    """Parses files, and gives what is noted of them; those that are wrong are told by whoever needs them."""
-    files, memory = ProjectFiles(root), Memory()
-    yaml = KeptYaml(memory)
-    for path in paths:
-        with suppress(FindingsError):
-            yaml.parse(files.read_text(path), path)
-    return memory.new
+    with workers.beside(partial(_read_all, root)):
+        yield
 
 
 def _read_all(root: Path) -> None:
-    """Reads all files, and makes nothing of them: what is wrong with one is told by whoever needs it."""
+    """Reads all files and ignores errors: the process that needs a file reports them."""
     for top in FOLDERS:
         for folder, folders, names in os.walk(root / top):
             folders[:] = [name for name in folders if not name.startswith(".")]

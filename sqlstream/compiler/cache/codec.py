@@ -20,12 +20,13 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from sqlstream.compiler import compiled
+from sqlstream.compiler.compiled import Output, Read
 from sqlstream.compiler.flow import columns, nodes, summary
-from sqlstream.compiler.render import values
-from sqlstream.compiler.rewrite import values as rewriting
-from sqlstream.compiler.rules import query
-from sqlstream.compiler.sql import edits, problem
+from sqlstream.compiler.render.values import MacroIndex, Reads, Reference
+from sqlstream.compiler.rewrite.values import Rewriting
+from sqlstream.compiler.rules.query import QueryProblem
+from sqlstream.compiler.sql.edits import Edit
+from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location, Place
 from sqlstream.project.secrets import SecretName, SecretText
@@ -50,28 +51,13 @@ def _classes(*modules: ModuleType) -> dict[str, type]:
     }
 
 
+_SINGLE = (
+    *(Location, Place, Located, SecretName, SecretText, Finding, Reference, MacroIndex, Reads, Edit, Output, Read),
+    *(SqlProblem, Rewriting, QueryProblem),
+)
 _CLASSES: Mapping[str, type] = {
     **_classes(columns, summary, nodes, types),
-    **{
-        kind.__name__: kind
-        for kind in (
-            Location,
-            Place,
-            Located,
-            SecretName,
-            SecretText,
-            Finding,
-            values.Reference,
-            values.MacroIndex,
-            values.Reads,
-            edits.Edit,
-            compiled.Output,
-            compiled.Read,
-            problem.SqlProblem,
-            rewriting.Rewriting,
-            query.QueryProblem,
-        )
-    },
+    **{kind.__name__: kind for kind in _SINGLE},
 }
 _FIELDS = {name: tuple(field.name for field in fields(kind)) for name, kind in _CLASSES.items()}
 _PLAIN = frozenset({str, bool, float, NoneType})

@@ -6,13 +6,14 @@ too. Each of them is kept with a digest of what it was then. Values themselves a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
+from sqlstream.compiler.graph import closure_of
 from sqlstream.compiler.python_models import read_python_model
 from sqlstream.compiler.render.values import MacroIndex, Reads, RenderedModel, RenderOptions, united
 from sqlstream.errors import Finding
@@ -186,17 +187,14 @@ class _Macros:
 
     def files_of(self, reads: Reads) -> tuple[str, ...]:
         """Returns the paths of the macros in `reads`, and of those that their files ask for when they are read."""
-        paths: dict[str, None] = {}
-        waiting = list(self._paths(reads))
-        while waiting:
-            path = waiting.pop()
-            if path not in paths:
-                paths[path] = None
-                waiting += self._paths(self.index.reads[path])
-        return tuple(paths)
+        return tuple(closure_of(self._edges, self._paths(reads)))
 
-    def _paths(self, reads: Reads) -> Iterator[str]:
-        return (self.index.files[name] for name in reads.names if name in self.index.files)
+    @cached_property
+    def _edges(self) -> Mapping[str, Sequence[str]]:
+        return {path: self._paths(reads) for path, reads in self.index.reads.items()}
+
+    def _paths(self, reads: Reads) -> list[str]:
+        return [self.index.files[name] for name in reads.names if name in self.index.files]
 
     def text(self, name: str) -> str:
         """Returns the digest of the file of a macro, and an empty text for a name that is no macro's."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from sqlstream.compiler.sql.clauses import split_at_commas
 from sqlstream.compiler.sql.intervals import IntervalError, parse_interval
-from sqlstream.compiler.sql.tokens import Kind, Token, tokenize
+from sqlstream.compiler.sql.tokens import Kind, Tokens, tokenize
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def read_window(text: str) -> TimeWindow | None:
     name = tokens[0].name.lower() if tokens else ""
     if name not in ("window", "session_window") or len(tokens) < 3 or tokens[1].key != "(":
         return None
-    spans = [_span(argument) for argument in _arguments(tokens[2:-1])[1:]]
+    spans = [_span(argument) for argument in list(split_at_commas(tokens[2:-1]))[1:]]
     if not spans or any(span is None for span in spans):
         return TimeWindow(name == "session_window", None)
     slide = spans[1] if len(spans) > 1 else None
@@ -41,19 +41,7 @@ def read_window(text: str) -> TimeWindow | None:
     return TimeWindow(name == "session_window", spans[0], slide, offset)
 
 
-def _arguments(tokens: Sequence[Token]) -> list[list[Token]]:
-    found: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += (token.key == "(") - (token.key == ")")
-        if token.key == "," and depth == 0:
-            found.append([])
-        else:
-            found[-1].append(token)
-    return found
-
-
-def _span(argument: Sequence[Token]) -> timedelta | None:
+def _span(argument: Tokens) -> timedelta | None:
     """The time that the text `'10 minutes'` says, None for anything else: a gap may be an expression."""
     if len(argument) != 1 or argument[0].kind is not Kind.STRING:
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sqlstream.compiler.cache.digest import declared, digest
-from sqlstream.compiler.cache.memory import TREE, Memory
+from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.flow.columns import Column, Where
 from sqlstream.compiler.flow.nodes import Node, Opaque, View
@@ -58,8 +58,6 @@ def analyse_models(
     memory = memory or Memory()
     forest = _Forest(project, models, memory)
     remembered = {unique_id: forest.remembered(unique_id) for unique_id in models}
-    if None in remembered.values():
-        memory.settle()
     return {
         unique_id: Analysis(found or forest.found(unique_id), forest.keys[unique_id], partial(forest.tree, unique_id))
         for unique_id, found in remembered.items()
@@ -130,7 +128,7 @@ class _Forest:
 
     def _remembered_tree(self, unique_id: str) -> Node | None:
         path, key = self._models[unique_id].file.path, self.keys[unique_id]
-        tree: Node | None = self._memory.recall(TREE, path, key, self._find)
+        tree: Node | None = self._memory.recall("tree", path, key, self._find)
         return tree
 
     def _build(self, unique_id: str) -> tuple[Node, ModelSummary]:
@@ -158,7 +156,7 @@ class _Forest:
         found = ModelSummary(tree.columns, tuple(problems), builder.parsed.tree is not None, builder.parsed.unread_at)
         self._views[unique_id] = _view(tree)
         self._memory.note("flow", model.file.path, key, found)
-        self._memory.note(TREE, model.file.path, key, tree, _names_of(model, self._views))
+        self._memory.note("tree", model.file.path, key, tree, _names_of(model, self._views))
         text.let_go()
         return tree, found
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
+from sqlstream.compiler.graph import closure_of
 from sqlstream.compiler.manifest.macro_words import read_macros
 from sqlstream.compiler.manifest.template_words import TemplateWords, read_template
 from sqlstream.compiler.node_ids import MODEL, SEED, SOURCE, kind_of
@@ -136,16 +137,14 @@ class _Comparison:
         return read_macros(self._new["macro_files"].values())
 
     def _macros_of(self, names: Iterable[str]) -> frozenset[str]:
-        """Those of `names` that are macros, and the macros that those use in turn; macros that are gone, too."""
+        """Those of `names` that are macros, and the macros that those use, directly or not; deleted macros too."""
+        return frozenset(closure_of(self._macro_calls, self._macro_calls.keys() & names))
+
+    @cached_property
+    def _macro_calls(self) -> Mapping[str, list[str]]:
+        """The macros that each macro uses."""
         known = {**dict.fromkeys(self._changed_macros, ()), **self._macros}
-        found: set[str] = set()
-        waiting = [name for name in names if name in known]
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
-                found.add(name)
-                waiting += [used for part in known[name] for used in part.names if used in known]
-        return frozenset(found)
+        return {name: [used for part in parts for used in part.names if used in known] for name, parts in known.items()}
 
 
 def _entries(manifest: Manifest) -> Mapping[str, Entry]:

@@ -6,17 +6,15 @@ DUPLICATE_SOURCE_NAMES), so the second `x` is read through a view `x__2`.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from sqlstream.compiler.sql.edits import Edit, spaced
+from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.tokens import Tokens
-
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -70,8 +68,7 @@ def _fresh_name(view: str, number: int, used: set[str]) -> str:
 
 def _rename(sql: str, relation: SqlRelation, name: str) -> list[Edit]:
     written = sql[relation.name_start : relation.name_end]
-    is_plain = not written.startswith("`") and _PLAIN.fullmatch(name)
-    text = name if is_plain else "`" + name.replace("`", "``") + "`"
+    text = quote_identifier(name, always=written.startswith("`"))
     renamed = Edit(relation.name_start, relation.name_end, text)
     if relation.alias is not None or not relation.takes_clauses:
         return [renamed]

@@ -36,13 +36,24 @@ class SelectorError(ValueError):
 
 
 @dataclass(frozen=True)
+class Operators:
+    """The graph operators around a criterion. A depth counts edges: 0 is none, None is all.
+
+    `childrens_parents` is the `@` prefix: the children and all that any of them needs.
+    """
+
+    parents_depth: int | None = 0
+    children_depth: int | None = 0
+    childrens_parents: bool = False
+
+
+@dataclass(frozen=True)
 class Criterion:
     """One criterion: which nodes `method` finds for `value`, and how far to go from them.
 
-    `raw` is the text as given. `arguments` are the method's words after its first dot (`config.meta.owner` gives
-    `("meta", "owner")`). `explicit` is whether the method was written. A depth counts edges: 0 is none, None is all.
-    `childrens_parents` is the `@` prefix: the children and all that any of them needs. `location` is its place in
-    selectors.yml, None for one of the command line.
+    `raw` is the text as given. `arguments` are the method's words after its first dot (`config.meta.owner` has
+    `("meta", "owner")`). `explicit` is whether the method was written. `location` is its place in selectors.yml, None
+    for a criterion of the command line.
     """
 
     raw: str
@@ -50,9 +61,7 @@ class Criterion:
     arguments: tuple[str, ...]
     value: str
     explicit: bool
-    childrens_parents: bool
-    parents_depth: int | None
-    children_depth: int | None
+    operators: Operators
     location: Location | None = None
 
     @property
@@ -80,28 +89,13 @@ def parse_criterion(raw: str) -> Criterion:
     match = _CRITERION.match(raw)
     if match is None:
         raise SelectorError(raw, "a selector is one line")
-    method, *arguments = (match["method"] or default_method(match["value"])).split(".")
-    criterion = Criterion(
-        raw=raw,
-        method=method,
-        arguments=tuple(arguments),
-        value=match["value"],
-        explicit=match["method"] is not None,
-        childrens_parents=match["at"] is not None,
-        parents_depth=_depth(match["parents"], match["parents_depth"]),
-        children_depth=_depth(match["children"], match["children_depth"]),
+    operators = Operators(
+        _depth(match["parents"], match["parents_depth"]),
+        _depth(match["children"], match["children_depth"]),
+        match["at"] is not None,
     )
-    _check_operators(criterion)
-    return criterion
-
-
-@dataclass(frozen=True)
-class Operators:
-    """The graph operators around a criterion, with the depths of `Criterion`."""
-
-    parents_depth: int | None = 0
-    children_depth: int | None = 0
-    childrens_parents: bool = False
+    method = match["method"] or default_method(match["value"])
+    return _checked(raw, method, match["value"], operators, explicit=match["method"] is not None)
 
 
 def build_criterion(method: str, value: str, location: Location, operators: Operators) -> Criterion:
@@ -112,20 +106,7 @@ def build_criterion(method: str, value: str, location: Location, operators: Oper
     at = "@" if operators.childrens_parents else ""
     before = _operator(operators.parents_depth, "{}+")
     after = _operator(operators.children_depth, "+{}")
-    name, *arguments = method.split(".")
-    criterion = Criterion(
-        raw=f"{at}{before}{method}:{value}{after}",
-        method=name,
-        arguments=tuple(arguments),
-        value=value,
-        explicit=True,
-        childrens_parents=operators.childrens_parents,
-        parents_depth=operators.parents_depth,
-        children_depth=operators.children_depth,
-        location=location,
-    )
-    _check_operators(criterion)
-    return criterion
+    return _checked(f"{at}{before}{method}:{value}{after}", method, value, operators, location=location)
 
 
 def default_method(value: str) -> str:
@@ -135,10 +116,19 @@ def default_method(value: str) -> str:
     return "file" if value.lower().endswith(_FILE_ENDINGS) else "fqn"
 
 
-def _check_operators(criterion: Criterion) -> None:
-    if criterion.childrens_parents and criterion.children_depth != 0:
-        raw = criterion.raw
+def _checked(
+    raw: str,
+    full_method: str,
+    value: str,
+    operators: Operators,
+    *,
+    explicit: bool = True,
+    location: Location | None = None,
+) -> Criterion:
+    if operators.childrens_parents and operators.children_depth != 0:
         raise SelectorError(raw, "`@` already includes all children, so a `+` at the end is not allowed", [raw[1:]])
+    method, *arguments = full_method.split(".")
+    return Criterion(raw, method, tuple(arguments), value, explicit, operators, location)
 
 
 def _operator(depth: int | None, form: str) -> str:

@@ -59,10 +59,6 @@ def _names(nodes: _Nodes) -> Iterator[_Candidate]:
         yield ".".join(folder), folder[-1]
 
 
-def _tags(nodes: _Nodes) -> Iterator[_Candidate]:
-    return _plain(tag for node in nodes for tag in node.tags)
-
-
 def _sources(nodes: _Nodes) -> Iterator[_Candidate]:
     """Sources by name, and their tables by full name and by their own name."""
     tables = sorted((node.source_name, node.name) for node in nodes if node.source_name is not None)
@@ -79,10 +75,6 @@ def _unit_tests(nodes: _Nodes) -> Iterator[_Candidate]:
     yield from _plain(".".join(node.fqn[-2:]) for node in tests)
 
 
-def _sinks(nodes: _Nodes) -> Iterator[_Candidate]:
-    return _plain(node.sink for node in nodes if node.sink is not None)
-
-
 def _paths(nodes: _Nodes) -> Iterator[_Candidate]:
     """Files and folders by path and by their own name."""
     files = {PurePosixPath(path) for node in nodes for path in (node.path, node.properties_path) if path}
@@ -90,18 +82,6 @@ def _paths(nodes: _Nodes) -> Iterator[_Candidate]:
     for path in sorted(files | folders):
         yield str(path), str(path)
         yield str(path), path.name
-
-
-def _files(nodes: _Nodes) -> Iterator[_Candidate]:
-    return _plain(PurePosixPath(node.path).name for node in nodes)
-
-
-def _resource_types(nodes: _Nodes) -> Iterator[_Candidate]:
-    return _plain(node.resource_type for node in nodes)
-
-
-def _packages(nodes: _Nodes) -> Iterator[_Candidate]:
-    return _plain(node.fqn[0] for node in nodes)
 
 
 def _config_texts(criterion: Criterion, nodes: _Nodes) -> Iterator[str]:
@@ -124,14 +104,14 @@ def _other_kinds(nodes: _Nodes) -> Iterator[_Candidate]:
 
 _KINDS: Mapping[str, Callable[[_Nodes], Iterator[_Candidate]]] = {
     "fqn": _names,
-    "tag": _tags,
+    "tag": lambda nodes: _plain(tag for node in nodes for tag in node.tags),
     "source": _sources,
     "unit_test": _unit_tests,
     "test_name": _unit_tests,
-    "sink": _sinks,
+    "sink": lambda nodes: _plain(node.sink for node in nodes if node.sink is not None),
     "path": _paths,
-    "file": _files,
-    "resource_type": _resource_types,
-    "package": _packages,
+    "file": lambda nodes: _plain(PurePosixPath(node.path).name for node in nodes),
+    "resource_type": lambda nodes: _plain(node.resource_type for node in nodes),
+    "package": lambda nodes: _plain(node.fqn[0] for node in nodes),
     "state": lambda _: iter(()),
 }

@@ -164,11 +164,12 @@ def _expand(graph: SelectionGraph, criterion: Criterion) -> frozenset[str]:
     """The nodes of a criterion, with those that its graph operators add."""
     found = _find(graph, criterion)
     needed = frozenset[str]()
-    if criterion.childrens_parents:
+    operators = criterion.operators
+    if operators.childrens_parents:
         family = found | graph.descendants(found)
         needed = family | graph.ancestors(family)
-    parents = graph.ancestors(found, criterion.parents_depth)
-    return found | needed | parents | graph.descendants(found, criterion.children_depth)
+    parents = graph.ancestors(found, operators.parents_depth)
+    return found | needed | parents | graph.descendants(found, operators.children_depth)
 
 
 def _find(graph: SelectionGraph, criterion: Criterion) -> frozenset[str]:

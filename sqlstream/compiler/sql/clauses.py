@@ -7,6 +7,8 @@ clause only where what follows it fits (`SqlBaseParser.g4` of Spark 4.3).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
 
 _JOIN_WORDS = frozenset({"ANTI", "CROSS", "FULL", "INNER", "JOIN", "LEFT", "NATURAL", "ON", "RIGHT", "SEMI", "USING"})
@@ -62,6 +64,23 @@ def skip_parentheses(tokens: Tokens, index: int) -> int:
     return index
 
 
+def step_over(tokens: Tokens, index: int) -> int:
+    """Returns the index after the token at `index`, or after the `)` that closes it."""
+    return skip_parentheses(tokens, index) if tokens[index].key == "(" else index + 1
+
+
+def split_at_commas(tokens: Tokens) -> Iterator[Tokens]:
+    """Yields the tokens between the commas that are outside parentheses; nothing for no tokens."""
+    start = index = 0
+    while index < len(tokens):
+        if tokens[index].key == ",":
+            yield tokens[start:index]
+            start = index + 1
+        index = step_over(tokens, index)
+    if tokens:
+        yield tokens[start:]
+
+
 def after_parentheses(tokens: Tokens) -> dict[int, int]:
     """Returns, for the index of each `(`, the index after its `)`; the number of tokens where there is none.
 
@@ -100,7 +119,7 @@ def _has_script(tokens: Tokens, index: int) -> bool:
     while index < len(tokens) and tokens[index].key not in _ENDS_SCRIPT:
         if tokens[index].key == "USING" and at(tokens, index + 1).kind is Kind.STRING:
             return True
-        index = skip_parentheses(tokens, index) if tokens[index].key == "(" else index + 1
+        index = step_over(tokens, index)
     return False
 
 
@@ -198,7 +217,7 @@ def skip_watermark(tokens: Tokens, index: int) -> int:
     while delay < len(tokens) and not (at(tokens, delay).key == "DELAY" and at(tokens, delay + 1).key == "OF"):
         if tokens[delay].key in (")", ",", ";", "SELECT", "JOIN"):
             return index
-        delay = skip_parentheses(tokens, delay) if tokens[delay].key == "(" else delay + 1
+        delay = step_over(tokens, delay)
     after = _skip_interval(tokens, delay + 3) if at(tokens, delay + 2).key == "INTERVAL" else index
     return min(after, len(tokens))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 
-from sqlstream.compiler.sql.clauses import at, skip_parentheses
+from sqlstream.compiler.sql.clauses import at, skip_parentheses, split_at_commas
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.sql_shape import is_select
 from sqlstream.compiler.sql.tokens import Kind, Token, Tokens, find_comments
@@ -16,22 +16,10 @@ from sqlstream.errors import Severity
 
 WATERMARK = "WATERMARK"
 
-SPARK_HINTS = frozenset(
-    {
-        "BROADCAST",
-        "BROADCASTJOIN",
-        "MAPJOIN",
-        "MERGE",
-        "MERGEJOIN",
-        "SHUFFLE_MERGE",
-        "SHUFFLE_HASH",
-        "SHUFFLE_REPLICATE_NL",
-        "COALESCE",
-        "REPARTITION",
-        "REPARTITION_BY_RANGE",
-        "REBALANCE",
-    }
-)
+SPARK_HINTS = frozenset({
+    "BROADCAST", "BROADCASTJOIN", "MAPJOIN", "MERGE", "MERGEJOIN", "SHUFFLE_MERGE", "SHUFFLE_HASH",
+    "SHUFFLE_REPLICATE_NL", "COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE",
+})  # fmt: skip
 """The hints of Spark 4.3: the aliases of `JoinStrategyHint.strategies` and the names in `ResolveCoalesceHints`."""
 
 _NEAR_WATERMARK = 0.7
@@ -138,16 +126,5 @@ def _items(inside: Tokens) -> Iterator[HintItem]:
             yield HintItem(name, None, name.end)
             continue
         after = skip_parentheses(inside, index)
-        yield HintItem(name, tuple(_arguments(inside[index + 1 : after - 1])), inside[after - 1].end)
+        yield HintItem(name, tuple(split_at_commas(inside[index + 1 : after - 1])), inside[after - 1].end)
         index = after
-
-
-def _arguments(tokens: Tokens) -> Iterator[Tokens]:
-    start = index = 0
-    while index < len(tokens):
-        if tokens[index].key == ",":
-            yield tokens[start:index]
-            start = index + 1
-        index = skip_parentheses(tokens, index) if tokens[index].key == "(" else index + 1
-    if tokens:
-        yield tokens[start:]

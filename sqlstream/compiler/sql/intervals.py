@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -79,15 +80,11 @@ def parse_interval(text: str) -> Interval:
     Raises:
         IntervalError: the text is no such interval, is negative, or mixes months with days.
     """
-    prefix = _PREFIX.match(text)
-    position = prefix.end() if prefix else 0
     units: list[tuple[str, str]] = []
-    while text[position:].strip():
-        match = _UNIT.match(text, position)
-        if match is None:
-            raise _no_list(text)
-        units.append(_checked_unit(*match.groups()))
-        position = match.end()
+    for sign, value, unit in _read_units(text):
+        if sign == "-":
+            raise IntervalError(NEGATIVE, NO_DELAY)
+        units.append((value, unit))
     if not units:
         raise IntervalError("the delay is empty")
     if 0 < sum(unit in _YEAR_MONTH for _, unit in units) < len(units):
@@ -126,33 +123,25 @@ def parse_span(text: str) -> Span:
     Raises:
         IntervalError: Spark cannot read the text.
     """
+    units = list(_read_units(text))
+    if not units:
+        raise IntervalError("the length is empty")
+    numbers = [(Decimal(sign + value), unit.removesuffix("S")) for sign, value, unit in units]
+    months = sum(int(number) * _MONTHS.get(unit, 0) for number, unit in numbers)
+    return Span(months, int(sum(number * _MICROSECONDS.get(unit, 0) for number, unit in numbers)))
+
+
+def _read_units(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yields the sign, the number and the unit, in capitals, of each part of `text`. Raises: IntervalError."""
     prefix = _PREFIX.match(text)
     position = prefix.end() if prefix else 0
-    months, microseconds = 0, Decimal(0)
-    if not text[position:].strip():
-        raise IntervalError("the length is empty")
     while text[position:].strip():
         match = _UNIT.match(text, position)
         if match is None:
-            raise _no_list(text)
-        unit = _known_unit(*match.group(2, 3))
-        value = Decimal(match.group(2)) * (-1 if match.group(1) == "-" else 1)
-        singular = unit.removesuffix("S")
-        months += int(value) * _MONTHS.get(singular, 0)
-        microseconds += value * _MICROSECONDS.get(singular, 0)
+            raise IntervalError(f"`{text.strip()}` is not a list of numbers with time units")
+        sign, value, written = match.groups()
+        yield sign, value, _known_unit(value, written)
         position = match.end()
-    return Span(months, int(microseconds))
-
-
-def _no_list(text: str) -> IntervalError:
-    return IntervalError(f"`{text.strip()}` is not a list of numbers with time units")
-
-
-def _checked_unit(sign: str, value: str, written: str) -> tuple[str, str]:
-    unit = _known_unit(value, written)
-    if sign == "-":
-        raise IntervalError(NEGATIVE, NO_DELAY)
-    return value, unit
 
 
 def _known_unit(value: str, written: str) -> str:

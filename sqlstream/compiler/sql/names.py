@@ -28,8 +28,8 @@ def view_name(parts: Sequence[str]) -> str:
     return "__".join(parts)
 
 
-def quote_identifier(name: str) -> str:
-    """Returns `name` as Spark SQL takes it for one identifier: bare where that is safe, otherwise in back-quotes."""
-    if PLAIN_NAME.fullmatch(name) and name.lower() not in RESERVED_WORDS:
+def quote_identifier(name: str, *, always: bool = False) -> str:
+    """Returns `name` as Spark SQL takes it for one identifier: in back-quotes if it needs them, or if `always`."""
+    if not always and PLAIN_NAME.fullmatch(name) and name.lower() not in RESERVED_WORDS:
         return name
     return "`" + name.replace("`", "``") + "`"

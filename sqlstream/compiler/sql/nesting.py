@@ -19,30 +19,14 @@ DEEPEST_CASES = 4_000
 LONGEST_CHAIN = 6_000
 
 _OPERATORS = frozenset({"+", "-", "*", "/", "%", "||"})
-_ENDS_CHAIN = frozenset(
-    {
-        *(",", ";", "AND", "OR", "WHEN", "THEN", "ELSE", "AS", "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER"),
-        *("UNION", "EXCEPT", "INTERSECT", "JOIN", "ON", "=", "<", ">", "<=", ">=", "<>", "!=", "<=>", "|>"),
-    }
-)
+_ENDS_CHAIN = frozenset({
+    ",", ";", "AND", "OR", "WHEN", "THEN", "ELSE", "AS", "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER",
+    "UNION", "EXCEPT", "INTERSECT", "JOIN", "ON", "=", "<", ">", "<=", ">=", "<>", "!=", "<=>", "|>",
+})  # fmt: skip
 _BEFORE_BRACKETS = _ENDS_CHAIN | {
-    *(
-        "IN",
-        "NOT",
-        "EXISTS",
-        "ANY",
-        "ALL",
-        "SOME",
-        "BETWEEN",
-        "LIKE",
-        "DISTINCT",
-        "LATERAL",
-        "VALUES",
-        "OVER",
-        "FILTER",
-    ),
-    *("BY", "USING", "CASE", "LIMIT", "OFFSET"),
-}
+    "IN", "NOT", "EXISTS", "ANY", "ALL", "SOME", "BETWEEN", "LIKE", "DISTINCT", "LATERAL", "VALUES", "OVER", "FILTER",
+    "BY", "USING", "CASE", "LIMIT", "OFFSET",
+}  # fmt: skip
 """Words behind which a bracket is no call."""
 
 _CLOSING = {"(": ")", "[": "]", "CASE": "END"}

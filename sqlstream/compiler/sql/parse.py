@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from sqlglot import Token, exp
 from sqlglot.errors import ParseError
 
-from sqlstream.compiler.sql.clauses import at, skip_parentheses
+from sqlstream.compiler.sql.clauses import at, skip_parentheses, step_over
 from sqlstream.compiler.sql.parse_limits import is_bounded
 from sqlstream.compiler.sql.pipe_stages import Stage, cut, parse_stages
 from sqlstream.compiler.sql.relations import SqlRelation
@@ -195,7 +195,7 @@ class _Overwriting:
         """The clause whose tokens are those from `first` up to, not including, `after`."""
         tokens, delay = self._tokens, first + 1
         while tokens[delay].key != "DELAY" or at(tokens, delay + 1).key != "OF":
-            delay = skip_parentheses(tokens, delay) if tokens[delay].key == "(" else delay + 1
+            delay = step_over(tokens, delay)
         named = delay - first > 3 and tokens[delay - 2].key == "AS"
         start, end = tokens[first + 1].start, tokens[delay - 3 if named else delay - 1].end
         return WatermarkClause(

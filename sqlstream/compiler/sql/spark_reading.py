@@ -20,12 +20,10 @@ from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
 PLUS = "~"
 """What stands for a plus sign before an operand while sqlglot reads a text that has no `~` itself."""
 
-_BEFORE_OPERAND = frozenset(
-    {
-        *("SELECT", "DISTINCT", "WHERE", "AND", "OR", "NOT", "ON", "BY", "CASE", "WHEN", "THEN", "ELSE", "HAVING"),
-        *("BETWEEN", "(", ",", "[", "=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||"),
-    }
-)
+_BEFORE_OPERAND = frozenset({
+    "SELECT", "DISTINCT", "WHERE", "AND", "OR", "NOT", "ON", "BY", "CASE", "WHEN", "THEN", "ELSE", "HAVING", "BETWEEN",
+    "(", ",", "[", "=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||",
+})  # fmt: skip
 
 _DIALECT = Spark()
 

@@ -1,4 +1,4 @@
-"""A piece of SQL with what is found in it again and again: its tokens, where they stand, and its relations."""
+"""A text of SQL with its tokens, their indexes and its relations, each computed once."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from sqlstream.compiler.sql.tokens import Tokens, tokenize
 
 _KEY = attrgetter("key")
 
-REMEMBERED = 1_000
-"""Texts that are read once: what runs is what was rendered, but for hints and streams that are read twice."""
+TEXTS_IN_MEMORY = 1_000
+"""Texts that are read only once: the rendered and the compiled SQL of most models are the same."""
 
 
 @dataclass(frozen=True)
 class SqlText:
-    """A text and its tokens. What else is asked of them again and again is found when it is first asked for."""
+    """A text and its tokens. The other properties are computed at their first use."""
 
     sql: str
     tokens: Tokens
 
     @cached_property
     def relations(self) -> tuple[SqlRelation, ...]:
-        """All relations of the query in the order in which they stand."""
+        """All relations of the query in the order of the text."""
         return find_relations(self.tokens, self.after)
 
     @cached_property
@@ -46,11 +46,11 @@ class SqlText:
 
     @cached_property
     def keys(self) -> Counter[str]:
-        """How often each word, in capitals, and each symbol stands in the text."""
+        """How often the text has each word, in capitals, and each symbol."""
         return Counter(map(_KEY, self.tokens))
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(TEXTS_IN_MEMORY)
 def read_sql(sql: str) -> SqlText:
     """Returns `sql` with its tokens. Raises: SqlTokenError."""
     return SqlText(sql, tokenize(sql))

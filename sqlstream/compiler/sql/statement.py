@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.compiler.sql.clauses import NEVER_ALIASES, at, skip_parentheses
+from sqlstream.compiler.sql.clauses import NEVER_ALIASES, at, skip_parentheses, step_over
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.sql_shape import is_select
 from sqlstream.compiler.sql.sql_text import SqlText
@@ -99,5 +99,5 @@ def _insert_after_from(tokens: Tokens, index: int) -> Token | None:
         ends_relation = before.key == ")" or (before.is_name and before.key not in _BEFORE_RELATION)
         if tokens[index].key == "INSERT" and following.key in ("INTO", "OVERWRITE") and ends_relation:
             return tokens[index]
-        index = skip_parentheses(tokens, index) if tokens[index].key == "(" else index + 1
+        index = step_over(tokens, index)
     return None

@@ -42,9 +42,8 @@ def request_(tmp_path: Path) -> ProjectRequest:
 
 def keys(request: ProjectRequest, kind: str) -> dict[str, str]:
     """The keys of the entries of a kind, by the model's path."""
-    table = "trees" if kind == "tree" else "entries"
     with closing(sqlite3.connect(request.folder / "target" / CACHE_FILE)) as connection:
-        rows = connection.execute(f"SELECT kind, name, key || text FROM {table}").fetchall()
+        rows = connection.execute("SELECT kind, name, key || text FROM entries").fetchall()
     return {name: content for found, name, content in rows if found == kind}
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
-from generate import CHAIN, edit_a_model, write_sqlstream_project
+from generate import CHAIN, write_sqlstream_project
 
 from sqlstream.app.loading.processes import Processes
 from sqlstream.compiler.cache.memory import Entries, Memory
@@ -19,10 +17,9 @@ from sqlstream.compiler.compile import compile_project
 from sqlstream.compiler.compiled import CompileResult
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.render.yaml import make_yaml_renderer
-from sqlstream.compiler.work_ahead import NOTHING_AHEAD, WorkersAhead
+from sqlstream.compiler.work_ahead import WorkAhead
 from sqlstream.compiler.workers import (
     MODELS_IN_A_PART,
-    MODELS_TO_RECALL_MEANWHILE,
     MODELS_WORTH_A_RENDERER,
     MODELS_WORTH_A_WORKER,
     Workers,
@@ -33,40 +30,8 @@ from sqlstream.project.loading import load_project
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot copy a process")
 
 
-class Kept:
-    """Entries as a storage."""
-
-    def __init__(self, entries: Entries) -> None:
-        self._entries = entries
-
-    def read(self, kind: str, name: str) -> tuple[str, str] | None:
-        """Returns the entry of that kind and name."""
-        return self._entries.get((kind, name))
-
-
-class Watched(Processes):
-    """Processes that tell what the one beside this one gave."""
-
-    def __init__(self) -> None:
-        super().__init__(2)
-        self.given: list[Any] = []
-
-    @contextmanager
-    def beside(self, job: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
-        """Runs `job` beside this process."""
-        with super().beside(job) as result:
-
-            def told() -> Any:
-                self.given.append(result())
-                return self.given[-1]
-
-            yield told
-
-
-def compiled(
-    root: Path, workers: Workers | None, known: Entries | None = None
-) -> tuple[CompileResult, Memory, list[str]]:
-    """A project compiled by these workers, some entries being known: the result, what is remembered, what was logged."""
+def compiled(root: Path, workers: Workers | None) -> tuple[CompileResult, Memory, list[str]]:
+    """A project compiled with these workers: the result, the memory, and the logged messages."""
     project = load_project(root, make_render=make_yaml_renderer({}), target=None, cli_vars={}).project
     assert project is not None
     logged: list[str] = []
@@ -79,8 +44,8 @@ def compiled(
         invocation_id="1",
         log=lambda message, _: logged.append(message),
     )
-    memory = Memory(Kept(known or {}))
-    ahead = WorkersAhead(project, options, memory, workers) if workers else NOTHING_AHEAD
+    memory = Memory()
+    ahead = WorkAhead(project, options, memory, workers) if workers else None
     return compile_project(project, options, memory, ahead), memory, logged
 
 
@@ -100,29 +65,6 @@ def test_workers_change_nothing(tmp_path: Path) -> None:
     assert together.compiled.columns == alone.compiled.columns
     assert logged == logged_alone
     assert remembered.new.keys() == remembered_alone.new.keys()
-
-
-def test_a_change_is_analysed_beside_what_is_remembered(tmp_path: Path) -> None:
-    """The changed model and those that read it come from the other process, and all is as one process makes it."""
-    write_sqlstream_project(tmp_path, MODELS_TO_RECALL_MEANWHILE + 2 * CHAIN)
-    before, kept, _ = compiled(tmp_path, None)
-    first, known = before.compiled, kept.new
-    assert first is not None
-    edit_a_model(tmp_path, MODELS_TO_RECALL_MEANWHILE + 2 * CHAIN, 1)
-    alone, remembered_alone, _ = compiled(tmp_path, None, known)
-    workers = Watched()
-    beside, remembered, _ = compiled(tmp_path, workers, known)
-    assert alone.compiled is not None
-    assert beside.compiled is not None
-    assert beside.compiled.models == alone.compiled.models
-    assert beside.compiled.columns == alone.compiled.columns
-    assert beside.findings == alone.findings
-    assert remembered.new == remembered_alone.new
-    (given,) = workers.given
-    changed = {model.file.path for model in beside.compiled.models.values() if model not in first.models.values()}
-    assert len(changed) == 1
-    assert {name for kind, name in given if kind == "flow"} > changed
-    assert remembered.new.items() >= given.items()
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, ValueError])
