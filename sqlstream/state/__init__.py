@@ -1,1 +1,1 @@
-"""Pure decisions and records of runs: the ledger, whether a changed query may resume, what a run reports."""
+"""Pure decisions and records of runs: the ledger, whether a changed query can resume, what a run reports."""

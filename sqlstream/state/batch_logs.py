@@ -1,6 +1,6 @@
-"""The logs of a checkpoint and of a file sink, as Spark writes them: a file for each batch, `v1` and lines of JSON.
+"""The logs of a checkpoint and of a file sink, as Spark writes them: one file per batch, with `v1` and lines of JSON.
 
-After Spark 4.3's HDFSMetadataLog, OffsetSeqLog and CompactibleFileStreamLog.
+The format follows Spark 4.3's HDFSMetadataLog, OffsetSeqLog and CompactibleFileStreamLog.
 """
 
 from __future__ import annotations
@@ -11,22 +11,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 OFFSETS_LINES, COMMITS_LINES = 2, 1
-"""The least lines of an entry: offsets have one for the batch and one for each source."""
+"""The least lines of an entry: an entry of the offsets log has one for the batch and one for each source."""
 
 SINK_LOG = "_spark_metadata"
-"""The folder in the output of a file sink that holds its log."""
+"""The folder inside the output of a file sink that contains its log."""
 
 _ENTRY = re.compile(r"(?P<number>[0-9]+)(?P<compact>\.compact)?\Z")
 _VERSION = re.compile(r"v[0-9]+\Z")
 _NAMED = re.compile(r"[A-Za-z_]\w*:(?=.)")
-"""What stands before the offset of a source that the checkpoint knows by name."""
+"""The text before the offset of a source that the checkpoint knows by name."""
 
 
 @dataclass(frozen=True)
 class BatchLog:
-    """One log: the names of its entries by their number, and the texts of those that were read.
-
-    An entry has at least so many `lines` below its version.
+    """One log: the names of its entries by their number, and the texts of the entries that were read. A complete entry
+    has at least `lines` lines below its version.
     """
 
     folder: str
@@ -39,23 +38,23 @@ class BatchLog:
         return f"{self.folder}/{self.names[number]}"
 
     def is_compact(self, number: int) -> bool:
-        """Whether an entry holds all that the earlier ones do, which may then be gone."""
+        """Whether an entry contains all earlier ones, which may then be gone."""
         return self.names[number].endswith(".compact")
 
     def torn(self) -> list[int]:
-        """Returns the numbers of the entries that were read and not written whole."""
+        """Returns the numbers of the entries that were read and are incomplete."""
         return [number for number, text in self.texts.items() if not is_whole(text, self.lines)]
 
     @property
     def last(self) -> int:
-        """The number of the last entry, -1 where there is none."""
+        """The number of the last entry, -1 if there is none."""
         return max(self.names, default=-1)
 
 
 @dataclass(frozen=True)
 class BatchLogs:
-    """All logs of a query: `sources` by the name or the position under which the checkpoint knows them; `sink` is that
-    of a file sink. `identity` is the file that holds the query's id, and its text where there is one.
+    """All logs of a query: `sources` by the name or the position under which the checkpoint knows them; `sink` is the
+    log of a file sink. `identity` is the file with the query's id, and its text if it exists.
     """
 
     offsets: BatchLog
@@ -66,7 +65,7 @@ class BatchLogs:
 
 
 def entry_names(names: Iterable[str]) -> dict[int, str]:
-    """Returns the entries among the `names` in a log's folder by their number; a compact one before a plain one."""
+    """Returns the entries among the `names` in a log's folder by their number. A compact entry replaces a plain one."""
     found: dict[int, str] = {}
     for name in sorted(names):
         match = _ENTRY.match(name)
@@ -76,14 +75,14 @@ def entry_names(names: Iterable[str]) -> dict[int, str]:
 
 
 def since_compact(names: Mapping[int, str]) -> list[int]:
-    """Returns the numbers of the entries that Spark reads of a log that it compacts, the compact one aside."""
+    """Returns the numbers of the entries that Spark reads of a log that it compacts, without the compact one."""
     start = max((number for number, name in names.items() if name.endswith(".compact")), default=-1)
     return [number for number in names if number > start]
 
 
 def is_whole(text: str, least: int) -> bool:
-    """Whether an entry was written to its end: the version, and then lines of JSON, `-` or a named offset; `least` is
-    how many lines it has at least. A continuous query leaves the line of the batch empty.
+    """Whether an entry is complete: the version, then at least `least` lines of JSON, `-` or a named offset. A
+    continuous query leaves the line of the batch empty.
     """
     version, *lines = text.split("\n")
     if len(lines) > 1 and not lines[0]:
@@ -106,9 +105,8 @@ def is_json(text: str) -> bool:
 
 
 def log_offsets(text: str) -> dict[str, int]:
-    """Returns up to which entry of its log a batch has read each file source; those of other kinds are left out.
-
-    `text` is a whole entry of the offsets log.
+    """Returns the last entry of its log that a batch has read, for each file source. Other sources are left out. `text`
+    is a complete entry of the offsets log.
     """
     found: dict[str, int] = {}
     for position, line in enumerate(text.split("\n")[2:]):
@@ -121,6 +119,6 @@ def log_offsets(text: str) -> dict[str, int]:
 
 
 def logged_files(text: str, number: int) -> list[str]:
-    """Returns the URIs of the files that entry `number` of a source's log adds; `text` is whole."""
+    """Returns the URIs of the files that entry `number` of a source's log adds. `text` is complete."""
     entries = [json.loads(line) for line in text.split("\n")[1:]]
     return [entry["path"] for entry in entries if entry.get("batchId", number) == number and "path" in entry]

@@ -1,4 +1,4 @@
-"""What differs between two queries in a way that changes the meaning of state."""
+"""Differences between two queries that change the meaning of their state."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sqlstream.state.sql_difference import sql_difference
 
 @dataclass(frozen=True)
 class Change:
-    """One difference between two queries, in words. `model` is the model whose text it is in, None where it is not in
-    the text of one; `offset` is its place in the compiled SQL of the query now, None where that is not known.
-    `cause` says what changed the SQL where the model's own file did not, and `difference` quotes the SQL.
+    """One difference between two queries, in words. `model` is the model with the text, None if no text changed.
+    `offset` is the offset of the change in the compiled SQL of the current query, None if unknown. `cause` names what
+    changed the SQL of a model whose file is unchanged, and `difference` quotes the SQL.
     """
 
     text: str
@@ -26,7 +26,7 @@ class Change:
 
 
 def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ...]:
-    """Returns what differs between two identities in a way that changes the meaning of state."""
+    """Returns the differences between two identities that change the meaning of state."""
     before, after = _renamed(old, new), new.fingerprints
     changed = [name for name in after if before.get(name, after[name]) != after[name]]
     changes = [_text_change(old, new, name) for name in changed]
@@ -63,7 +63,7 @@ def _text_change(old: QueryIdentity, new: QueryIdentity, name: str) -> Change:
 
 
 def _cause(old: TemplateInputs | None, new: TemplateInputs | None) -> str | None:
-    """What changed the SQL of a model whose file is the same; None where that is not known."""
+    """What changed the SQL of a model whose file is unchanged; None if unknown."""
     if old is None or new is None:
         return None
     variables = [
@@ -80,7 +80,7 @@ def _cause(old: TemplateInputs | None, new: TemplateInputs | None) -> str | None
 
 
 def _other_duplicates(old: QueryIdentity, new: QueryIdentity) -> list[Change]:
-    """What differs in the columns by which the models that are in both are deduplicated."""
+    """The changes of the columns that deduplicate models, for models in both queries."""
     before = {new.model if name == old.model else name: keys for name, keys in old.deduplicated.items()}
     both = [name for name in new.fingerprints if name in _renamed(old, new)]
     return [
@@ -103,7 +103,7 @@ def _lowered(columns: Sequence[str] | None) -> list[str]:
 
 
 def _known_to_checkpoint(identity: QueryIdentity) -> frozenset[tuple[str, str, str | None, str | None]]:
-    """What a checkpoint knows of the sources: neither their order nor the views on the way to them."""
+    """The sources as a checkpoint knows them, without their order and the views between."""
     return frozenset((use.name, use.table, use.watermark, use.path) for use in identity.sources)
 
 
@@ -112,12 +112,12 @@ def _earlier_name(old: QueryIdentity, new: QueryIdentity, name: str) -> str:
 
 
 def _renamed(old: QueryIdentity, new: QueryIdentity) -> dict[str, str]:
-    """The old fingerprints with the terminal model under its new name: a rename by `previous_name` is no change."""
+    """The old fingerprints with the terminal model under its new name: a rename with `previous_name` is no change."""
     return {new.model if name == old.model else name: digest for name, digest in old.fingerprints.items()}
 
 
 def sources_text(identity: QueryIdentity, *, paths: bool) -> str:
-    """Returns the sources of a query in words, with where they are read from if `paths` says so."""
+    """Returns the sources of a query in words, with their paths if `paths` is set."""
     return ", ".join(_source(use, path=paths) for use in identity.sources) or "none"
 
 

@@ -1,7 +1,7 @@
-"""What in a checkpoint keeps Spark from going on exactly: entries that were not written whole, files that are gone.
+"""Damage in a checkpoint that keeps Spark from resuming exactly: incomplete entries, missing files.
 
-An entry is torn by a power failure or a full disk. What belongs to a batch that was not committed can be put aside, and
-the batch is planned anew; what was committed cannot, since nobody knows any more what has been read.
+A power failure or a full disk can tear an entry. sqlstream can archive what belongs to an uncommitted batch, and Spark
+then plans the batch again. It cannot archive what was committed, because nothing else records what was read.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from sqlstream.state.refusals import refresh_text
 
 @dataclass(frozen=True)
 class Damage:
-    """One torn entry, or the files of a begun batch that are gone: `files` are those, the first one first.
-
-    `archive` are the entries to be put aside so that the query can go on, none where it cannot.
+    """One torn entry, or the missing files of an uncommitted batch. `files` are the damaged or missing ones, the first
+    one first. `archive` are the entries to archive so that the query can resume, empty if it cannot.
     """
 
     code: str
@@ -30,16 +29,17 @@ class Damage:
 
 
 def find_damage(logs: BatchLogs, missing: Callable[[Sequence[str]], Sequence[str]]) -> list[Damage]:
-    """Returns the torn entries, or else what is gone of the batch that was begun and not committed.
-
-    `missing` returns which of some files, given as URIs, are not there.
+    """Returns the torn entries, or else the missing files of the uncommitted batch. `missing` returns which of some
+    files, given as URIs, do not exist.
     """
     state = _State(logs)
     return list(state.torn()) or list(state.gone(missing))
 
 
 class _State:
-    """What the logs tell: the last batch that was committed, and up to where it has read each file source."""
+    """The state that the logs record: the last committed batch, and the last log entry that it read of each file
+    source.
+    """
 
     def __init__(self, logs: BatchLogs) -> None:
         self._logs = logs
@@ -52,7 +52,7 @@ class _State:
     def torn(self) -> Iterator[Damage]:
         logs = self._logs
         identity, text = logs.identity
-        if text is not None and not is_json(text):  # Spark starts no query on batches without it
+        if text is not None and not is_json(text):  # Spark needs it to start a query on batches
             yield Damage("torn-checkpoint", (identity,), -1, ())
         for number in logs.commits.torn():
             yield self._torn(logs.commits, number, is_open=True)
@@ -65,19 +65,19 @@ class _State:
                 yield self._torn(log, number, is_open=is_new and self._can_tell(log, number))
 
     def _can_tell(self, log: BatchLog, number: int) -> bool:
-        """Whether a source's entry holds nothing but what is new, and the offsets tell that it is."""
+        """Whether a source's entry contains only new files, and the offsets log confirms it."""
         return not log.is_compact(number) and (self._committed < 0 or bool(self._read))
 
     def _torn(self, log: BatchLog, number: int, *, is_open: bool) -> Damage:
-        """The damage of an entry; where it is a part of its batch's plan, the batch is planned anew."""
+        """The damage of an entry. If it belongs to the plan of an uncommitted batch, Spark can plan the batch again."""
         path = log.path(number)
         is_plan = log is not self._logs.commits and log is not self._logs.sink
         archive = [*(self._begun() if is_plan else ()), path] if is_open else []
         return Damage("torn-checkpoint", (path,), number, tuple(dict.fromkeys(archive)))
 
     def _begun(self) -> list[str]:
-        """The entries of batches that were not committed, in an order in which to be interrupted does no harm: what a
-        file sink knows of them, since it would take nothing of another plan, and then their offsets.
+        """The entries of uncommitted batches, in an order in which an interruption does no harm: first those of a file
+        sink, which would accept no other plan, then their offsets.
         """
         logs = [*([self._logs.sink] if self._logs.sink else []), self._logs.offsets]
         return [log.path(number) for log in logs for number in log.names if number > self._committed]
@@ -85,7 +85,7 @@ class _State:
     def gone(self, missing: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[Damage]:
         logs, batch = self._logs, self._logs.offsets.last
         if batch <= self._committed or (logs.sink is not None and batch in logs.sink.names):
-            return  # nothing is begun, or the sink has all of it and takes none of it again
+            return  # no batch has begun, or the sink has all of it and accepts no part of it again
         planned = log_offsets(logs.offsets.texts[batch])
         entries = [(logs.sources[name], number) for name in planned for number in self._new(name, planned[name])]
         files = [file for log, number in entries for file in logged_files(log.texts[number], number)]
@@ -96,14 +96,14 @@ class _State:
             yield Damage("source-file-gone", tuple(lost), batch, tuple(paths))
 
     def _new(self, name: str, last: int) -> list[int]:
-        """The entries of a source's log that the batch that was begun reads."""
+        """The entries of a source's log that the uncommitted batch reads."""
         log = self._logs.sources.get(name)
         first = self._read.get(name, -1) + 1
         return [] if log is None else [number for number in log.texts if first <= number <= last]
 
 
 def damage_finding(model: str, damage: Damage, location: Location) -> Finding:
-    """Returns why the query of `model` cannot go on."""
+    """Returns the finding that the query of `model` cannot resume."""
     first, more = damage.files[0], len(damage.files) - 1
     named = f"{first} and {more:,} more" if more else first
     repair = f"`sqlstream state repair {model}`"

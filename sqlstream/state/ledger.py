@@ -1,4 +1,4 @@
-"""The ledger: what sqlstream wrote down about the query that made a checkpoint, as JSON beside it."""
+"""The ledger: a JSON file beside a checkpoint that describes the query that created it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.project.configuration.fields import format_name
 
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
-"""The setting under which a checkpoint knows its sources by name; without it they are known by their order."""
+"""The setting under which a checkpoint knows its sources by name. Without it, a checkpoint knows them by their order.
+"""
 
 LEDGER_VERSION = 1
-"""The format of ledger.json; a reader refuses a later one rather than guess."""
+"""The version of the format of ledger.json. A reader refuses a later version."""
 
 
 @dataclass(frozen=True)
 class SourceUse:
-    """One reader of a query: the name Spark's checkpoint knows it by, and the source table it reads.
+    """One reader of a query: its name in Spark's checkpoint, and the source table that it reads.
 
-    `watermark` is the table's declared one as `column delay`, or None; `path` is the absolute path or URI it is read
-    from, which is how Spark's checkpoint knows its files, or the table's name in the catalog, None for sources without
-    either; `via` are the views from the query down to the source, joined by `/`.
+    `watermark` is the watermark that the table declares, as `column delay`, or None. `path` is the absolute path or
+    URI, by which Spark's checkpoint knows the files, or the name of a table in the catalog; None for sources without
+    either. `via` are the views from the query down to the source, joined by `/`.
     """
 
     name: str
@@ -45,15 +46,15 @@ class OutputColumn:
 
 @dataclass(frozen=True)
 class QueryIdentity:
-    """What decides whether a checkpoint still means what it meant.
+    """All facts about a query that determine whether its checkpoint is still valid.
 
-    `models` maps each model that the query is made of to its compiled SQL, parents first; `fingerprints` maps the same
-    names to a digest that ignores comments, white space and letter case, and the functions of python/ that it calls, as
-    `module:name`, to that of their module. `settings` are Spark settings which Spark freezes in a checkpoint or which
-    change the meaning of its state. `batch` says that it is written once per run and has no checkpoint. `deduplicated`
-    are the columns by which models are, by name. `columns` are those that the query writes, None in a ledger of an
-    early sqlstream; `partition_by` are those of them that name folders. `files` has by
-    model a digest of its file, and `inputs` what its template was rendered with.
+    `models` maps each model of the query to its compiled SQL, parents first. `fingerprints` maps the same names to a
+    digest that ignores comments, white space and letter case, and each function of python/ that the query calls
+    (`module:name`) to the digest of its module. `settings` are Spark settings that Spark freezes in a checkpoint or
+    that change the meaning of its state. `batch`: the query runs once per run and has no checkpoint. `deduplicated` are
+    the columns that deduplicate each model. `columns` are the columns that the query writes, None in a ledger of an
+    early sqlstream; `partition_by` are those that become folder names. `files` has a digest of each model's file, and
+    `inputs` the values that each template read.
     """
 
     query: str
@@ -76,8 +77,8 @@ class QueryIdentity:
 
 @dataclass(frozen=True)
 class PendingLedger:
-    """The ledger of a changed query that was started after batch `after_batch` (-1: none) and has committed no batch
-    yet: it takes effect with the first later commit. Until then the checkpoint is that of the earlier query.
+    """The ledger of a changed query that started after batch `after_batch` (-1: none) and has committed no batch yet.
+    It takes effect with the first later commit. Until then the checkpoint belongs to the earlier query.
     """
 
     after_batch: int
@@ -86,11 +87,11 @@ class PendingLedger:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The identity of the query that owns a checkpoint, and who wrote it down. Times are UTC, ISO 8601.
+    """The identity of the query that owns a checkpoint, and the version that wrote it. Times are UTC, ISO 8601.
 
     `accepted` lists the state changes that the user accepted: when, and which models differed. `retired` are the names
-    of readers that the query has no more: the checkpoint still knows where they stopped, so none is given again.
-    `pending` is the changed query that was last started on the checkpoint, until it has committed a batch.
+    of readers that the query no longer has: the checkpoint still knows their offsets, so no new reader gets these
+    names. `pending` is the changed query that started last on the checkpoint, until it commits a batch.
     """
 
     identity: QueryIdentity
@@ -119,14 +120,11 @@ _LEDGER = TypeAdapter(Ledger)
 
 
 class LedgerUnreadableError(ValueError):
-    """A ledger.json that is torn, edited beyond recognition, or from a later sqlstream; the message is one line."""
+    """The ledger.json is torn, damaged by an edit, or from a later sqlstream. The message is one line."""
 
 
 def read_ledger(text: str) -> Ledger:
-    """Returns the ledger that `text` holds; keys that this version does not know are passed over.
-
-    Raises: LedgerUnreadableError.
-    """
+    """Returns the ledger in `text`. Ignores keys that this version does not know. Raises: LedgerUnreadableError."""
     try:
         data = json.loads(text)
     except ValueError as error:

@@ -1,6 +1,7 @@
-"""Whether a sink's format can hold the columns of a changed query beside the rows that are already there.
+"""Whether a sink's format can store the columns of a changed query beside the existing rows.
 
-The rules are what Spark 4.3 does when it reads a folder in which files have different columns; tests ask it.
+The rules follow what Spark 4.3 does when it reads a folder in which files have different columns. Tests compare them
+with Spark.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from sqlstream.state.sql_difference import sql_difference
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """One way in which the output differs: `text` says what changed, `column` is its name in the query now (None for
-    one that is gone). `undo` is what to write instead where the format cannot hold the change, None where it can.
-    `offset` is the place of the change in the compiled SQL of the query's model, None where that is not known.
-    `is_added` says that the column is new.
+    """One change of the output: `text` says what changed; `column` is its current name, None for a removed column.
+    `undo` says what to write instead if the format cannot store the change, None if it can. `offset` is the offset of
+    the change in the compiled SQL of the query's model, None if unknown. `is_added` marks a new column.
     """
 
     text: str
@@ -34,8 +34,8 @@ class ColumnChange:
 
 
 def column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange, ...]:
-    """Returns how the columns that a query writes to files differ from those in the files that are there; empty for
-    other sinks, and where the ledger does not say what the columns were.
+    """Returns how the columns that a query writes to files differ from those in the existing files. Empty for other
+    sinks, and if the ledger does not know the old columns.
     """
     if not format_of(new.sink_format).layout or old.columns is None or new.columns is None:
         return ()
@@ -55,10 +55,10 @@ def column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange
 def table_problems(
     table: str, provider: str, columns: tuple[OutputColumn, ...], new: QueryIdentity
 ) -> tuple[ColumnChange, ...]:
-    """Returns why a `table` of Spark's catalog with these `columns` cannot hold those of a query, each with what to do.
+    """Returns why a `table` of Spark's catalog with these `columns` cannot store those of a query, each with a fix.
 
-    Spark writes the files of a table with any columns, and reads them with those that the table declares. Tables that
-    are no files, such as Delta's, check what is written themselves.
+    Spark writes any columns to the files of a table, and reads them with those that the table declares. Tables that are
+    not files, such as Delta's, check the columns themselves.
     """
     types = {column.name: f"{quote_identifier(column.name)} {column.type}" for column in new.columns or ()}
     found = column_changes(replace(new, sink_format=provider, columns=columns), replace(new, sink_format=provider))
@@ -83,7 +83,7 @@ def _offset(change: ColumnChange, old: QueryIdentity, new: QueryIdentity) -> int
 
 
 def _named_at(sql: str, column: str) -> int | None:
-    """The offset at which the outermost select list names a column; None where no name is written there."""
+    """The offset at which the outermost select list names a column, None if no name is there."""
     try:
         tokens = tokenize(sql)
     except SqlTokenError:
@@ -180,7 +180,7 @@ def _parsed(text: str) -> DataType:
 
 
 def _holds(old: DataType, new: DataType) -> bool:
-    """Whether files with the two types can be read together: the same type, but for new fields of structs."""
+    """Whether Spark can read files with the two types together: the same type, except for new fields of structs."""
     if isinstance(old, Struct) and isinstance(new, Struct):
         fields: Mapping[str, DataType] = {field.name.lower(): field.type for field in new.fields}
         return all(
@@ -194,7 +194,7 @@ def _holds(old: DataType, new: DataType) -> bool:
 
 
 def _stored(data_type: DataType) -> str:
-    """The type as files have it: char and varchar are strings there."""
+    """The type as stored in files: char and varchar are strings."""
     if isinstance(data_type, Primitive) and data_type.name in ("char", "varchar"):
         return "string"
     return str(data_type)

@@ -1,8 +1,8 @@
-"""The files in the output of a file sink: which of them its log names, and which a batch has left that never ended.
+"""The files in the output of a file sink: those that its log names, and leftovers of a batch that never committed.
 
-Spark writes a file under its final name before the batch is committed. Where the process is killed in between, the file
-stays, and the next run writes the rows of the batch again. Spark reads only what the log names; readers that take
-whatever lies in the folder count such rows twice. After Spark 4.3's ManifestFileCommitProtocol and FileStreamSinkLog.
+Spark writes a file under its final name before it commits the batch. If the process is killed in between, the file
+stays, and the next run writes the rows of the batch again. Spark reads only the files in the log. Other readers that
+list the folder count such rows twice. This follows Spark 4.3's ManifestFileCommitProtocol and FileStreamSinkLog.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from sqlstream.state.batch_logs import BatchLog
 from sqlstream.state.refusals import refresh_text
 
 _BY_SPARK = re.compile(r"part-\d{5,}-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[.-]c\d{3,}(?:\..*)?")
-"""The names of Spark's data files; each has a UUID, so that no two files of an output have the same name."""
+"""The names of Spark's data files. Each has a UUID, so no two files of an output have the same name."""
 
 
 @dataclass(frozen=True, order=True)
 class StoredFile:
-    """A file in storage: its path relative to the folder that was asked for, its bytes, and when it was last changed
-    (ms since 1970).
+    """A file in storage: its path relative to the listed folder, its size in bytes, and the time of its last change (ms
+    since 1970).
     """
 
     name: str
@@ -35,8 +35,8 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class CommittedFile:
-    """A file that a batch has committed. `batch` is None where Spark has compacted the log past it, and for the files
-    of a batch model.
+    """A file that a batch has committed. `batch` is None if Spark has compacted the log since, and for the files of a
+    batch model.
     """
 
     name: str
@@ -46,9 +46,9 @@ class CommittedFile:
 
 @dataclass(frozen=True)
 class OutputFiles:
-    """The data files of an output. `leftover` are Spark's own that no batch has committed; `missing` the names of
-    committed files that are gone. `foreign` counts files that Spark has not written, and `expired` those that the
-    sink's option `retention` may have taken out of the log.
+    """The data files of an output. `leftover` are Spark's files that no batch has committed; `missing` are the names of
+    committed files that no longer exist. `foreign` counts files that Spark has not written, and `expired` those that
+    the sink's option `retention` may have removed from the log.
     """
 
     committed: tuple[CommittedFile, ...] = ()
@@ -60,8 +60,8 @@ class OutputFiles:
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """The files in the output of one version of a model's query, by their paths relative to the folder `output`;
-    version 0 before the first run.
+    """The files in the output of one version of a model's query, by their paths relative to the folder `output`. The
+    version is 0 before the first run.
     """
 
     model: str
@@ -72,7 +72,7 @@ class ModelFiles:
 
 @dataclass(frozen=True)
 class Leftovers:
-    """Files that no batch had committed: they lay in the folder `output`, and lie in `archive` now."""
+    """Uncommitted files that were moved from the folder `output` to `archive`."""
 
     output: str
     archive: str
@@ -81,7 +81,7 @@ class Leftovers:
 
 @dataclass(frozen=True)
 class Repaired:
-    """What was put aside: each entry of a log, and where it lies now; and the files that no batch had committed."""
+    """What a repair archived: each entry of a log with its new path, and uncommitted files."""
 
     model: str
     moved: tuple[tuple[str, str], ...] = ()
@@ -89,10 +89,10 @@ class Repaired:
 
 
 def sort_files(stored: Sequence[StoredFile], log: BatchLog, *, with_retention: bool) -> OutputFiles:
-    """Returns the files of a stream's output. `log` is that of its sink, whole, `stored` what was listed before the log
-    was read: what is committed meanwhile is then never taken for a leftover.
+    """Returns the files of a stream's output. `log` is the complete log of its sink. `stored` was listed before the log
+    was read, so a file that is committed in between never counts as a leftover.
 
-    Files are told apart by their names alone: the log has them as URIs, and the same folder may have several.
+    Only the names of files are compared, because the log has URIs and a folder may have several.
     """
     entries = _log_entries(log)
     data = [file for file in stored if not _is_hidden(file.name)]
@@ -112,7 +112,7 @@ def sort_files(stored: Sequence[StoredFile], log: BatchLog, *, with_retention: b
 
 
 def whole_output(stored: Iterable[StoredFile]) -> OutputFiles:
-    """Returns the files of a batch model's output, which is put in place when it is complete."""
+    """Returns the files of a batch model's output, which is moved into place when it is complete."""
     data = (file for file in stored if not _is_hidden(file.name))
     return OutputFiles(tuple(CommittedFile(file.name, file.size) for file in data))
 
@@ -124,7 +124,7 @@ class _Entry:
 
 
 def _log_entries(log: BatchLog) -> Mapping[str, _Entry]:
-    """The files that the log names, by their own names."""
+    """The files that the log names, by their base names."""
     entries: dict[str, _Entry] = {}
     for number in sorted(log.texts):
         batch = None if log.is_compact(number) else number
@@ -143,13 +143,13 @@ def _base(path: str) -> str:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a reader passes over a file: `_` begins no hidden name where it is that of a partition (`_day=1`)."""
+    """Whether readers ignore a file. A name that begins with `_` is hidden, except for a partition (`_day=1`)."""
     return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in name.split("/"))
 
 
 def log_problem(model: str, log: BatchLog, committed: int, location: Location) -> Finding | None:
-    """Returns why nobody can tell which files are committed, None where the log is whole: `log` has the entries since
-    the last compact one, that one too, and must reach the last batch of the checkpoint's commits, `committed`.
+    """Returns why it is unknown which files are committed, None if the log is complete: it has the last compact entry,
+    all later ones, and reaches `committed`, the last batch that the checkpoint committed.
     """
     torn = log.torn()
     if torn:

@@ -1,4 +1,4 @@
-"""Whether a query may start on the checkpoint it has: the comparison of the project with the ledger."""
+"""Whether a query can start on its checkpoint: compares the project with the ledger."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlstream.state.readers import unsure_tables
 from sqlstream.state.refusals import PlaceOf, StartRefusal, StateChange
 
 _PATTERN = re.compile(r"[][{}*?]")
-"""What makes a path a pattern to Hadoop."""
+"""The characters that make a path a pattern in Hadoop."""
 
 
 class Action(StrEnum):
@@ -26,7 +26,7 @@ class Action(StrEnum):
     START = "start"
     RESUME = "resume"
     RESET = "reset"
-    """Starts in the same version after archiving a checkpoint in which no batch was committed."""
+    """Starts in the same version, and archives a checkpoint in which no batch was committed."""
     REFRESH = "refresh"
     FRESH_EACH_RUN = "fresh each run"
     WRITE = "write"
@@ -34,12 +34,12 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class CheckpointState:
-    """What lies in storage for a query: the newest `version` (0: none), the ledger in effect, whether a batch has
-    begun, and the number of the last one committed (-1: none).
+    """The stored state of a query: the newest `version` (0: none), the ledger in effect, whether a batch has begun, and
+    the number of the last committed batch (-1: none).
 
-    `ledger` is None when there is none; `unreadable` then says why where there is a file all the same. `abandoned` is
-    the ledger of a changed query that was started last and has committed no batch. `output_committed` says that the
-    log of a file sink has a batch, whatever the checkpoint has.
+    `ledger` is None if there is none; `unreadable` then says why if the file exists. `abandoned` is the ledger of a
+    changed query that started last and committed no batch. `output_committed`: the log of a file sink has a batch, even
+    if the checkpoint has none.
     """
 
     version: int
@@ -59,9 +59,9 @@ class CheckpointState:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """How a query starts: on which version, whether the ledger is written anew, what changed since, and whether it
-    resumes only because the user accepted that. `new_columns` says how the columns of its output differ from those in
-    the rows that are there, where the sink can hold both.
+    """How a query starts: on which version, whether it writes a new ledger, what changed since, and whether it resumes
+    only because the user accepted that. `new_columns` are the changes of its output columns that the sink can store
+    beside the existing rows.
     """
 
     action: Action
@@ -74,7 +74,7 @@ class QueryPlan:
 
 @dataclass(frozen=True)
 class StartOptions:
-    """What the command line asks for one query."""
+    """The options of the command line for one query."""
 
     accept_state_change: bool = False
     full_refresh: bool = False
@@ -83,7 +83,7 @@ class StartOptions:
 def plan_query(
     identity: QueryIdentity, state: CheckpointState, options: StartOptions, *, restartable: bool, place_of: PlaceOf
 ) -> QueryPlan | StartRefusal:
-    """Returns how the query starts, or why it may not."""
+    """Returns how the query starts, or why it cannot."""
     if options.full_refresh and state.version:
         if restartable and _has_nothing_to_keep(identity, state):
             return QueryPlan(Action.RESET, state.version, writes_ledger=True)
@@ -103,7 +103,7 @@ def plan_query(
 
 
 def _has_nothing_to_keep(identity: QueryIdentity, state: CheckpointState) -> bool:
-    """Whether a stream has begun its first batch and committed none, into the sink that it still has."""
+    """Whether a stream has begun its first batch and committed none, with its current sink."""
     if state.ledger is None or state.is_used or not state.has_batches:
         return False
     old = state.ledger.identity
@@ -115,7 +115,7 @@ def _refused(*findings: Finding) -> StartRefusal:
 
 
 def _write(identity: QueryIdentity, state: CheckpointState, place_of: PlaceOf) -> QueryPlan | StartRefusal:
-    """The plan of a batch model, which writes its whole output each time: any change of it is safe."""
+    """The plan of a batch model, which writes its whole output each time, so any change is safe."""
     if state.has_batches:
         return _refused(refusals.other_kind(identity, state.ledger_path, place_of(None, None)))
     changed = state.ledger is None or state.ledger.identity != identity
@@ -148,7 +148,7 @@ def _go_on(
 def _resume(
     identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, options: StartOptions, place_of: PlaceOf
 ) -> QueryPlan | StartRefusal:
-    """The plan on a checkpoint that the query `old` has used, whose sources and sink are where they were."""
+    """The plan for a checkpoint that the query `old` has used, with the same sources and sink."""
     changes = describe_changes(old, identity)
     columns = column_changes(old, identity)
     unsure = unsure_tables(old.sources, identity.sources)
@@ -200,10 +200,10 @@ def _sink(identity: QueryIdentity) -> tuple[str, str | None]:
 
 
 def _moved_source(old: QueryIdentity, new: QueryIdentity) -> tuple[SourceUse, SourceUse] | None:
-    """The first source, before and after, of which Spark cannot go on reading where it is now.
+    """The first source, before and after, that Spark cannot continue to read at its current path.
 
-    On a restart Spark looks up the files of the last batch again, which must lie below the path, unless that is a
-    pattern (FileStreamSource gives each batch the path as its `basePath`; tried on 4.3: "Wrong basePath").
+    On a restart Spark looks up the files of the last batch again. They must be below the path, unless it is a pattern
+    (FileStreamSource gives each batch the path as its `basePath`; tried on 4.3: "Wrong basePath").
     """
     before = {use.name: use for use in old.sources}
     for use in new.sources:
@@ -218,7 +218,7 @@ def _in_order(identity: QueryIdentity) -> tuple[tuple[str, str | None], ...]:
 
 
 def _has_moved(before: str | None, after: str | None) -> bool:
-    """Whether files that were found under `before` are not found under `after`. Early ledgers have relative paths."""
+    """Whether files found under `before` are not found under `after`. Early ledgers have relative paths."""
     if before is None or after is None or not is_absolute(before) or _PATTERN.search(after):
         return False
     return not f"{plain_path('/', before)}/".startswith(f"{plain_path('/', after).rstrip('/')}/")

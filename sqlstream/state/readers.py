@@ -1,4 +1,4 @@
-"""The streams that a query reads: one reader for each way from the query to a source, each under a stable name."""
+"""The streams that a query reads: one reader for each path from the query to a source, each with a stable name."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from sqlstream.state.ledger import Ledger, SourceUse
 
 
 def source_uses(compiled: CompiledProject, model: CompiledModel, ledger: Ledger | None = None) -> tuple[SourceUse, ...]:
-    """Returns the readers of the query of `model`, in the order of first appearance in the flattened query.
+    """Returns the readers of the query of `model`, in the order of first appearance in the flattened query. `ledger` is
+    the ledger from which it resumes.
 
-    `ledger` is the one on which it resumes. Spark's checkpoint knows a source by its name only, so a reader keeps the
-    name it had when other references are added, dropped or moved: the one of its own way, or else, because a view on
-    the way may have been renamed, that of the only reader of the same table whose way is gone. New readers get names
-    that none has had: `<source>__<table>`, then `__2`, `__3`. `unsure_tables` says where that may be wrong.
+    Spark's checkpoint knows a source only by its name, so a reader keeps its name when other references are added,
+    removed or moved. A reader gets the name of the same path, or else of the only reader of the same table whose path
+    is gone, because a view between may have been renamed. New readers get unused names: `<source>__<table>`, then
+    `__2`, `__3`. `unsure_tables` returns the tables for which this may be wrong.
     """
     found = list(_walk(compiled, model, ()))
     old = ledger.identity.sources if ledger else ()
@@ -35,10 +36,10 @@ def source_uses(compiled: CompiledProject, model: CompiledModel, ledger: Ledger 
 
 
 def unsure_tables(old: Sequence[SourceUse], new: Sequence[SourceUse]) -> tuple[str, ...]:
-    """Returns the tables of which nobody can tell which reader goes on where which one stopped.
+    """Returns the tables for which it is unknown which reader continues where an earlier one stopped.
 
-    That is so where readers of a table are gone and others are new, and where one text has another number of
-    references to it than before: they are told apart by their order alone.
+    This happens if a table has lost readers and has new ones, and if one text has a different number of references to
+    it than before, because only their order distinguishes them.
     """
     tables = dict.fromkeys(use.table for use in (*old, *new))
     return tuple(table for table in tables if _is_unsure(table, old, new))
@@ -61,7 +62,7 @@ def _by_way(found: Sequence[SourceUse], old: Sequence[SourceUse]) -> dict[str, s
 
 
 def _by_table(found: Sequence[SourceUse], old: Sequence[SourceUse]) -> dict[str, str]:
-    """The names of readers that can only be the same ones, by way. Ledgers without ways have them in order."""
+    """The names of readers that must be the same as before, by path. Ledgers without paths have them in order."""
     kept: dict[str, str] = {}
     for table in {use.table for use in found}:
         here, before = [use for use in found if use.table == table], [use for use in old if use.table == table]
@@ -80,7 +81,7 @@ def _new_name(use: SourceUse, taken: Collection[str]) -> str:
 
 
 def _walk(compiled: CompiledProject, model: CompiledModel, above: tuple[str, ...]) -> Iterator[SourceUse]:
-    """The readers without their names: `via` are the views from the query down to the source."""
+    """The readers without their names. `via` are the views from the query down to the source."""
     for read in model.reads:
         way = (*above, read.view)
         if read.node_id in compiled.models:

@@ -1,4 +1,4 @@
-"""Why a query may not start on the checkpoint that it has: the findings, and the ways out."""
+"""Why a query cannot start on its checkpoint: the findings and their fixes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from sqlstream.state.ledger import QueryIdentity, SourceUse
 from sqlstream.state.output_columns import ColumnChange
 
 PlaceOf = Callable[[str | None, int | None], Place]
-"""The place of an offset in the compiled SQL of a model of the query, by its name; without an offset that of the model,
-and without a name that of the query's own model."""
+"""Returns the location of an offset in the compiled SQL of a model. Without an offset it is the location of the model,
+and without a name that of the query's terminal model.
+"""
 
 
 @dataclass(frozen=True)
 class StateChange:
-    """A stateful query that is not the one that made its checkpoint. `place` is where the first change is;
-    `is_only_problem` says that the query may start once the change is accepted.
+    """A stateful query that differs from the one that created its checkpoint. `place` is the location of the first
+    change. `is_only_problem`: the query can start once the change is accepted.
     """
 
     model: str
@@ -32,25 +33,25 @@ class StateChange:
 
 @dataclass(frozen=True)
 class StartRefusal:
-    """Why a query may not start: `findings`, and `state_change`, which may concern other queries too."""
+    """Why a query cannot start: `findings`, and `state_change`, which may concern other queries too."""
 
     findings: tuple[Finding, ...] = ()
     state_change: StateChange | None = None
 
 
 def refresh_command(*models: str) -> str:
-    """Returns the command that starts queries over."""
+    """Returns the command that starts queries from scratch."""
     return f"`sqlstream run --full-refresh --select {' '.join(models)}`"
 
 
 def refresh_text(*models: str) -> str:
-    """Returns what starting queries over does, as one of the ways out."""
+    """Returns what starting queries from scratch does, as one of the fixes."""
     kept = "checkpoint and output" if len(models) == 1 else "checkpoints and outputs"
     return f"{refresh_command(*models)} restarts from scratch and keeps the old {kept}"
 
 
 def refusal_findings(refusals: Sequence[StartRefusal]) -> list[Finding]:
-    """Returns the findings of several queries: those that the same changes upstream refuse have one together."""
+    """Returns the findings of several queries. Queries that are refused for the same upstream changes share one."""
     findings: list[Finding] = []
     changed = [refusal.state_change for refusal in refusals if refusal.state_change is not None]
     for refusal in refusals:
@@ -64,7 +65,7 @@ def refusal_findings(refusals: Sequence[StartRefusal]) -> list[Finding]:
 
 
 def _state_change(same: Sequence[StateChange]) -> Finding:
-    """The finding of queries that the same changes refuse."""
+    """The finding of queries that are refused for the same changes."""
     first, models = same[0], [change.model for change in same]
     fix = f"undo the change; or {refresh_text(*models)}"
     if all(change.is_only_problem for change in same):
@@ -101,10 +102,10 @@ def _difference(change: Change, *, alone: bool) -> str:
 
 
 def other_kind(identity: QueryIdentity, ledger_path: str, place: Place) -> Finding:
-    """Returns the refusal of a stream's output as a batch model's, or the other way round.
+    """Returns the refusal of a stream that writes to the output of a batch model, or the reverse.
 
-    Beside its files a stream keeps a log that names them with their whole paths: readers take only what that names, so
-    files that a batch wrote before are not seen, and files that are moved are not found.
+    A stream keeps a log beside its files with their absolute paths. Readers use only this log, so they do not see files
+    that a batch wrote before, and do not find files that are moved.
     """
     was, now = ("a batch model", "a stream") if not identity.batch else ("a stream", "a batch model")
     return _finding(
@@ -117,11 +118,11 @@ def other_kind(identity: QueryIdentity, ledger_path: str, place: Place) -> Findi
 
 
 def other_sink(identity: QueryIdentity, ledger_path: str, before: str, after: str, place: Place) -> Finding:
-    """Returns the refusal of an output whose log lacks the batches so far.
+    """Returns the refusal of an output whose log lacks the earlier batches.
 
-    Spark does not find them when it compacts the log, after at most ten batches: the query then fails for good, and
-    nobody can read the output (tried on 4.3; the guide forbids it under "Recovery Semantics after Changes in a
-    Streaming Query").
+    Spark does not find them when it compacts the log, after at most ten batches. The query then always fails, and the
+    output is unreadable (tried on 4.3; the guide forbids it under "Recovery Semantics after Changes in a Streaming
+    Query").
     """
     return _finding(
         "sink-change",
@@ -136,8 +137,8 @@ def other_sink(identity: QueryIdentity, ledger_path: str, before: str, after: st
 def other_columns(
     identity: QueryIdentity, ledger_path: str, change: ColumnChange, place: Place, *, accepted: bool
 ) -> Finding:
-    """Returns the refusal of columns that the sink cannot hold beside those that are there. `accepted` is whether the
-    user has accepted a change of state, which is of no use here.
+    """Returns the refusal of columns that the sink cannot store beside the existing ones. `accepted`: the user has
+    accepted a state change, which does not help here.
     """
     vain = "; `--accept-state-change` accepts changed state, but not changed columns" if accepted else ""
     return _finding(
@@ -150,7 +151,7 @@ def other_columns(
 
 
 def unfit_table(model: str, table: str, problem: ColumnChange, place: Place) -> Finding:
-    """Returns the refusal of columns that the table of a sink does not have, or has with another type."""
+    """Returns the refusal of columns that the sink's table does not have, or has with another type."""
     return _finding(
         "output-columns",
         f"the table {table} cannot hold the columns of `{model}`: {problem.text}",
@@ -161,7 +162,7 @@ def unfit_table(model: str, table: str, problem: ColumnChange, place: Place) -> 
 
 
 def other_order(identity: QueryIdentity, ledger_path: str, old: QueryIdentity, place: Place) -> Finding:
-    """Returns the refusal of other sources on a checkpoint that knows them by their order alone."""
+    """Returns the refusal of different sources on a checkpoint that knows them only by their order."""
     return _finding(
         "source-change",
         f"the checkpoint of `{identity.model}` belongs to other sources, or to the same ones in another order",
@@ -176,7 +177,7 @@ def other_order(identity: QueryIdentity, ledger_path: str, old: QueryIdentity, p
 def other_place(
     identity: QueryIdentity, ledger_path: str, before: SourceUse, after: SourceUse, place: Place
 ) -> Finding:
-    """Returns the refusal of a source that has moved to where Spark does not find the files of the last batch."""
+    """Returns the refusal of a source at a new path, where Spark does not find the files of the last batch."""
     return _finding(
         "source-change",
         f"the checkpoint of `{identity.model}` has read `{after.table}` from another path",
@@ -190,7 +191,7 @@ def other_place(
 def unsure_readers(
     identity: QueryIdentity, ledger_path: str, old: QueryIdentity, tables: Sequence[str], place: Place
 ) -> Finding:
-    """Returns the refusal of references of which nobody can tell which one goes on where another one stopped."""
+    """Returns the refusal of references for which it is unknown which one continues where an earlier one stopped."""
     names = quoted_list(tables)
     return _finding(
         "state-change",
@@ -208,7 +209,7 @@ def _readers(identity: QueryIdentity) -> str:
 
 
 def without_ledger(identity: QueryIdentity, ledger_path: str, problem: str, place: Place) -> Finding:
-    """Returns the refusal of a checkpoint of which nobody can tell what made it."""
+    """Returns the refusal of a checkpoint whose origin is unknown."""
     return _finding(
         "ledger-unreadable",
         f"`{identity.model}` has a checkpoint whose ledger {problem}",
@@ -220,8 +221,8 @@ def without_ledger(identity: QueryIdentity, ledger_path: str, problem: str, plac
 
 
 def used_output(model: str, output: str, location: Location) -> Finding:
-    """Returns the refusal of an output that has batches of another checkpoint: Spark's file sink would take the new
-    batches of the same numbers for ones that it has written, and skip them (FileStreamSink of Spark 4.3).
+    """Returns the refusal of an output that has batches of another checkpoint. Spark's file sink would take new batches
+    for the written ones with the same numbers, and skip them (FileStreamSink of Spark 4.3).
     """
     return Finding(
         "output-not-empty",

@@ -1,4 +1,4 @@
-"""The first place in which two texts of SQL differ, as a person would quote it."""
+"""The first difference between two texts of SQL, as an excerpt of both."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from difflib import SequenceMatcher
 from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Token, Tokens, tokenize
 
 LONGEST_EXCERPT = 80
-"""Characters of SQL that are quoted of each side."""
+"""Characters of SQL that are quoted from each side."""
 
 MOST_WORDS = 2_000
-"""Words that are compared one by one; of longer differences, which take quadratic time, only the ends are known."""
+"""The most words that are compared one by one. Comparing takes quadratic time, so only the ends of longer differences
+are known.
+"""
 
 _EDGES = frozenset(
     ", ; SELECT FROM WHERE GROUP HAVING ORDER BY ON AND OR UNION JOIN LATERAL WATERMARK DISTINCT ALL WITH".split()  # noqa: SIM905
 )
-"""Words between which an excerpt is cut: the items of a list, the clauses, the parts of a condition."""
+"""Words at which an excerpt is cut: between the items of a list, the clauses, the parts of a condition."""
 
 _Range = tuple[int, int, int, int]
-"""Where two lists of tokens differ: from and to in the old one, from and to in the new one."""
+"""A range in which two lists of tokens differ: from and to in the old one, from and to in the new one."""
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 @dataclass(frozen=True)
 class SqlDifference:
-    """What one text has at `offset` of the new text (0-based), before and after; empty where there is nothing.
-
-    `more` counts the other places that differ.
+    """One difference at `offset` of the new text (0-based): the text before and after, empty if there is none. `more`
+    counts the other differences.
     """
 
     offset: int
@@ -49,9 +50,9 @@ class SqlDifference:
 
 
 def sql_difference(old: str, new: str) -> SqlDifference | None:
-    """Returns the first difference between two texts of SQL, None where they say the same or cannot be read.
+    """Returns the first difference between two texts of SQL, None if they mean the same or cannot be read.
 
-    Comments, white space and the case of keywords make no difference, as for `fingerprint`.
+    Comments, white space and the case of keywords make no difference, as in `fingerprint`.
     """
     try:
         before, after = _flat(tokenize(old)), _flat(tokenize(new))
@@ -66,7 +67,7 @@ def sql_difference(old: str, new: str) -> SqlDifference | None:
 
 
 def _flat(tokens: Sequence[Token]) -> Tokens:
-    """The tokens with those of hints among them, without a semicolon at the end."""
+    """The tokens, with those inside hints, without a semicolon at the end."""
     flat = [part for token in tokens for part in (token.inside if token.kind is Kind.HINT else (token,))]
     while flat and flat[-1].key == ";":
         flat.pop()
@@ -95,13 +96,13 @@ def _changed(before: list[str], after: list[str]) -> list[_Range]:
 
 
 def _whole_part(before: Tokens, after: Tokens, ranges: list[_Range]) -> tuple[int, int, int, int, int]:
-    """The first range, taken out to the whole item, clause or condition that it lies in, and how many ranges are not
-    within that.
+    """The first range, extended to the whole item, clause or condition around it, and the number of ranges outside of
+    it.
     """
     (a, b, c, d), *rest = ranges
     if not _begins_clause(before[a:b] or after[c:d], one_sided=a == b or c == d):
         depth = 0
-        while a:  # what is left of the first range is the same on both sides
+        while a:  # the rest of the first range is the same on both sides
             key = before[a - 1].key
             if depth <= 0 and key in _EDGES:
                 break

@@ -1,1 +1,1 @@
-"""Jinja templates to SQL, sandboxed and bounded, with a map back to the lines of the model."""
+"""Jinja templates to SQL: sandboxed, bounded, and with a map back to the lines of the model."""

@@ -1,7 +1,7 @@
-"""dbt's filters that give text its type: `{{ env_var('IS_NIGHT') | as_bool }}`.
+"""dbt's filters that convert text: `{{ env_var('IS_NIGHT') | as_bool }}`.
 
-See https://docs.getdbt.com/reference/dbt-jinja-functions/as_bool and the pages of the others. In dbt a value that is
-of no such type is an error; here it stays what it is, and the key that takes it judges it.
+See https://docs.getdbt.com/reference/dbt-jinja-functions/as_bool and the pages of the others. dbt raises an error for a
+value of another type. Here the value stays unchanged, and the key that gets it validates it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ _NUMBER = re.compile(r"[+-]?\d+(?P<fraction>\.\d+)?", re.ASCII)
 
 
 def as_bool(value: object) -> object:
-    """Returns true or false for text that says so in any letters, and every other value as it is."""
+    """Returns a boolean for the text true or false in any letter case, and every other value unchanged."""
     return {"true": True, "false": False}.get(value.strip().lower(), value) if isinstance(value, str) else value
 
 
 def as_number(value: object) -> object:
-    """Returns the number that decimal text writes, and every other value as it is."""
+    """Returns the number in decimal text, and every other value unchanged."""
     match = _NUMBER.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
         return value
@@ -25,7 +25,7 @@ def as_number(value: object) -> object:
 
 
 def as_native(value: object) -> object:
-    """Returns what text writes, be it true, false or a number, and every other value as it is."""
+    """Returns the boolean or number in a text, and every other value unchanged."""
     typed = as_bool(value)
     return as_number(typed) if typed is value else typed
 

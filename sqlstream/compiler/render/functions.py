@@ -18,10 +18,10 @@ from sqlstream.project.secrets import SECRET_PREFIX
 from sqlstream.project.wording import quoted
 
 UNSET: Any = object()
-"""Stands for an argument that is not given."""
+"""Marks an argument that is missing."""
 
 ReadSecret = Callable[[str, object], object]
-"""Gives what env_var(name, default) is to be for a secret's name."""
+"""Returns the value of env_var(name, default) for the name of a secret."""
 
 
 def common_functions(
@@ -76,7 +76,7 @@ class CommonFunctions:
         )
 
     def env_var(self, name: object, default: object = UNSET) -> object:
-        """Returns an environment variable's text, or `default`; what a secret gives depends on where it is read."""
+        """Returns an environment variable's text, or `default`. `read_secret` handles secrets."""
         name = text_argument("env_var", name)
         if name.upper().startswith(SECRET_PREFIX):
             return self._read_secret(name, default)
@@ -93,7 +93,7 @@ class CommonFunctions:
         )
 
     def to_json(self, value: object, default: object = None, sort_keys: bool = False) -> object:
-        """Returns `value` as JSON text, or `default` (where one is given) for what JSON cannot say."""
+        """Returns `value` as JSON text, or `default` (if there is one) for a value that JSON cannot represent."""
         try:
             text = to_json(self._environment.budget, value, sort_keys=sort_keys)
         except (TypeError, ValueError):
@@ -103,11 +103,11 @@ class CommonFunctions:
         return self._environment.plain(text, "tojson")
 
     def from_json(self, text: object, default: object = None) -> object:
-        """Returns the value that JSON text writes."""
+        """Returns the value of JSON text."""
         return from_json(self._environment.budget, text_argument("fromjson", text), default)
 
     def range_(self, *bounds: int) -> range:
-        """Returns a range of bearable length."""
+        """Returns a range of limited length."""
         numbers = range(*bounds)
         try:
             size = len(numbers)
@@ -123,11 +123,11 @@ class CommonFunctions:
         return dict(*mappings, **named)
 
     def namespace(self, *mappings: Any, **named: Any) -> Namespace:
-        """Returns an object whose attributes templates may set, inside loops too."""
+        """Returns an object whose attributes templates can set, also inside loops."""
         return Namespace(self.dict_(*mappings, **named))
 
     def joiner(self, sep: str = ", ") -> Joiner:
-        """Returns a function that gives nothing the first time and `sep` from then on."""
+        """Returns a function that returns an empty text on the first call and `sep` on later calls."""
         return Joiner(text_argument("joiner", sep))
 
 
@@ -140,7 +140,7 @@ def text_argument(function: str, value: object) -> str:
     """Returns `value`, the first argument of `function`. Raises: TemplateProblem unless it is text."""
     if isinstance(value, str):
         return value
-    str(value)  # something undefined raises what says so
+    str(value)  # raises an error that names the undefined value
     raise TemplateProblem(
         "jinja-failed",
         f"{function}() needs text, not a value of type {type(value).__name__}",

@@ -1,4 +1,4 @@
-"""Models' templates to SQL."""
+"""Renders the templates of models to SQL."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from sqlstream.project.values import MacroFile, ModelFile
 
 
 class ModelRenderer:
-    """Renders the models of one project, one at a time; made once, since the macros are compiled only then.
+    """Renders the models of one project, one at a time. It compiles the macros once, when it is created.
 
-    `macro_findings` is what is wrong with the macro files. Not for several threads.
+    `macro_findings` are the findings in the macro files. Not thread-safe.
     """
 
     def __init__(self, macros: Sequence[MacroFile], options: RenderOptions) -> None:
@@ -33,11 +33,11 @@ class ModelRenderer:
 
     @property
     def macro_index(self) -> MacroIndex:
-        """What is known of the macro files."""
+        """The facts about the macro files."""
         return self._environment.macro_index
 
     def render(self, file: ModelFile) -> RenderedModel:
-        """Returns the model's SQL and what its template said. Raises: FindingsError with the first failure."""
+        """Returns the model's SQL and the effects of its template. Raises: FindingsError with the first failure."""
         sql, state = self._plain(file) or self._by_jinja(file)
         return RenderedModel(
             file,
@@ -51,7 +51,7 @@ class ModelRenderer:
         )
 
     def _by_jinja(self, file: ModelFile, logged: Sequence[tuple[str, bool]] = ()) -> tuple[str, RenderState]:
-        """The output and the effects of a template; what was `logged` at a first attempt is not logged again."""
+        """The output and the effects of a template. Messages that a first attempt has `logged` are not logged again."""
         state = RenderState(self._environment.limits, file)
         state.quiet = bool(logged)
         sql = render_file(self._environment, file, state)
@@ -59,7 +59,7 @@ class ModelRenderer:
         return sql, state
 
     def _plain(self, file: ModelFile) -> tuple[str, RenderState] | None:
-        """The output and the effects of a plain template; None where it is not one."""
+        """The output and the effects of a plain template; None for other templates."""
         template = read_plain(TemplateSource(file.path, file.text))
         if template is None:
             return None
@@ -67,12 +67,12 @@ class ModelRenderer:
         state = self._environment.state = RenderState(self._environment.limits, file)
         try:
             return run_plain(self._environment, template), state
-        except Exception:  # Jinja finds it too, and says where
+        except Exception:  # Jinja fails too, and knows the location
             return self._by_jinja(file, state.logged)
 
     def source_map(self, rendered: RenderedModel) -> SourceMap:
-        """Returns the way back from `rendered.sql` to the lines that it was written on.
+        """Returns the map from `rendered.sql` back to the lines of the template.
 
-        The first call for a model renders its template a second time, with marks: it is meant for findings.
+        The first call for a model renders its template again with marks, so call it only for findings.
         """
         return self._mapper.source_map(rendered)

@@ -25,7 +25,7 @@ EFFECT_STEPS = 10
 
 @dataclass(frozen=True)
 class TargetName:
-    """What templates know of the target: its name."""
+    """The target as templates see it: its name."""
 
     name: str
 
@@ -54,7 +54,7 @@ class Exceptions:
 
 
 def model_names(environment: TemplateEnvironment, options: RenderOptions) -> dict[str, Any]:
-    """Returns the names that are the same for all models; `this` and `model` come with each model."""
+    """Returns the names that are the same for all models. `names_of_model` adds the others."""
     functions = ModelFunctions(environment, options)
     return {
         **common_functions(environment, options.variables, options.env, refuse_secret),
@@ -73,7 +73,7 @@ def model_names(environment: TemplateEnvironment, options: RenderOptions) -> dic
 
 
 def names_of_model(model: ModelFile) -> dict[str, Any]:
-    """Returns the names that stand for the model being rendered."""
+    """Returns the names that describe the model being rendered."""
     facts = {
         "name": model.name,
         "path": model.path,
@@ -84,7 +84,7 @@ def names_of_model(model: ModelFile) -> dict[str, Any]:
 
 
 class ModelFunctions:
-    """Their implementation; the effects go to the environment's state."""
+    """The functions of models. They record their effects in the environment's state."""
 
     def __init__(self, environment: TemplateEnvironment, options: RenderOptions) -> None:
         self._environment = environment
@@ -139,7 +139,7 @@ class ModelFunctions:
         return model
 
     def config(self, *args: object, **named: object) -> str:
-        """Records configuration; gives no text."""
+        """Records configuration. Returns an empty text."""
         self._model()
         given = dict(named)
         for argument in args:
@@ -153,12 +153,12 @@ class ModelFunctions:
         return ""
 
     def config_get(self, name: object, default: object = None) -> object:
-        """Returns a configured value: what config() has set so far, or else what YAML sets."""
+        """Returns a configured value: the latest one from config(), or else the one from YAML."""
         found = self._configured(text_argument("config.get", name))
         return default if found is None else plain_value(found.value)
 
     def config_require(self, name: object) -> object:
-        """Returns a configured value that must be there."""
+        """Returns a required configured value."""
         name = text_argument("config.require", name)
         found = self._configured(name)
         if found is not None:
@@ -175,7 +175,7 @@ class ModelFunctions:
         return next((patch[name] for patch in patches if name in patch), None)
 
     def log(self, message: object, info: bool = False) -> str:
-        """Logs a message, for the user at once with `info`; gives no text."""
+        """Logs a message, and shows it to the user at once with `info`. Returns an empty text."""
         text = self._environment.text(message)
         self._environment.budget.spend_text(len(text))
         if not self._environment.state.quiet:
@@ -184,7 +184,7 @@ class ModelFunctions:
         return ""
 
     def return_(self, value: object = "") -> None:
-        """Ends the macro, whose call gives `value`."""
+        """Ends the macro. Its call returns `value`."""
         raise MacroReturn(value)
 
     def raise_compiler_error(self, message: object, _node: object = None) -> None:
@@ -192,7 +192,7 @@ class ModelFunctions:
         raise TemplateProblem("compiler-error", *_said(self._environment.text(message)))
 
     def warn(self, message: object, _node: object = None) -> str:
-        """Records a warning with the project's own message; gives no text."""
+        """Records a warning with the project's own message. Returns an empty text."""
         text, why, fix = _said(self._environment.text(message))
         location, calls = self._here()
         finding = Finding("compiler-warning", text, why, fix, location, Severity.WARNING, calls)
@@ -201,7 +201,7 @@ class ModelFunctions:
 
 
 def _said(message: str) -> tuple[str, str, str]:
-    """Message, why and fix of what the project itself says, which is its author's to explain."""
+    """The message, why and fix for a message that the project itself raises."""
     text = " ".join(message.split()).rstrip(".") or "the message is empty"
     return text, "a template of the project calls `exceptions` here", "follow the message"
 

@@ -1,8 +1,8 @@
-"""Templates that are text and calls such as `{{ ref('orders') }}`, carried out without making Python code of them.
+"""Renders templates of text and calls such as `{{ ref('orders') }}` without generating Python code.
 
-Most models are like that, and Jinja takes longer to read and compile one than all the rest of rendering takes. The
-calls are the environment's own, as the code that Jinja makes would call them, so the result is the same. Whatever is
-not certainly plain, and whatever fails, is left to Jinja.
+Most models are plain, and Jinja needs longer to read and compile one than the rest of rendering takes. This module
+calls the environment exactly as Jinja's generated code would, so the result is the same. Jinja renders templates that
+are not certainly plain, and those that fail.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.template_function import TemplateFunction
 
 MOST_CALLS = 1_000
-"""More calls are left to Jinja, whose limits are counted in the words of all tags."""
+"""Jinja renders templates with more calls, because its limits count the words of all tags."""
 
 MOST_BRACKETS = 20
-"""More brackets in a call may nest too deeply for Jinja, which then says so."""
+"""Jinja reads calls with more brackets, and reports if they nest too deeply."""
 
 _TAG = re.compile(r"\{[{%#]")
 _CALL = re.compile(r"\{\{\s*(?P<name>[a-z_]\w*)\s*\((?P<arguments>[^\\#]{0,2000}?)\)\s*\}\}", re.ASCII | re.IGNORECASE)
 _LITERAL = re.compile(r"""'[^'\n]*'|"[^"\n]*"|\d+|True|False|None""")
-"""What Python and Jinja read alike; strings with a prefix, or one behind the other, are not."""
+"""Literals that Python and Jinja read the same way. Strings with a prefix and adjacent strings are excluded."""
 
 _WORDS = {"true": True, "false": False, "none": None}
 
 
 class NotPlainError(Exception):
-    """The template is not certainly what this can carry out."""
+    """The template may not be plain."""
 
 
 @dataclass(frozen=True)
 class PlainCall:
-    """`{{ name(arguments) }}` behind `text`: the 0-based offsets of name and arguments, and what Python reads in it."""
+    """`{{ name(arguments) }}` after `text`: the 0-based offsets of name and arguments, and the parsed call."""
 
     text: str
     name: str
@@ -50,7 +50,7 @@ class PlainCall:
 
 @dataclass(frozen=True)
 class PlainTemplate:
-    """The calls of a template in their order, and the text behind the last one."""
+    """The calls of a template in order, and the text after the last one."""
 
     source: TemplateSource
     calls: tuple[PlainCall, ...]
@@ -58,7 +58,7 @@ class PlainTemplate:
 
 
 def read_plain(source: TemplateSource) -> PlainTemplate | None:
-    """Returns the template, None where it is not plain."""
+    """Returns the template, None if it is not plain."""
     tags = _tags(source.text)
     if tags is None:
         return None
@@ -77,7 +77,7 @@ def read_plain(source: TemplateSource) -> PlainTemplate | None:
 
 
 def _tags(text: str) -> list[re.Match[str]] | None:
-    """The tags of a text, None where one of them is no call, or there are too many."""
+    """The tags of a text, None if one of them is not a call, or there are too many."""
     found: list[re.Match[str]] = []
     done = 0
     while (tag := _TAG.search(text, done)) is not None:
@@ -90,7 +90,7 @@ def _tags(text: str) -> list[re.Match[str]] | None:
 
 
 def _read_call(arguments: str) -> ast.Call | None:
-    """The arguments as those of a call, None where Python may read them otherwise than Jinja."""
+    """The arguments as a parsed call, None if Python may read them differently from Jinja."""
     if not arguments.isascii() or arguments.count("[") + arguments.count("{") > MOST_BRACKETS:
         return None
     try:
@@ -101,9 +101,9 @@ def _read_call(arguments: str) -> ast.Call | None:
 
 
 def run_plain(environment: TemplateEnvironment, template: PlainTemplate) -> str:
-    """Returns the output, its effects in the environment's state.
+    """Returns the output, and records its effects in the environment's state.
 
-    Raises: NotPlainError, and whatever the calls raise; what is in the state then is not to be used.
+    Raises: NotPlainError, and errors of the calls. The state is then unusable.
     """
     environment.sources[template.source.path] = template.source
     context = new_context(environment, template.source.path, {}, environment.names, True, None)
@@ -116,7 +116,7 @@ def run_plain(environment: TemplateEnvironment, template: PlainTemplate) -> str:
 
 @dataclass(frozen=True)
 class _Run:
-    """One call that is being carried out."""
+    """One running call."""
 
     environment: TemplateEnvironment
     context: Context
@@ -132,7 +132,7 @@ class _Run:
             path = self.context.name or ""
             keys = list(self._key_offsets())
             if len(dict(keys)) < len(keys):
-                raise NotPlainError  # a key that is there twice is a finding
+                raise NotPlainError  # Jinja reports a repeated key
             self.environment.key_offsets[path, self.plain.offset] = dict(keys)
         arguments = [self._value(item) for item in call.args]
         named = {self._keyword(item): self._value(item.value) for item in call.keywords}

@@ -1,4 +1,4 @@
-"""The value of ref(), source() and this: a temp view's name."""
+"""The value of ref(), source() and this: the name of a temp view."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sqlstream.compiler.sql.names import quote_identifier
 
 @dataclass(frozen=True)
 class Relation:
-    """A temp view. In a template's text it is the view's name, quoted where Spark needs it; `identifier` is the bare
-    name, and so is `name`, as in dbt.
+    """A temp view. Its text is the view's name, quoted if Spark needs it. `identifier` and `name` are the bare name, as
+    in dbt.
     """
 
     identifier: str

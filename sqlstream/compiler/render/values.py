@@ -1,4 +1,4 @@
-"""What rendering takes and gives, as frozen values."""
+"""Inputs and results of rendering, as frozen values."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from sqlstream.location import Location
 from sqlstream.project.values import ConfigPatch, ModelFile, Target
 
 LONGEST_VALUE = 100
-"""Characters of a variable's value that messages and ledgers quote."""
+"""The most characters of a variable's value that messages and ledgers quote."""
 
 
 @dataclass(frozen=True)
 class Reference:
     """One call of ref() (`parts` is the name) or source() (`parts` are the source and its table).
 
-    `location` is the call's own place; where that lies in a macro, `calls` are the places that led to it, the model's
-    first.
+    `location` is the location of the call. If the call is in a macro, `calls` are the locations that led to it, the
+    model's first.
     """
 
     kind: Literal["ref", "source"]
@@ -34,8 +34,8 @@ class Reference:
 
 @dataclass(frozen=True)
 class Reads:
-    """What a template asked for beside its own text, in alphabetical order: names, whether there is anything of that
-    name or not, and the variables, environment variables and secrets that it named.
+    """The names, variables, environment variables and secrets that a template used, in alphabetical order. They include
+    names that do not exist.
     """
 
     names: tuple[str, ...] = ()
@@ -45,15 +45,15 @@ class Reads:
 
 
 def united(reads: Iterable[Reads]) -> Reads:
-    """Returns all that is asked for in any of `reads`."""
+    """Returns everything that any of `reads` contains."""
     columns = zip(*((item.names, item.variables, item.environment, item.secrets) for item in reads), strict=True)
     return Reads(*(tuple(sorted(set(chain(*column)))) for column in columns))
 
 
 @dataclass(frozen=True)
 class MacroIndex:
-    """What is known of the macro files without their macros: the file of each macro by its name, and what each file
-    asked for while it was read, by its path. `stateful` are the files that keep values which their macros can change.
+    """The facts about the macro files without their macros: the file of each macro by name, and the reads of each file
+    while it was loaded, by path. `stateful` are the files with values that their macros can change.
     """
 
     files: Mapping[str, str]
@@ -64,12 +64,12 @@ class MacroIndex:
 
 @dataclass(frozen=True)
 class RenderedModel:
-    """A model's SQL, and what its template said while it was rendered.
+    """A model's SQL, and the effects of its template.
 
-    `references` has one entry per call, in the order of the calls; `config` holds what config() set, the last call of
-    a key winning; `findings` are the warnings of exceptions.warn(); `macros_used` are names of macros/ in the order of
-    first use. `reads` is what the template and the macros that it called asked for, `logged` the arguments of log() in
-    order. Line ends in `sql` are single newlines.
+    `references` has one entry per call, in the order of the calls. `config` has the values from config(); the last call
+    wins. `findings` are the warnings of exceptions.warn(). `macros_used` are names of macros/ in the order of first
+    use. `reads` covers the template and the macros that it called. `logged` has the arguments of log() in order. Line
+    ends in `sql` are single newlines.
     """
 
     file: ModelFile
@@ -84,8 +84,8 @@ class RenderedModel:
 
 @dataclass(frozen=True)
 class RenderOptions:
-    """What a compilation depends on besides the project. `run_started_at` is in UTC with its zone set; `log(message,
-    info)` takes what a template logs, and `info` says whether the user sees it at once. `macros` has values that calls
+    """The inputs of a compilation besides the project. `run_started_at` is in UTC with its zone set. `log(message,
+    info)` gets the messages that templates log; `info` shows them to the user at once. `macros` has values that calls
     of some macros return instead of their own. `spark` is the version of Spark, empty for the newest tested one.
     """
 
@@ -102,8 +102,8 @@ class RenderOptions:
 
 @dataclass(frozen=True)
 class TemplateInputs:
-    """The variables that a model's template and macros read, each with its value as JSON, and the environment variables
-    with digests of theirs. One that is not set is left out.
+    """The variables that a model's template and macros read, with their values as JSON, and the environment variables
+    with digests of theirs. Unset ones are left out.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class TemplateInputs:
 
 
 def inputs_of(reads: Reads, options: RenderOptions) -> TemplateInputs:
-    """Returns what a template that asked for `reads` was rendered with."""
+    """Returns the values of a template's `reads`."""
     variables = {name: _shown(options.variables[name]) for name in reads.variables if name in options.variables}
     environment = {name: digest(options.env[name]) for name in reads.environment if name in options.env}
     return TemplateInputs(variables, environment)

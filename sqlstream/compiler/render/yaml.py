@@ -1,4 +1,4 @@
-"""Jinja in the strings of YAML files."""
+"""Renders Jinja in the strings of YAML files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def make_yaml_renderer(env: Mapping[str, str]) -> MakeRenderYaml:
-    """Returns what makes a renderer of YAML strings, once the variables are known; `env` is the environment."""
+    """Returns the function that creates a renderer of YAML strings once the variables are known. `env` is the
+    environment.
+    """
 
     def make(variables: Mapping[str, object], target: str | None) -> RenderYaml:
         return _YamlRenderer(variables, env, target, {})
@@ -26,26 +28,26 @@ def make_yaml_renderer(env: Mapping[str, str]) -> MakeRenderYaml:
 class SinkRenderer:
     """Renders a sink's path and options for one model.
 
-    `model` has the keys that templates may read (`name`, `path`, `tags`, `meta`).
+    `model` has the keys that templates can read (`name`, `path`, `tags`, `meta`).
     """
 
     def __init__(self, model: Mapping[str, object], options: RenderOptions) -> None:
         self._render = _YamlRenderer(options.variables, options.env, options.target.name, {"model": model})
 
     def __call__(self, value: Located, *, secrets: bool) -> object:
-        """Returns a text rendered, and other values as they are. Raises: FindingsError."""
+        """Returns a rendered text, and other values unchanged. Raises: FindingsError."""
         if not isinstance(value.value, str):
             return value.value
         return self._render(value.value, value.location, secrets=secrets)
 
     @property
     def reads(self) -> Reads:
-        """What all that was rendered has asked for."""
+        """The reads of everything rendered so far."""
         return self._render.reads
 
 
 class _YamlRenderer:
-    """Implements `RenderYaml`; Jinja is loaded when the first text with Jinja comes."""
+    """Implements `RenderYaml`. Loads Jinja for the first text with Jinja."""
 
     def __init__(
         self,
@@ -59,7 +61,7 @@ class _YamlRenderer:
 
     @property
     def reads(self) -> Reads:
-        """What all that was rendered has asked for."""
+        """The reads of everything rendered so far."""
         return Reads() if self._texts is None else self._texts.reads
 
     def __call__(self, text: str, location: Location, *, secrets: bool) -> object:

@@ -1,4 +1,4 @@
-"""Renders the strings of YAML files one by one; the part of it that needs Jinja, loaded with the first of them."""
+"""Renders the strings of YAML files one by one. This part needs Jinja, and is loaded with the first of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sqlstream.location import Location
 
 
 class YamlTexts:
-    """Renders texts in one environment; `names` are what templates know besides the functions."""
+    """Renders texts in one environment. `names` are known to templates besides the functions."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class YamlTexts:
         self.reads = Reads()
 
     def render(self, text: str, location: Location, *, secrets: bool) -> object:
-        """Returns what `RenderYaml` gives; `reads` grows by what the text asks for. Raises: FindingsError."""
+        """Returns the rendered value, and adds to `reads`. Raises: FindingsError."""
         environment = self._environment
         environment.secrets = secrets
         environment.state = RenderState(environment.limits)
@@ -52,7 +52,7 @@ class YamlTexts:
 
 
 def _load(environment: SecretEnvironment, source: TemplateSource) -> tuple[Template, bool]:
-    """The compiled template, and whether it is one expression and nothing else, whose own value is wanted."""
+    """The compiled template, and whether it is a single expression, so that its value is the result."""
     environment.sources[source.path] = source
     tree = environment.parse_source(source)
     expressions = [node for output in tree.body if isinstance(output, nodes.Output) for node in output.nodes]
@@ -73,5 +73,7 @@ def _run(environment: SecretEnvironment, template: Template, native: bool) -> ob
 
 
 def _located(finding: Finding, location: Location) -> FindingsError:
-    """The finding at the YAML value: offsets in the text are not those in the file, where quotes may stand."""
+    """The finding with the location of the YAML value. Offsets in the text differ from those in the file because of
+    quotes.
+    """
     return FindingsError([replace(finding, location=location, calls=())])

@@ -1,6 +1,6 @@
-"""Patterns by which Spark reads dates and times (https://spark.apache.org/docs/latest/sql-ref-datetime-pattern.html).
+"""Patterns with which Spark reads dates and times (https://spark.apache.org/docs/latest/sql-ref-datetime-pattern.html).
 
-Spark reads nothing by a pattern that it does not take: some make the query fail, with others every value is NULL.
+With an invalid pattern, the query fails or every value is NULL.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 
 LONGEST = {"G": 5, "y": 6, "D": 3, "M": 5, "L": 5, "S": 9, "z": 4, "O": 4, "X": 5, "x": 5, "Z": 5, "a": 1}
-"""How often a letter may be repeated, two times where it is not said."""
+"""The most repetitions of a letter; two for letters that are not listed."""
 
 LETTERS = frozenset("GyDMLdahHKkmsSVzOXxZ")
-"""The letters by which values can be read: not those of weekdays, weeks and quarters."""
+"""The letters that Spark can read: not those of weekdays, weeks and quarters."""
 
 RESERVED = frozenset("{}#")
 
@@ -20,7 +20,7 @@ _RUN = re.compile(r"([A-Za-z])\1*")
 
 
 def is_date_pattern(text: str) -> bool:
-    """Returns whether Spark reads dates or times by the pattern `text`."""
+    """Returns whether Spark can read dates or times with the pattern `text`."""
     bare = _QUOTED.sub("", text)
     if not text or "'" in bare or RESERVED & set(bare):
         return False

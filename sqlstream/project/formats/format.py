@@ -45,9 +45,10 @@ class RequiredOption:
 
 @dataclass(frozen=True)
 class Package:
-    """A package of Spark that a format needs: its name, the releases that Maven Central has, what it needs beside it.
+    """A package of Spark that a format needs: its name, its releases in Maven Central, and another package that it
+    needs.
 
-    Not every release of Spark has a release of the package, and that of an earlier one works.
+    Not every release of Spark has a release of the package. An earlier one works.
     """
 
     name: str

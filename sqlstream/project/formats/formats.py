@@ -237,5 +237,5 @@ FORMATS = {entry.name: entry for entry in _FORMATS}
 
 
 def format_of(name: str) -> Format:
-    """Returns the facts about a format; for an unknown name, those of a format of which nothing is known."""
+    """Returns the facts about a format; for an unknown name, the defaults."""
     return FORMATS.get(name) or Format(name)

@@ -1,4 +1,4 @@
-"""The JSON that options of a Kafka source hold (`JsonUtils` of Spark's Kafka connector)."""
+"""The JSON in options of a Kafka source (`JsonUtils` of Spark's Kafka connector)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ EARLIEST, LATEST = "earliest", "latest"
 
 
 def is_positions(text: str) -> bool:
-    """Returns whether `text` says where to begin: earliest, latest, or an offset for each partition."""
+    """Returns whether `text` is a begin: earliest, latest, or an offset for each partition."""
     return text.strip().lower() in (EARLIEST, LATEST) or is_numbers_by_partition(text)
 
 
 def is_offsets(text: str) -> bool:
-    """Returns whether `text` says where to end: latest, or an offset for each partition."""
+    """Returns whether `text` is an end: latest, or an offset for each partition."""
     return text.strip().lower() == LATEST or is_numbers_by_partition(text)
 
 
 def is_numbers_by_partition(text: str) -> bool:
-    """Returns whether `text` is of the form {"topic": {"0": 23}}."""
+    """Returns whether `text` has the form {"topic": {"0": 23}}."""
 
     def fits(value: object) -> bool:
         return isinstance(value, dict) and all(map(_is_number_by_partition, value.items()))
@@ -28,7 +28,7 @@ def is_numbers_by_partition(text: str) -> bool:
 
 
 def is_assignment(text: str) -> bool:
-    """Returns whether `text` is of the form {"topic": [0, 1]}."""
+    """Returns whether `text` has the form {"topic": [0, 1]}."""
     return _is_by_topic(text, lambda value: isinstance(value, list) and all(map(_is_whole, value)))
 
 

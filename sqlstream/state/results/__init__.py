@@ -1,1 +1,1 @@
-"""Results that are no run: rows to look at, columns of a source, outcomes of unit tests."""
+"""Results that do not belong to a run: rows of a preview, columns of a source, outcomes of unit tests."""

@@ -1,4 +1,4 @@
-"""The first rows of a model, seed or source, for people and programs to look at."""
+"""The first rows of a model, seed or source, for people and programs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ class ShownColumn:
 
 @dataclass(frozen=True)
 class ShownRows:
-    """The first rows of a node: `rows` are values as JSON has them, one a column, figures with all their digits.
-
-    Dates and times are text in the session's time zone, bytes are text in base 64. At most `limit` rows were asked for.
+    """The first rows of a node: `rows` are JSON values, one for each column, with all digits of numbers. Dates and
+    times are text in the session's time zone, bytes are text in base 64. `limit` is the greatest number of rows.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The columns of a source as they are declared and as its data have them, for people to paste."""
+"""The columns of a source as declared and as found in its data, ready to paste."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FoundColumn:
-    """One column: its type in Spark's DDL, what is declared of it, and `notes` where types do not agree."""
+    """One column: its type in Spark's DDL, its declared type, and `notes` if the types differ."""
 
     name: str
     data_type: str
@@ -17,11 +17,10 @@ class FoundColumn:
 
 @dataclass(frozen=True)
 class SourceColumns:
-    """The columns of table `table`, from `looked_at` of its `files` files, of which `empty` have no columns; all are 0
-    where it has no files.
-
-    With `is_fixed` the format gives its columns itself, and declared types would be refused. `replaces` is the key that
-    declares the schema otherwise, None where none does; `indent` is how far the table's keys are indented.
+    """The columns of table `table`, read from `looked_at` of its `files` files, of which `empty` have no columns. All
+    three are 0 for formats without files. `is_fixed`: the format determines the columns and refuses declared types.
+    `replaces` is the other key that declares the schema, None without one. `indent` is the indentation of the table's
+    keys.
     """
 
     table: str

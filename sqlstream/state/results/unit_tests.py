@@ -1,4 +1,4 @@
-"""What became of unit tests, as plain values: what the harness observed, and how it differs from what was expected."""
+"""Outcomes of unit tests as plain values: what the harness observed, and how it differs from the expectation."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from sqlstream.location import Location
 from sqlstream.state.runs.figures import Figures
 
 Value = object
-"""A value of a row as JSON has it: numbers with a point are `decimal.Decimal`."""
+"""A value of a row as JSON. Numbers with a point are `decimal.Decimal`."""
 
 
 class _Any:
-    """The value of a column that an expected row does not give, and that is not compared."""
+    """The value of a column that an expected row omits, so it is not compared."""
 
     def __repr__(self) -> str:
         return "…"
 
 
 NOTHING = "the model emitted no rows"
-"""The note of a result that says why."""
+"""The note of a result that gives the reason."""
 
 ANY = _Any()
 
@@ -32,14 +32,14 @@ Row = tuple[Value, ...]
 
 @dataclass(frozen=True)
 class Observed:
-    """What a case gave. `columns` are names and Spark's types; `batches` has the rows that came out by each given batch
-    (one entry for a batch model); `late` are the rows of each given batch that count nowhere, since they came behind
-    the watermark. `is_late` says whether one came too late for any of its windows, `wrote` by which given batches a
-    table came out that takes the place of the one before (`replaces`).
+    """The observations of one case. `columns` are names and Spark's types. `batches` has the emitted rows for each
+    given batch (one entry for a batch model). `late` are the rows of each given batch that Spark dropped behind the
+    watermark.
 
-    `watermark` is in ms since 1970, None where there is none; `figures` are what the query did in all where no rows
-    came out of a stream. `error` is what a batch failed with: Spark's
-    conditions, the outermost first, and a finding.
+    `is_late`: a row was too late for any of its windows. `wrote` are the given batches after which a table was emitted
+    that replaces the previous one (`replaces`). `watermark` is in ms since 1970, None if there is none. `figures` are
+    the totals of a stream that emitted no rows. `error` is the failure of a batch: Spark's conditions, the outermost
+    first, and a finding.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -56,7 +56,7 @@ class Observed:
 
     @property
     def final(self) -> tuple[Row, ...]:
-        """The final result: all rows that came out, or the last table where each takes the place of the one before."""
+        """The final result: all emitted rows, or the last table if each table replaces the previous one."""
         if self.replaces:
             tables = [rows for rows, wrote in zip(self.batches, self.wrote, strict=True) if wrote]
             return tables[-1] if tables else ()
@@ -64,7 +64,7 @@ class Observed:
 
 
 class RowKind(StrEnum):
-    """How a row of a comparison is there."""
+    """The outcome for a row of a comparison."""
 
     SAME = "same"
     CHANGED = "changed"
@@ -74,8 +74,8 @@ class RowKind(StrEnum):
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """A row of a comparison: `expected` and `actual` where they are there, `changed` the numbers of the columns in
-    which the two differ.
+    """A row of a comparison: `expected` and `actual` if they exist, `changed` are the numbers of the columns that
+    differ.
     """
 
     kind: RowKind
@@ -86,8 +86,8 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class RowDifference:
-    """Rows that are not as expected: `batch` counts from 1, None for the final result. Where `way` is a way of running
-    the same rows, what is expected is what comes out of one micro-batch.
+    """Rows that differ from the expectation. `batch` counts from 1, None for the final result. If `way` is set, it
+    names another way to run the same rows, and one micro-batch gives the expectation.
     """
 
     batch: int | None
@@ -99,7 +99,7 @@ class RowDifference:
 
 @dataclass(frozen=True)
 class ValueDifference:
-    """A figure or text that is not as expected, such as the watermark."""
+    """A number or text that differs from the expectation, such as the watermark."""
 
     what: str
     expected: str
@@ -118,8 +118,8 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class CaseResult:
-    """How one case ended, and why it did not pass: differences, or findings where it is broken. `split` are the rows of
-    the micro-batches that show how the stream differs from its batch.
+    """How one case ended, and why it did not pass: differences, or findings if it is invalid. `split` are the rows of
+    the micro-batches for which the stream differs from its batch.
     """
 
     name: str
@@ -135,18 +135,18 @@ class CaseResult:
 
     @property
     def full_name(self) -> str:
-        """Its name with that of its model."""
+        """Its name with the name of its model."""
         return f"{self.model}.{self.name}" if self.model else self.name
 
     @property
     def selector(self) -> str:
-        """What selects it alone."""
+        """The selector that selects only this case."""
         return f"unit_test:{self.full_name}"
 
 
 @dataclass(frozen=True)
 class ModelCoverage:
-    """How a model is tested: its columns as far as they are known, and those of them that no test states (`left`)."""
+    """How a model is tested: its columns if known, and the columns that no test checks (`left`)."""
 
     model: str
     path: str
@@ -163,7 +163,7 @@ class Coverage:
 
     @property
     def percent(self) -> float:
-        """How many of 100 columns some test states; a model whose columns are not known counts as one column."""
+        """The percentage of columns that a test checks. A model with unknown columns counts as one column."""
         every = sum(len(model.columns) or 1 for model in self.models)
         stated = sum(
             len(model.columns) - len(model.left) if model.columns else bool(model.tests) for model in self.models

@@ -1,1 +1,1 @@
-"""What a run tells while it lasts, and what is kept of it."""
+"""The events of a run, and the records that remain."""

@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it, as frozen values."""
+"""The events of a run, as frozen values."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from sqlstream.state.runs.silence import Silence
 
 
 class Status(StrEnum):
-    """How a query ended.
-
-    `SUCCESS`: by itself. `STOPPED`: after its running batch, because a stop was asked for; there may be more to read.
-    `INTERRUPTED`: in the middle of a batch, which runs again next time. `ERROR`: it failed. `SKIPPED`: it was not
-    started, because another one failed to start or a stop was asked for before.
+    """How a query ended. `SUCCESS`: by itself. `STOPPED`: after its running batch, because of a stop request; more data
+    may remain. `INTERRUPTED`: in the middle of a batch, which the next run repeats. `ERROR`: it failed. `SKIPPED`: it
+    did not start, because another query failed to start or a stop was requested first.
     """
 
     SUCCESS = "success"
@@ -27,7 +25,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class ProjectFound:
-    """A run begins: what the project has, and the versions that run it."""
+    """A run begins: the contents of the project, and the versions that run it."""
 
     models: int
     sources: int
@@ -39,16 +37,15 @@ class ProjectFound:
 
 @dataclass(frozen=True)
 class Warned:
-    """A warning about the project, told before anything starts."""
+    """A warning about the project, before anything starts."""
 
     finding: Finding
 
 
 @dataclass(frozen=True)
 class ChosenQuery:
-    """A query that a run is to start: the model, the name and the format of its sink, and the tables it reads.
-
-    `kind` is as for `QueryStarted`.
+    """A query that a run will start: the model, the name and format of its sink, and the tables that it reads. `kind`
+    is as in `QueryStarted`.
     """
 
     model: str
@@ -63,15 +60,15 @@ class ChosenQuery:
 
 @dataclass(frozen=True)
 class QueriesChosen:
-    """The queries that a run is to start, once it is known that they compile; Spark has not been asked yet."""
+    """The queries that a run will start. They compile; Spark has not analyzed them yet."""
 
     queries: tuple[ChosenQuery, ...]
 
 
 @dataclass(frozen=True)
 class QueryStarted:
-    """The query of `model`, number `index` (from 1) of `total`, is about to start; `kind` is `stream`, or `batch` for
-    a batch model, whose trigger means nothing.
+    """The query of `model`, number `index` (from 1) of `total`, is about to start. `kind` is `stream`, or `batch` for a
+    batch model, whose trigger has no effect.
     """
 
     model: str
@@ -86,7 +83,7 @@ class QueryStarted:
 
 @dataclass(frozen=True)
 class QueryResumed:
-    """The query of `model` has been started again, for the `restarts`-th time in this run."""
+    """The query of `model` has restarted for the `restarts`-th time in this run."""
 
     model: str
     restarts: int
@@ -94,8 +91,8 @@ class QueryResumed:
 
 @dataclass(frozen=True)
 class QuerySilent:
-    """The query of `model` reads, or waits for something to read, and gives nothing; `is_new` where it has not been
-    told before that this is why. It `has_ended` where it gave nothing until its end.
+    """The query of `model` reads or waits for data, and emits nothing. `is_new`: the reason was not reported before.
+    `has_ended`: it emitted nothing until its end.
     """
 
     model: str
@@ -106,8 +103,8 @@ class QuerySilent:
 
 @dataclass(frozen=True)
 class QueryRestarting:
-    """The query of `model` has failed for the `attempt`-th time in a row, and starts again in `delay_seconds`; it
-    may do so `attempts` times.
+    """The query of `model` has failed `attempt` times in a row, and restarts in `delay_seconds`. It can fail `attempts`
+    times.
     """
 
     model: str
@@ -119,9 +116,9 @@ class QueryRestarting:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """How a query ended. `rows_in` and `rows_out` are None where Spark does not know them; `seconds` is wall time, in
-    which it was started again `restarts` times. `kind` is `stream`, or `batch` for a batch model, which has no
-    checkpoint. `dropped_records` are the corrupt ones that its sources left out.
+    """How a query ended. `rows_in` and `rows_out` are None if Spark does not know them. `seconds` is wall time, with
+    `restarts` restarts. `kind` is `stream`, or `batch` for a batch model, which has no checkpoint. `dropped_records`
+    counts the corrupt records that its sources dropped.
     """
 
     model: str
@@ -142,12 +139,12 @@ class QueryResult:
 
     @classmethod
     def skipped(cls, model: str, unique_id: str, index: int, total: int, kind: str = "stream") -> QueryResult:
-        """Returns the result of a query that was not started."""
+        """Returns the result of a query that did not start."""
         return cls(model, unique_id, index, total, Status.SKIPPED, 0, None, None, 0.0, None, None, kind=kind)
 
     @property
     def started(self) -> bool:
-        """Whether the query was started at all."""
+        """Whether the query has started."""
         return self.status is not Status.SKIPPED
 
     def as_json(self) -> dict[str, object]:
@@ -170,16 +167,15 @@ class QueryResult:
 
 @dataclass(frozen=True)
 class Notice:
-    """A sentence about the run as a whole or one query, said once."""
+    """A sentence about the run or one query, reported once."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class TableShown:
-    """The table that a memory sink held when the run ended: its first rows, and the `count` of all of them.
-
-    `rows` are values as JSON has them, as those of `ShownRows` are.
+    """The table of a memory sink at the end of the run: its first rows, and the `count` of all rows. `rows` are JSON
+    values, as in `ShownRows`.
     """
 
     model: str

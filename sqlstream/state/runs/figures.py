@@ -1,4 +1,4 @@
-"""What a query has done in a run, added up batch by batch."""
+"""The totals of a query in a run, added up batch by batch."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from datetime import datetime
 from sqlstream.state.runs.progress import BatchProgress, total
 
 RATES_KEPT = 20
-"""The batches whose rates are remembered: as many as a small curve shows."""
+"""The number of batches whose rates are kept: as many as a small chart shows."""
 
 
 @dataclass(frozen=True)
 class Quiet:
-    """What has been seen since the last batch that gave a row: `batches` are those that read any, `rows_in` what they
-    read, by reader in `source_rows`; `idle_batches` are how many of the last ones gave nothing, by reader.
+    """The input since the last batch that emitted a row. `batches` counts those that read rows, `rows_in` their rows,
+    by reader in `source_rows`. `idle_batches` counts the latest batches without rows, by reader.
     """
 
     batches: int = 0
@@ -29,11 +29,10 @@ class Quiet:
 
 @dataclass(frozen=True)
 class Figures:
-    """What a query has done since its first start in a run: totals, the newest event time seen (UTC, ISO 8601), the
-    last batch, the rates of the latest ones in rows a second, and what it has been `quiet` about.
-
-    Totals are None where Spark does not know a part of them. `dropped_records` counts those of a static table once,
-    which each batch reads anew: as many as the batch with the most of them has dropped, `dropped_static`.
+    """The totals of a query since its first start in a run: rows, the newest event time (UTC, ISO 8601), the last
+    batch, the rates of the latest batches in rows per second, and the reasons of its `quiet` time. Totals are None if
+    Spark does not know a part of them. `dropped_records` counts those of a static table once, because each batch reads
+    it again: `dropped_static` is the most that one batch dropped.
     """
 
     batches: int = 0
@@ -49,7 +48,7 @@ class Figures:
 
     @property
     def lag_seconds(self) -> float | None:
-        """How far the watermark lies behind the newest event time seen; None without one of the two."""
+        """How far the watermark is behind the newest event time; None without one of them."""
         watermark = moment(self.last.watermark if self.last else None)
         newest = moment(self.newest_event)
         return None if watermark is None or newest is None else max((newest - watermark).total_seconds(), 0.0)
@@ -104,7 +103,7 @@ def _idle_batches(quiet: Quiet, batch: BatchProgress) -> tuple[tuple[str, int], 
 
 
 def moment(text: str | None) -> datetime | None:
-    """Returns the time that Spark wrote, None where Python has none like it (years beyond 9999)."""
+    """Returns the time that Spark wrote, None if Python cannot represent it (years beyond 9999)."""
     try:
         return None if text is None else datetime.fromisoformat(text)
     except ValueError:

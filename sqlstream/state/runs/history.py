@@ -1,6 +1,6 @@
-"""The runs of a project as they are found again: from the lines of the journal and from run_results.json.
+"""Earlier runs of a project, read from the journal and from run_results.json.
 
-Both are read as they are: what is torn, or has another form than this version writes, is passed over.
+Torn entries and entries in a form that this version does not write are ignored.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ from typing import Any
 from sqlstream.state.runs.progress import BatchProgress
 
 PROGRESS_KEYS = tuple(BatchProgress.__dataclass_fields__)
-"""What a line of a batch has of its progress."""
+"""The fields of a batch's progress in the journal."""
 
 
 @dataclass
 class PastRun:
-    """One run: which process it was, when it began and was last heard of (UTC, ISO 8601), and the newest entry of each
-    query by the name of its model, with `heard_at` besides.
-
-    `succeeded` is None for one that has not said how it ended.
+    """One run: its process, its first and last sign of life (UTC, ISO 8601), and the newest entry of each query by the
+    name of its model, with `heard_at`. `succeeded` is None for a run that has not reported its end.
     """
 
     invocation_id: str
@@ -34,7 +32,7 @@ class PastRun:
     queries: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, line: Mapping[str, Any], time: str) -> None:
-        """Notes one line of the journal, later than those before."""
+        """Adds one line of the journal, later than those before."""
         self.began_at, self.heard_at = self.began_at or time, max(self.heard_at, time)
         if line.get("event") == "run_began":
             self.target, self.pid, self.process_start = line.get("target"), line.get("pid"), line.get("process_start")
@@ -50,7 +48,7 @@ class PastRun:
             self.queries[entry["model"]] = {**known, **entry, "heard_at": time}
 
     def add_results(self, results: Mapping[str, Any]) -> None:
-        """Notes what run_results.json says of the same run, where that is newer or the journal has nothing."""
+        """Adds what run_results.json says about the same run, if it is newer or the journal has nothing."""
         metadata, time = results["metadata"], str(results["metadata"].get("generated_at", ""))
         self.target, self.pid = metadata.get("target"), metadata.get("pid")
         self.process_start = metadata.get("process_start")
@@ -65,7 +63,7 @@ class PastRun:
 
 
 def past_runs(lines: Iterable[str], results: object) -> tuple[PastRun, ...]:
-    """Returns the runs that left `lines` in the journal, and the one that left `results`, the first to begin first."""
+    """Returns the runs in the `lines` of the journal and the run of `results`, ordered by their begin."""
     found: dict[str, PastRun] = {}
     for text in lines:
         line = _read(text)

@@ -1,4 +1,4 @@
-"""What bounds a run."""
+"""The limits of a run."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RunLimits:
-    """When a run ends, and how much of it goes on at once.
-
-    It ends after `after_seconds`, or when no query has had anything to read for `idle_seconds`, or with `fail_fast` at
-    the first failure; None: not for that reason. At most `threads` queries that end by themselves run at once; None: as
-    many as the target says.
+    """When a run ends, and how many queries run at once. It ends after `after_seconds`, when no query has read anything
+    for `idle_seconds`, or with `fail_fast` at the first failure; None disables a limit. At most `threads` queries that
+    end by themselves run at once; None uses the target's setting.
     """
 
     after_seconds: float | None = None
@@ -21,4 +19,4 @@ class RunLimits:
 
 
 NO_LIMITS = RunLimits()
-"""A run that ends when all its queries have."""
+"""A run that ends when all its queries have ended."""

@@ -1,4 +1,4 @@
-"""What a batch did, from the JSON that Spark reports after it."""
+"""The progress of a batch, from the JSON that Spark reports after it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any
 from sqlstream.state.ledger import SourceUse
 
 ROWS_OUT = "sqlstream_rows_out"
-"""The name of the observation on each terminal model: file sinks do not count what they write."""
+"""The name of the observation on each terminal model. File sinks do not count the rows that they write."""
 
 DROPPED = "sqlstream_dropped_"
-"""What the names of the observations begin with that count the corrupt records a reader drops."""
+"""The prefix of observations that count the corrupt records a reader drops."""
 
 DROPPED_STATIC = f"{DROPPED}static_"
-"""The same of the readers of static tables, which every batch of a stream reads anew."""
+"""The prefix for readers of static tables, which every batch of a stream reads again."""
 
 BEFORE_WATERMARK = "1970-01-01T00:00:00.000Z"
-"""What Spark reports for the watermark until the first event."""
+"""The watermark that Spark reports until the first event."""
 
 
 @dataclass(frozen=True)
 class SourceProgress:
-    """What one reader did in a batch. `name` is the table in sources.yml where that is certain, and Spark's own
-    description otherwise; offsets are Spark's JSON; rates are rows a second.
+    """The progress of one reader in a batch. `name` is the table in sources.yml if that is certain, otherwise Spark's
+    description. Offsets are Spark's JSON. Rates are in rows per second.
     """
 
     name: str
@@ -40,10 +40,9 @@ class SourceProgress:
 
 @dataclass(frozen=True)
 class StateProgress:
-    """The state of all stateful operators of a query after a batch, and what the batch did to it.
-
-    `late_rows` are those that came behind the watermark and were dropped; Spark counts them after it has aggregated
-    each partition of the batch, so that ten rows of one group may count as one.
+    """The state of all stateful operators of a query after a batch, and the changes of the batch. `late_rows` are rows
+    behind the watermark that Spark dropped. Spark counts them after it has aggregated each partition of the batch, so
+    ten rows of one group may count as one.
     """
 
     operators: tuple[str, ...]
@@ -56,14 +55,14 @@ class StateProgress:
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """One batch of one query.
+    """One batch of one query. `rows_in` counts the rows that its sources read and `rows_out` those that the model
+    emitted, None if Spark does not know. `started_at`, `watermark` (the one that the batch used) and the oldest and
+    newest event times are UTC, ISO 8601, None if they do not exist. If there are several watermarks, Spark reports the
+    events of one.
 
-    `rows_in` are the rows its sources read and `rows_out` the rows the model gave, None where Spark does not know.
-    `started_at` is UTC, ISO 8601; so are `watermark`, the one that the batch used, and the oldest and newest event
-    times in it, None without them. Of several watermarks Spark reports the events of one. Durations are milliseconds,
-    `parts_ms` by Spark's names (addBatch, queryPlanning, walCommit, ...). `state` is None for a query without any.
-    `dropped_records` are the corrupt ones that sources with `on_corrupt: drop` met, `dropped_static` those of them in
-    static tables; `rows_in` counts the others too.
+    Durations are milliseconds; `parts_ms` has Spark's names (addBatch, queryPlanning, walCommit, ...). `state` is None
+    for a stateless query. `dropped_records` counts the corrupt records of sources with `on_corrupt: drop`,
+    `dropped_static` those of static tables; `rows_in` includes the others.
     """
 
     model: str
@@ -87,9 +86,8 @@ class BatchProgress:
 def read_progress(
     model: str, text: str, uses: Sequence[SourceUse] = (), redact: Callable[[str], str] = str
 ) -> BatchProgress:
-    """Returns the progress of `model` in `text`, a `StreamingQueryProgress` as JSON.
-
-    `uses` are the readers of the query, which name its sources; `redact` strikes secrets out of what it says.
+    """Returns the progress of `model` in `text`, a `StreamingQueryProgress` as JSON. `uses` are the readers of the
+    query, which name its sources. `redact` removes secrets from texts.
     """
     data = json.loads(text)
     observed = data.get("observedMetrics") or {}
@@ -150,8 +148,8 @@ def _source(source: Mapping[str, Any], uses: Sequence[SourceUse], redact: Callab
 
 
 def _table(description: str, uses: Sequence[SourceUse]) -> str | None:
-    """The table behind a reader, which Spark describes as `FileStreamSource[file:/data/in]`; None where that may be
-    several.
+    """The table of a reader that Spark describes as `FileStreamSource[file:/data/in]`; None if there are several
+    candidates.
     """
     tables = {use.table for use in uses}
     if len(tables) > 1:
@@ -161,7 +159,7 @@ def _table(description: str, uses: Sequence[SourceUse]) -> str | None:
 
 
 def _plain_path(path: str) -> str:
-    """`file:/data/in`, `file:///data/in` and `/data/in/` as one."""
+    """The same path for `file:/data/in`, `file:///data/in` and `/data/in/`."""
     return "/" + path.removeprefix("file:").strip("/") if path.startswith(("file:", "/")) else path.rstrip("/")
 
 
@@ -170,7 +168,7 @@ def _offset(offset: object, redact: Callable[[str], str]) -> str | None:
 
 
 def _rate(data: Mapping[str, Any], name: str) -> float | None:
-    """A rate, None where there was no time to divide by."""
+    """A rate, None for an infinite one."""
     try:
         rate = float(data.get(name, "nan"))
     except (TypeError, ValueError):
@@ -179,10 +177,8 @@ def _rate(data: Mapping[str, Any], name: str) -> float | None:
 
 
 def _rows_read(source: Mapping[str, Any]) -> int | None:
-    """The rows that one reader read.
-
-    When the optimizer has dropped the reader from the plan (`where false`), Spark reports 0 rows although the offsets
-    moved on over files; nobody counted those rows.
+    """The rows that one reader read. If the optimizer has removed the reader from the plan (`where false`), Spark
+    reports 0 rows although the offsets advanced; nobody counted those rows.
     """
     rows = source.get("numInputRows", -1)
     moved = source.get("startOffset") != source.get("endOffset")
@@ -192,6 +188,6 @@ def _rows_read(source: Mapping[str, Any]) -> int | None:
 
 
 def total(counts: Iterable[int | None]) -> int | None:
-    """Returns the sum of `counts`, or None when one of them is not known."""
+    """Returns the sum of `counts`, or None if one of them is unknown."""
     found = list(counts)
     return None if None in found else sum(count for count in found if count is not None)

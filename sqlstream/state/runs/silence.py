@@ -1,4 +1,4 @@
-"""Why a query gives no rows: what it has seen, held against what its operators wait for."""
+"""Why a query emits no rows: compares what it has read with what its operators wait for."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from sqlstream.compiler.emission.windows import TimeWindow, read_window
 from sqlstream.state.runs.figures import Figures, Quiet, moment
 
 QUIET_BATCHES = 3
-"""Batches with input and without output after which it is asked why."""
+"""The number of batches with input and without output after which sqlstream looks for the reason."""
 
 TIMED = frozenset({Release.WINDOW, Release.SESSION, Release.TIME, Release.UNMATCHED})
-"""What waits for the watermark."""
+"""The operators that wait for the watermark."""
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 MILLISECOND = timedelta(milliseconds=1)
 
 
 class Cause(StrEnum):
-    """What keeps the rows of a query back."""
+    """Why a query holds its rows back."""
 
     NO_INPUT = "no_input"
     CORRUPT = "corrupt"
@@ -38,7 +38,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class Silence:
-    """Why nothing comes out of a query, as a word and as a sentence or two without a full stop."""
+    """Why a query emits nothing, as a word and as one or two sentences without a full stop."""
 
     cause: Cause
     text: str
@@ -49,10 +49,8 @@ class Silence:
 
 
 def why_silent(figures: Figures, emission: Emission | None) -> Silence | None:
-    """Returns why nothing has come out for `QUIET_BATCHES` batches with input, or that there was no input at all; None
-    where rows come out, or it is too early to ask.
-
-    `emission` is what the operators of the query wait for, None where that is not known.
+    """Returns why a query has emitted nothing for `QUIET_BATCHES` batches with input, or that it had no input; None if
+    it emits rows, or it is too early. `emission` is what the operators of the query wait for, None if unknown.
     """
     quiet = figures.quiet
     if figures.batches == 0 or (figures.rows_in == 0 and quiet.batches == 0):
@@ -61,8 +59,8 @@ def why_silent(figures: Figures, emission: Emission | None) -> Silence | None:
 
 
 def why_ended_silent(figures: Figures, emission: Emission | None) -> Silence | None:
-    """Returns why nothing came out of a query that has ended, however few its batches were; None where rows came out
-    or there was nothing to read.
+    """Returns why a query that has ended emitted nothing, after any number of batches; None if it emitted rows or had
+    no input.
     """
     if figures.rows_out != 0 or figures.quiet.batches == 0:
         return None
@@ -85,19 +83,19 @@ def _why_quiet(figures: Figures, emission: Emission | None) -> Silence | None:
 
 
 def no_input(sources: tuple[str, ...] = ()) -> Silence:
-    """Returns that a query has read nothing since it started; `sources` are what it reads, where that is known."""
+    """Returns that a query has read nothing since it started. `sources` are its sources, if known."""
     where = f" from {_listed(sources, 'or')}" if sources else ""
     return Silence(Cause.NO_INPUT, f"no rows have arrived{where} since it started")
 
 
 def nothing_new(sources: tuple[str, ...]) -> Silence:
-    """Returns that a query which has ended had nothing to read; `sources` are what it reads."""
+    """Returns that a query which has ended had no input. `sources` are its sources."""
     where = f" from {_listed(sources, 'or')}" if sources else ""
     return Silence(Cause.NO_INPUT, f"there was no new data to read{where}")
 
 
 def _before_state(figures: Figures, emission: Emission | None) -> Silence:
-    """Nothing that was read has changed the state."""
+    """The input has not changed the state."""
     quiet, last = figures.quiet, figures.last
     if emission is not None and any(step.release is Release.FIRST for step in emission.steps):
         return Silence(
@@ -116,7 +114,7 @@ def _before_state(figures: Figures, emission: Emission | None) -> Silence:
 
 
 def _in_state(figures: Figures, emission: Emission | None) -> Silence:
-    """Rows have reached the state, and wait there."""
+    """The state contains rows, and holds them back."""
     quiet = figures.quiet
     steps = emission.steps if emission is not None else ()
     timed = next((step for step in steps if step.release in TIMED and step.release is not Release.UNMATCHED), None)
@@ -145,7 +143,7 @@ def _in_state(figures: Figures, emission: Emission | None) -> Silence:
 
 
 def _held(figures: Figures, emission: Emission, step: Step) -> Silence:
-    """The watermark is not far enough."""
+    """The watermark has not advanced far enough."""
     watermark = moment(figures.last.watermark if figures.last else None)
     now = f"the watermark is at {_shown(watermark)}" if watermark else "there is no watermark yet"
     idle = _idle(figures.quiet) if len(emission.delays) > 1 and not emission.highest else ()
@@ -172,7 +170,7 @@ def _goal(step: Step, end: datetime | None) -> str:
 
 
 def _moving(end: datetime | None, emission: Emission) -> str:
-    """What event lets the first group out, for each watermark."""
+    """The event that releases the first group, for each watermark."""
     if end is None or not emission.delays or any(delay.span is None for delay in emission.delays):
         return "newer events must arrive to advance it past that"
     needed = [_needed(end, delay) for delay in emission.delays]
@@ -193,10 +191,10 @@ def _needed(end: datetime, delay: Delay) -> str:
 
 
 def first_end(step: Step, figures: Figures, watermark: datetime | None) -> datetime | None:
-    """Returns when the first group ends that can still come out, None where that is not known.
+    """Returns when the first group ends that the query can still emit, None if unknown.
 
-    Its rows are not older than the oldest event since the last output, nor behind the watermark. Of sessions the one
-    is meant that the newest event belongs to: when it is out, so are all others seen so far.
+    Its rows are not older than the oldest event since the last output, nor behind the watermark. For sessions it is the
+    session of the newest event: when Spark emits it, it has emitted all others.
     """
     oldest, newest = moment(figures.quiet.oldest_event), moment(figures.newest_event)
     call = read_window(step.time or "")
@@ -214,7 +212,7 @@ def first_end(step: Step, figures: Figures, watermark: datetime | None) -> datet
 
 
 def _window_end(call: TimeWindow, time: datetime) -> datetime | None:
-    """The first end of a window after `time`: at its end a window no longer holds an event."""
+    """The first end of a window after `time`. A window does not contain the event at its end."""
     if call.length is None:
         return None
     slide = call.slide or call.length
@@ -222,12 +220,12 @@ def _window_end(call: TimeWindow, time: datetime) -> datetime | None:
 
 
 def _idle(quiet: Quiet) -> tuple[str, ...]:
-    """The sources that have given nothing for `QUIET_BATCHES` batches in which others gave rows."""
+    """The sources that had no rows for `QUIET_BATCHES` batches in which others had."""
     return tuple(name for name, batches in quiet.idle_batches if batches >= _least_idle(quiet))
 
 
 def _least_idle(quiet: Quiet) -> int:
-    """Fewer than `QUIET_BATCHES` only of a query that has ended before."""
+    """Fewer than `QUIET_BATCHES` only for a query that has ended earlier."""
     return min(QUIET_BATCHES, quiet.batches)
 
 
@@ -256,7 +254,7 @@ def _listed(names: list[str] | tuple[str, ...], word: str) -> str:
 
 
 def _shown(time: datetime | None) -> str:
-    """`2024-01-01 12:00`, finer where it is not zero; UTC."""
+    """`2024-01-01 12:00`, with seconds and fractions if they are not zero; UTC."""
     if time is None:
         return "a time outside the calendar"
     fine = next(_fineness(time))

@@ -1,4 +1,4 @@
-"""How the queries of a run stand, folded from its events: what run_results.json and the live table show."""
+"""The current states of a run's queries, folded from its events, for run_results.json and the live table."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ from sqlstream.state.runs.silence import Silence, no_input, nothing_new
 
 
 class Standing(StrEnum):
-    """How a query stands that has not ended.
-
-    `PENDING`: it has not been started yet. `RUNNING`: it runs. `RESTARTING`: it has failed and waits for its restart.
+    """The state of a query that has not ended. `PENDING`: it has not started. `RUNNING`: it runs. `RESTARTING`: it has
+    failed and waits for its restart.
     """
 
     PENDING = "pending"
@@ -37,9 +36,8 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class QueryStanding:
-    """One query of a run: how it stands, since when it runs, and what has been seen of it.
-
-    `failure` is the last one, also of a query that runs again; `result` is how it ended, None until then.
+    """One query of a run: its state, the time since it runs, and its figures. `failure` is the last one, also if the
+    query runs again. `result` is how it ended, None until then.
     """
 
     query: ChosenQuery
@@ -55,7 +53,7 @@ class QueryStanding:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it will do nothing more."""
+        """Whether it has finished for good."""
         return not isinstance(self.status, Standing)
 
     def seconds(self, now: datetime) -> float:
@@ -65,8 +63,8 @@ class QueryStanding:
         return 0.0 if self.started_at is None else max((now - self.started_at).total_seconds(), 0.0)
 
     def why_silent(self) -> Silence | None:
-        """Returns why nothing comes out of it, or came out until its end; None where it gives rows, has failed, or is
-        too young to tell.
+        """Returns why it emits nothing, or emitted nothing until its end; None if it emits rows, has failed, or is too
+        young.
         """
         if self.status is Standing.RUNNING and self.figures.batches == 0:
             return no_input(self.query.sources)
@@ -114,12 +112,12 @@ class RunStanding:
 
     @property
     def has_started(self) -> bool:
-        """Whether any query was started or skipped; none is where a run is refused."""
+        """Whether any query was started or skipped. A refused run has none."""
         return any(query.status is not Standing.PENDING for query in self.queries.values())
 
 
 def follow(run: RunStanding, event: RunEvent, now: datetime) -> RunStanding:
-    """Returns how the run stands after `event`, which happened `now` (with a time zone)."""
+    """Returns the state of the run after `event`, which happened at `now` (with a time zone)."""
     if isinstance(event, QueriesChosen):
         return RunStanding({query.model: QueryStanding(query) for query in event.queries})
     model: str = getattr(event, "model", "")
@@ -147,9 +145,7 @@ def _follow_query(query: QueryStanding, event: RunEvent, now: datetime) -> Query
 
 
 def abandon(run: RunStanding) -> RunStanding:
-    """Returns the run when it has come to its end before its queries: those that ran were interrupted, the others
-    skipped.
-    """
+    """Returns the run that ended before its queries: running ones count as interrupted, the others as skipped."""
     return RunStanding({name: _abandoned(query) for name, query in run.queries.items()} if run.has_started else {})
 
 

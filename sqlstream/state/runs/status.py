@@ -1,4 +1,4 @@
-"""How the queries of a project stand, as seen from outside: the newest run of each, and whether it still lives."""
+"""The states of a project's queries, seen from outside: the newest run of each, and whether it is still alive."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from sqlstream.state.runs.history import PastRun
 from sqlstream.state.runs.standing import Standing
 
 KILLED = "killed"
-"""The status of a query whose run is gone without a word."""
+"""The status of a query whose run died without a report."""
 UNKNOWN = "unknown"
-"""The status of a query whose run cannot be looked for from here."""
+"""The status of a query whose run cannot be checked from here."""
 FAILED = frozenset({Status.ERROR, KILLED})
 
 
 class Life(StrEnum):
-    """What has become of a run.
-
-    `KILLED`: its process is gone and has not said how it ended. `ELSEWHERE`: it has not said so either, and ran on
-    another machine, in another container, or before this machine was started again.
+    """What became of a run. `KILLED`: its process is gone and has not reported its end. `ELSEWHERE`: it has not
+    reported its end either, and ran on another machine, in another container, or before the last reboot.
     """
 
     RUNNING = "running"
@@ -33,20 +31,20 @@ class Life(StrEnum):
 
 @dataclass(frozen=True)
 class SeenRun:
-    """A run and what has become of it."""
+    """A run and what became of it."""
 
     run: PastRun
     life: Life
 
     @property
     def is_refused(self) -> bool:
-        """Whether it ended badly before any query was started."""
+        """Whether it failed before any query started."""
         return self.run.succeeded is False and not self.run.queries
 
 
 @dataclass(frozen=True)
 class SeenQuery:
-    """A query as its newest run left it: the entry of run_results.json, with `status` as it is now."""
+    """A query after its newest run: the entry of run_results.json, with its current `status`."""
 
     run: SeenRun
     entry: Mapping[str, Any]
@@ -58,13 +56,13 @@ class SeenQuery:
 
     @property
     def status(self) -> str:
-        """How it stands."""
+        """Its status."""
         return str(self.entry.get("status"))
 
 
 @dataclass(frozen=True)
 class ProjectStatus:
-    """The queries by their names, and the runs that they are of, the newest last."""
+    """The queries by their names, and their runs, the newest last."""
 
     queries: tuple[SeenQuery, ...]
     runs: tuple[SeenRun, ...]
@@ -77,9 +75,8 @@ class ProjectStatus:
 
 
 def project_status(runs: Sequence[SeenRun], wanted: Collection[str] | None) -> ProjectStatus:
-    """Returns the newest state of each query of `runs`, which are in the order in which they began.
-
-    `wanted` are the unique ids of the models to be told of, None for all.
+    """Returns the newest state of each query of `runs`, which are in the order in which they began. `wanted` are the
+    unique ids of the models to include, None for all.
     """
     newest: dict[str, SeenQuery] = {}
     for seen in runs:
@@ -92,7 +89,7 @@ def project_status(runs: Sequence[SeenRun], wanted: Collection[str] | None) -> P
 
 
 def _now(life: Life, status: str) -> dict[str, Any]:
-    """What is no longer true of a query whose run is gone."""
+    """The fields that no longer apply to a query whose run is gone."""
     if life is Life.RUNNING or status not in set(Standing):
         return {}
     gone = {Life.KILLED: KILLED, Life.ELSEWHERE: UNKNOWN}.get(life, str(Status.INTERRUPTED))

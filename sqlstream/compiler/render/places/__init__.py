@@ -1,1 +1,1 @@
-"""From rendered text back to the template that gave it."""
+"""Maps rendered text back to the template that produced it."""

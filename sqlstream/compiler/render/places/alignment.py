@@ -1,4 +1,4 @@
-"""A source map by the likeness of lines, for templates whose text marks would change."""
+"""A source map from similar lines, for templates whose output would change if it had marks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_LINES = 5_000
 
 
 def align_lines(sql: str, source: TemplateSource) -> SourceMap:
-    """Returns a map in which each line that stands in the template too maps to it, and any other to the nearest such
+    """Returns a map in which each line that is also in the template maps to it, and any other line to the nearest such
     line before it.
     """
     lines = sql.split("\n")
@@ -27,6 +27,6 @@ def align_lines(sql: str, source: TemplateSource) -> SourceMap:
 
 
 def _matched_lines(lines: list[str], template: list[str]) -> dict[int, int]:
-    """For each line of SQL (0-based) that stands in the template too, which line of it that is."""
+    """The number of the template's line for each line of SQL (0-based) that is also in the template."""
     matcher = SequenceMatcher(None, lines, template, autojunk=False)
     return {block.a + index: block.b + index for block in matcher.get_matching_blocks() for index in range(block.size)}

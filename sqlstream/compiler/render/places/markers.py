@@ -1,4 +1,4 @@
-"""Marks in rendered text: where a piece of template text, or an expression's output, begins and ends."""
+"""Marks in rendered text: the begin and end of template text and of an expression's output."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable
 from sqlstream.location import Location, Place, Segment
 
 TEXT, BEGIN, END = "\U0010f800", "\U0010f801", "\U0010f802"
-"""What a mark says: template text follows; an expression's output begins; it ends.
+"""The kinds of marks: template text follows; an expression's output begins; it ends.
 
-Private-use characters, the digits of a mark's number too: no filter changes them, and none takes them for a word.
+Marks and the digits of their numbers are private-use characters, which no filter changes or treats as a word.
 """
 
 ZERO = 0x10F840
 DIGITS = 4
-"""A mark's number has four digits to the base 64, enough for 16 million places."""
+"""A mark's number has four digits to base 64, enough for 16 million places."""
 
 MARK = re.compile(f"([{TEXT}{BEGIN}])([\U0010f840-\U0010f87f]{{{DIGITS}}})|{END}")
 
@@ -36,13 +36,13 @@ def number_of(mark: str) -> int:
 
 
 def without_marks(text: str) -> str:
-    """Returns the text alone."""
+    """Returns the text without marks."""
     return MARK.sub("", text)
 
 
 def read_marks(marked: str, place_of: Callable[[int], Location], start: Location) -> tuple[str, tuple[Segment, ...]]:
-    """Returns the text without marks, and its segments; `place_of` gives the location of a mark's number, `start` is
-    the place of anything unmarked.
+    """Returns the text without marks, and its segments. `place_of` returns the location of a mark's number. `start` is
+    the location of unmarked text.
     """
     reader = _Reader(place_of, start)
     at = 0
@@ -55,7 +55,7 @@ def read_marks(marked: str, place_of: Callable[[int], Location], start: Location
 
 
 class _Reader:
-    """Goes through marked text from its beginning, with the stack of the expressions that are open."""
+    """Reads marked text from the beginning, with a stack of open expressions."""
 
     def __init__(self, place_of: Callable[[int], Location], start: Location) -> None:
         self.pieces: list[str] = []
@@ -68,7 +68,7 @@ class _Reader:
         self._length = 0
 
     def text(self, text: str) -> None:
-        """Takes the text up to the next mark."""
+        """Adds the text up to the next mark."""
         if not text:
             return
         previous = self.segments[-1] if self.segments else None
@@ -78,7 +78,7 @@ class _Reader:
         self._length += len(text)
 
     def mark(self, mark: str) -> None:
-        """Takes one mark."""
+        """Handles one mark."""
         self._linear = mark[0] == TEXT
         if self._linear:
             self._place = Place(self._place_of(number_of(mark)), tuple(self._open))

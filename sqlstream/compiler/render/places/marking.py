@@ -1,4 +1,4 @@
-"""The environment that puts marks into what templates put out."""
+"""The environment that adds marks to the output of templates."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from sqlstream.compiler.render.sandbox.generator import BoundedGenerator, start_
 from sqlstream.location import Location
 
 KEEPING = frozenset({"upper", "lower", "replace", "join", "indent", "string", "format", "map", "list", "trim"})
-"""Filters, and methods of text, that treat marked text as they treat the text alone. All others get the text alone."""
+"""Filters, and methods of text, for which marks make no difference. All others get the text without marks."""
 
 KEEPING_METHODS = frozenset({"append", "insert", "extend", "update"})
 """Methods of collections that only store their arguments."""
 
 MARKED_LIMITS = RenderLimits(steps=10_000_000, output_characters=100_000_000, value_size=20_000_000)
-"""Marks take room; the first rendering, without them, has shown that the template keeps within its bounds."""
+"""Marks need space. The first rendering, without marks, has shown that the template stays within its limits."""
 
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class MarkingGenerator(BoundedGenerator):
-    """Writes code that puts out marks: one at each line of template text, two around each expression's output."""
+    """Writes code that emits marks: one at each line of template text, two around each expression's output."""
 
     if TYPE_CHECKING:
         environment: MarkingEnvironment
 
     def output_call(self, node: nodes.Node | None) -> str:
-        """Returns the beginning of the call that makes marked text of an expression's value."""
+        """Returns the start of the call that converts an expression's value to marked text."""
         offset = start_of(node) - 1 if node is not None else 0
         return f"environment.marked_output({self.environment.new_mark(self.name or '', offset)}, "
 
@@ -56,7 +56,9 @@ class MarkingGenerator(BoundedGenerator):
 
 
 class MarkingEnvironment(TemplateEnvironment):
-    """Renders like its base, with marks. What looks into text, to compare or to look it up, sees it without them."""
+    """Renders like its base class, with marks. Operations that look into text, such as comparisons, see it without
+    marks.
+    """
 
     code_generator_class = MarkingGenerator
 
@@ -72,20 +74,20 @@ class MarkingEnvironment(TemplateEnvironment):
         return len(self._marks) - 1
 
     def place_of(self, number: int) -> Location:
-        """Returns the location that a mark's number stands for."""
+        """Returns the location of a mark's number."""
         return self.location(*self._marks[number])
 
     def marked_output(self, number: int, value: object) -> str:
-        """Returns the text that `{{ value }}` puts out, with marks around it unless it is empty."""
+        """Returns the output of `{{ value }}`, with marks around it unless it is empty."""
         text = self.output(value)
         return numbered(BEGIN, number) + text + END if text else ""
 
     def plain(self, value: Any, operation: str = "") -> Any:
-        """Returns text without marks, unless the operation treats both alike."""
+        """Returns text without marks, unless the operation treats both the same."""
         return without_marks(value) if isinstance(value, str) and operation not in KEEPING else value
 
     def plain_call(self, method: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-        """Returns a method and its arguments without marks, unless it treats marked text alike."""
+        """Returns a method and its arguments without marks, unless it treats marked text the same."""
         owner, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
         if isinstance(owner, str) and name not in KEEPING:
             method = getattr(without_marks(owner), name)
@@ -103,7 +105,7 @@ class MarkingEnvironment(TemplateEnvironment):
         return self._moved_marks(value[:first]) + value[first:last] + "".join(_marks_of(value[last:]))
 
     def _moved_marks(self, blank: str) -> str:
-        """The marks of a stripped beginning; one of template text moves along by the blanks stripped behind it."""
+        """The marks of a stripped beginning. A mark of template text moves by the number of blanks stripped after it."""
         kept: list[str] = []
         for match in MARK.finditer(blank):
             mark, text = match.group(), match.end()

@@ -16,15 +16,15 @@ LINE_END = re.compile(r"\r\n|\r")
 
 
 NO_CODE = ("data", "whitespace", "comment")
-"""Kinds of tokens of which no Python code is made."""
+"""Kinds of tokens that produce no Python code."""
 
 
 NO_LIMIT = 10**9
-"""More tokens than any text that may be read has."""
+"""More tokens than any readable text has."""
 
 
 class TemplateSource:
-    """The text of one file as Jinja reads it, with line ends as single newlines, which moves no line and no column."""
+    """The text of one file as Jinja reads it. Line ends are single newlines, which changes no line and no column."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class TemplateSource:
         return Location(self.path, line, offset - self._line_starts[line - 1] + 1)
 
     def find_word(self, word: str, offset: int) -> int:
-        """Returns the offset of `word` as a whole word at or after `offset`, or `offset` where there is none."""
+        """Returns the offset of `word` as a whole word at or after `offset`, or `offset` if it is not found."""
         found = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(self.text, offset)
         return found.start() if found else offset
 

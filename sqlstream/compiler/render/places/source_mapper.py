@@ -1,4 +1,4 @@
-"""The way back from rendered SQL: a second rendering with marks, made only when a finding needs it."""
+"""Maps rendered SQL back to templates by a second rendering with marks, only when a finding needs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sqlstream.project.values import MacroFile
 
 
 class SourceMapper:
-    """Makes the source maps of one project's models, and keeps them."""
+    """Creates and keeps the source maps of one project's models."""
 
     def __init__(self, macros: Sequence[MacroFile], options: RenderOptions) -> None:
         self._macros = tuple(macros)
@@ -28,7 +28,7 @@ class SourceMapper:
         self._maps: dict[str, tuple[RenderedModel, SourceMap]] = {}
 
     def source_map(self, rendered: RenderedModel) -> SourceMap:
-        """Returns the map of `rendered.sql`: exact where marks do not change the text, else line by line."""
+        """Returns the map of `rendered.sql`: exact if marks do not change the text, else line by line."""
         known = self._maps.get(rendered.file.path)
         if known is None or known[0] is not rendered:
             exact = self.exact_map(rendered)
@@ -40,7 +40,7 @@ class SourceMapper:
         return known[1]
 
     def exact_map(self, rendered: RenderedModel) -> SourceMap | None:
-        """Returns the map from a rendering with marks, or None where that gives another text than one without."""
+        """Returns the map from a rendering with marks, or None if its text differs from the one without."""
         environment = self._marking_environment()
         state = RenderState(MARKED_LIMITS, rendered.file)
         state.quiet = True

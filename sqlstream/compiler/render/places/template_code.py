@@ -1,4 +1,4 @@
-"""A template's text taken apart, without running it: what it says itself, and the Jinja between."""
+"""Splits a template into text and Jinja, without running it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENDS = ("variable_end", "block_end")
 class Code:
     """One `{{ ... }}` (`is_output`) or `{% ... %}`.
 
-    `tokens` are its names, numbers, signs and strings in order, strings in one kind of quotes; blanks are none.
+    `tokens` are its names, numbers, signs and strings in order, without blanks. All strings have the same quotes.
     """
 
     is_output: bool
@@ -29,14 +29,13 @@ class Code:
 
 
 Piece = str | Code
-"""Text, or the Jinja that stands between two texts."""
+"""Text, or the Jinja between two texts."""
 
 
 def split_template(text: str) -> tuple[Piece, ...]:
     """Returns the pieces of a template in order, without its Jinja comments.
 
-    What `-` strips is no part of any text, and neither are the tags of `raw`. A template that cannot be read is one
-    text, as written.
+    Texts do not contain what `-` strips or the tags of `raw`. An unreadable template is one text, as written.
     """
     try:
         return tuple(_pieces(text))
@@ -45,7 +44,7 @@ def split_template(text: str) -> tuple[Piece, ...]:
 
 
 def string_of(token: str) -> str | None:
-    """Returns the text that a token of `Code` is, None for one that is no string."""
+    """Returns the text of a string token of `Code`, None for other tokens."""
     return token[1:] if token.startswith("'") else None
 
 
@@ -74,5 +73,5 @@ def _pieces(text: str) -> Iterator[Piece]:
 
 
 def _string(quoted: str) -> str:
-    """A string as a quote and its text, so that both kinds of quotes give the same."""
+    """A string as a quote and its text, so both kinds of quotes yield the same token."""
     return "'" + quoted[1:-1].encode("ascii", "backslashreplace").decode("unicode-escape")

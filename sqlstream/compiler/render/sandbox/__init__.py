@@ -1,1 +1,1 @@
-"""Jinja's sandbox with a budget: templates that cannot run away, each error at its place."""
+"""Jinja's sandbox with a budget: templates always end, and each error has its location."""

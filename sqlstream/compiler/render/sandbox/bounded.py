@@ -1,4 +1,4 @@
-"""What filters and generated code find in the environment that runs them: its budget, and text of bearable size."""
+"""The base of environments: what filters and generated code need, with a budget and texts of limited size."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from sqlstream.compiler.render.sandbox.state import RenderState
 from sqlstream.compiler.render.sandbox.template_function import TemplateFunction
 
 OPAQUE = (Macro, LoopContext, TemplateFunction, Cycler, Context, Template)
-"""Values that have no text: printing one is a mistake, such as parentheses left out."""
+"""Values without a text: printing one is a mistake, such as missing parentheses."""
 
 
 class BoundedEnvironment(SandboxedEnvironment):
-    """Jinja's sandbox with a budget for the running rendering, whose effects go to `state`."""
+    """Jinja's sandbox with a budget for the current rendering, whose effects go to `state`."""
 
     def __init__(self, limits: RenderLimits) -> None:
         super().__init__(
@@ -37,11 +37,11 @@ class BoundedEnvironment(SandboxedEnvironment):
 
     @property
     def budget(self) -> Budget:
-        """The budget of the running rendering."""
+        """The budget of the current rendering."""
         return self.state.budget
 
     def text(self, value: object) -> str:
-        """Returns `value` as text, of bearable size. Raises: TemplateProblem for what has no text."""
+        """Returns `value` as text of limited size. Raises: TemplateProblem for a value without a text."""
         if type(value) is str:
             return value
         if isinstance(value, OPAQUE) or (callable(value) and not isinstance(value, Undefined)):
@@ -57,12 +57,12 @@ class BoundedEnvironment(SandboxedEnvironment):
         return result
 
     def operand(self, value: Any, operation: str = "") -> Any:
-        """Returns the value that an operation may look into, having measured it."""
+        """Returns the value for an operation that looks into it, and measures it."""
         self.budget.weigh(value)
         return self.plain(value, operation)
 
     def plain(self, value: Any, operation: str = "") -> Any:  # noqa: ARG002 - for those that override it
-        """Returns the value as `operation` is to see it; for environments that put marks into text."""
+        """Returns the value for `operation`. Environments that add marks to text override it."""
         return value
 
 

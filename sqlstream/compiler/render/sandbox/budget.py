@@ -1,4 +1,4 @@
-"""The budget of one rendering: how much work its template may do, and how large its values may grow."""
+"""The budget of one rendering: how much work its template can do, and how large its values can grow."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from jinja2.utils import Cycler, Namespace
 from sqlstream.compiler.render.sandbox.problems import TemplateProblem
 
 CHARACTERS_PER_STEP = 32
-"""Characters of text that cost one step: a million characters handled anew at every step would take a minute."""
+"""Characters of text that cost one step: processing a million characters at every step would take a minute."""
 
 SMALL_TEXT = 64
-"""Characters of a text that is not worth weighing."""
+"""Texts of at most this many characters are not measured."""
 
 CONTAINERS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 
 
 @dataclass(frozen=True)
 class RenderLimits:
-    """The most that one template may do. A step is about a microsecond of work, so all of them take about a second.
+    """The limits of one template. A step is about a microsecond of work, so all steps take about a second.
 
-    `tokens` counts the words and signs of the template itself, its text aside, which Jinja makes Python code of;
-    `value_size` counts the items of a collection and of those in it, and the characters of text; `int_bits` is the size
-    of a whole number.
+    `tokens` counts the words and signs in the tags of the template, from which Jinja generates Python code.
+    `value_size` counts the items of a collection, including nested ones, and the characters of text. `int_bits` is the
+    size of an integer.
     """
 
     steps: int = 1_000_000
@@ -37,7 +37,7 @@ class RenderLimits:
 
 
 class Budget:
-    """What is left of the limits. Every operation of a template spends from it, and fails when nothing is left."""
+    """The remaining budget. Every operation of a template spends from it, and fails when nothing is left."""
 
     __slots__ = ("left", "limits")
 
@@ -46,7 +46,7 @@ class Budget:
         self.left = limits.steps
 
     def spend(self, steps: int) -> None:
-        """Takes `steps` off what is left. Raises: TemplateProblem."""
+        """Subtracts `steps`. Raises: TemplateProblem."""
         self.left -= steps
         if self.left < 0:
             raise TemplateProblem(
@@ -58,11 +58,11 @@ class Budget:
             )
 
     def spend_text(self, characters: int) -> None:
-        """Takes the price of handling a text off what is left."""
+        """Subtracts the cost of processing a text."""
         self.spend(1 + characters // CHARACTERS_PER_STEP)
 
     def require_size(self, size: int) -> None:
-        """Guarantees that a value of `size` items or characters may exist. Raises: TemplateProblem."""
+        """Checks that a value of `size` items or characters is allowed. Raises: TemplateProblem."""
         if size > self.limits.value_size:
             self._refuse_size()
 
@@ -75,7 +75,7 @@ class Budget:
         )
 
     def require_bits(self, bits: int) -> None:
-        """Guarantees that a whole number of `bits` bits may exist. Raises: TemplateProblem."""
+        """Checks that an integer of `bits` bits is allowed. Raises: TemplateProblem."""
         if bits > self.limits.int_bits:
             raise TemplateProblem(
                 "jinja-limit",
@@ -85,9 +85,9 @@ class Budget:
             )
 
     def weigh(self, value: object) -> int:
-        """Returns the size of `value` with all that is in it, having spent the price of walking through it.
+        """Returns the size of `value` with everything in it, and spends the cost of visiting it.
 
-        Something shared counts as often as it is reached, as it does for str() or ==. Raises: TemplateProblem.
+        A shared value counts each time it is reached, as in str() or ==. Raises: TemplateProblem.
         """
         self.left -= 1
         if type(value) is str:
@@ -122,9 +122,9 @@ class Budget:
         return items + characters
 
     def check(self, value: object) -> object:
-        """Returns `value`, the result of an operation, having spent its price; an iterator becomes a list.
+        """Returns `value`, the result of an operation, and spends its cost. An iterator becomes a list.
 
-        Only the outermost level is measured: what lies inside was measured when it was made.
+        Only the outermost level is measured. The values inside were measured when they were created.
         """
         if isinstance(value, str):
             self.require_size(len(value))
@@ -140,14 +140,14 @@ class Budget:
         return value
 
     def count(self, iterable: Iterable[object]) -> Iterator[object]:
-        """Yields the items, each for one step."""
+        """Yields the items, one step each."""
         for item in iterable:
             self.spend(1)
             yield item
 
 
 def _parts(value: object) -> list[object] | range:
-    """What lies directly inside `value`, as much as str() or == would look at."""
+    """The values directly inside `value` that str() or == would visit."""
     if isinstance(value, CONTAINERS):
         return [*value]
     if isinstance(value, dict):
@@ -162,7 +162,7 @@ def _parts(value: object) -> list[object] | range:
 
 
 class CountedIterable:
-    """A for loop's iterable whose items cost a step each; it has a length where the original has one."""
+    """A for loop's iterable whose items cost a step each. It has a length if the original has one."""
 
     __slots__ = ("_budget", "_iterable")
 
@@ -176,4 +176,4 @@ class CountedIterable:
         return len(self._iterable)
 
     def __iter__(self) -> Iterator[object]:
-        return self._budget.count(self._iterable)  # what cannot be iterated says so itself
+        return self._budget.count(self._iterable)  # raises the usual error if it is not iterable

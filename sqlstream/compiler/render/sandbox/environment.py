@@ -1,4 +1,4 @@
-"""Jinja's sandbox as sqlstream uses it: exact places, a budget for all work, and nothing of Python within reach."""
+"""Jinja's sandbox for sqlstream: exact locations, a budget for all work, and no access to Python."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from sqlstream.compiler.render.values import MacroIndex
 from sqlstream.location import Location
 
 MACRO_STEPS = 15
-"""Steps that calling a macro costs: it takes about as many times as long as a step of a loop."""
+"""The steps of a macro call, which takes about as long as that many steps of a loop."""
 
 CALL_STEPS = 6
-"""Steps that any other call costs."""
+"""The steps of any other call."""
 
 
 class TemplateEnvironment(BoundedEnvironment):
-    """Compiles and runs templates for one rendering at a time, whose effects go to `state`; not for several threads.
+    """Compiles and runs templates for one rendering at a time, whose effects go to `state`. Not thread-safe.
 
-    `names` are what every template knows: functions, values and the macros of the project.
+    `names` are known to every template: functions, values and the macros of the project.
     """
 
     code_generator_class = BoundedGenerator
@@ -54,16 +54,16 @@ class TemplateEnvironment(BoundedEnvironment):
     # reading
 
     def load(self, source: TemplateSource) -> Template:
-        """Returns the compiled template. Raises: what the parser, the generator and Python's compiler raise."""
+        """Returns the compiled template. Raises: errors of the parser, the generator and Python's compiler."""
         self.sources[source.path] = source
         return self.load_tree(self.parse_source(source), source.path)
 
     def parse_source(self, source: TemplateSource) -> nodes.Template:
-        """Returns the parsed template; the `lineno` of each node is its offset, counted from 1."""
+        """Returns the parsed template. The `lineno` of each node is its 1-based offset."""
         return self._parse(source.text, source.path, source.path)
 
     def load_tree(self, tree: nodes.Template, path: str) -> Template:
-        """Returns the compiled template of a parsed one."""
+        """Returns the compiled template of a parse tree."""
         code = compile(self._generate(tree, path, path), "<template>", "exec")
         return Template.from_code(self, code, self.globals)
 
@@ -85,11 +85,11 @@ class TemplateEnvironment(BoundedEnvironment):
     # running
 
     def context_for(self, template: Template) -> Context:
-        """Returns a context for `template` in which all of `names` are known, later changes included."""
+        """Returns a context for `template` with all `names`, including later changes."""
         return new_context(self, template.name, template.blocks, self.names, True, None)
 
     def run(self, template: Template) -> str:
-        """Returns the whole output of `template`. Raises: whatever its expressions raise."""
+        """Returns the whole output of `template`. Raises: errors of its expressions."""
         limit = self.limits.output_characters
         parts, size = [], 0
         output: Any = template.root_render_func(self.context_for(template))
@@ -114,25 +114,25 @@ class TemplateEnvironment(BoundedEnvironment):
         self.budget.spend_text(size)
         return "".join(pieces)
 
-    # hooks of the generated code
+    # called by the generated code
 
     def output(self, value: object) -> str:
-        """Returns the text that `{{ value }}` puts out."""
+        """Returns the output of `{{ value }}`."""
         text = self.text(value)
         self.budget.spend_text(len(text) + CHARACTERS_PER_STEP)
         return text
 
     def iterate(self, value: object) -> CountedIterable:
-        """Returns a loop's iterable with every step counted."""
+        """Returns a loop's iterable that counts every step."""
         return CountedIterable(value, self.budget)
 
     def literal(self, size: int, value: object) -> object:
-        """Returns a list, tuple or mapping that the template writes out."""
+        """Returns a literal list, tuple or mapping of the template."""
         self.budget.spend(1 + size)
         return value
 
     def concatenate(self, values: Iterable[object]) -> str:
-        """Returns what `a ~ b` gives."""
+        """Returns the result of `a ~ b`."""
         return self.join_output([self.text(value) for value in values])
 
     def slice_of(self, value: Any, part: slice) -> object:
@@ -142,22 +142,24 @@ class TemplateEnvironment(BoundedEnvironment):
         return self.budget.check(self.operand(value, "[:]")[part])
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:  # noqa: ARG002 - Jinja's signature
-        """Returns what a binary operator gives."""
+        """Returns the result of a binary operator."""
         return apply_operator(self.budget, operator, left, right)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Returns `obj.attribute`, as the sandbox allows it."""
+        """Returns `obj.attribute` if the sandbox allows it."""
         self.state.budget.spend(1)
         return super().getattr(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        """Returns `obj[argument]`, as the sandbox allows it."""
+        """Returns `obj[argument]` if the sandbox allows it."""
         if isinstance(argument, Undefined):
-            str(argument)  # raises what says so
+            str(argument)  # raises an error that names the undefined value
         return super().getitem(obj, argument if isinstance(argument, int) else self.operand(argument, "[]"))
 
     def call_at(self, context: Context, offset: int, function: Any, /, *args: Any, **named: Any) -> Any:
-        """Returns what a call at `offset` of the context's template gives; `state.calls` knows of it meanwhile."""
+        """Returns the result of a call at `offset` of the context's template. `state.calls` contains the call while it
+        runs.
+        """
         calls = self.state.calls
         calls.append((context.name or "", offset))
         depth = len(calls)
@@ -191,11 +193,11 @@ class TemplateEnvironment(BoundedEnvironment):
         return args if passes_marks(function) else tuple(self.plain(argument, function.name) for argument in args)
 
     def plain_call(self, method: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-        """Returns a method and its arguments to be called; for environments that put marks into text."""
+        """Returns a method and its arguments for a call. Environments that add marks to text override it."""
         return method, args
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-        """Returns a bounded stand-in for str.format and str.format_map, None for all else."""
+        """Returns a bounded replacement for str.format and str.format_map, None for other functions."""
         owner, name = getattr(value, "__self__", None), getattr(value, "__name__", "")
         if not isinstance(owner, str) or name not in ("format", "format_map"):
             return None
@@ -208,28 +210,30 @@ class TemplateEnvironment(BoundedEnvironment):
         return TemplateFunction(name, call, passes_marks=True)
 
     def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:  # noqa: ARG002 - Jinja's signature
-        """Refuses an attribute that is none of a template's business, as soon as it is named."""
+        """Raises: TemplateProblem for an attribute that templates cannot use, as soon as it is named."""
         raise unsafe_use(f"`{attribute}`")
 
-    # places
+    # locations
 
     def location(self, path: str, offset: int) -> Location:
         """Returns the location of an offset (0-based) of a template."""
         return self.sources[path].location(offset)
 
     def places(self) -> tuple[Location, ...]:
-        """Returns the places of the running calls, the outermost first."""
+        """Returns the locations of the running calls, the outermost first."""
         return tuple(self.location(path, offset) for path, offset in self.state.calls)
 
     def key_places(self, keys: Mapping[str, object]) -> dict[str, Location]:
-        """Returns where the running call names each of `keys`; the call's own place for one that it does not name."""
+        """Returns the locations of `keys` in the running call, or the location of the call for keys that it does not
+        name.
+        """
         path, offset = self.state.calls[-1]
         known = self.key_offsets.get((path, offset), {})
         return {key: self.location(path, known.get(key, offset)) for key in keys}
 
 
 class _Names(dict[str, Any]):
-    """The names that templates know. Each one that a template asks for is noted in the state of the rendering."""
+    """The names that templates know. Records each name that a template uses in the state of the rendering."""
 
     def __init__(self, environment: TemplateEnvironment) -> None:
         super().__init__()
@@ -241,4 +245,4 @@ class _Names(dict[str, Any]):
 
 
 JINJA_HELPERS = (LoopContext, Cycler)
-"""Jinja's own objects whose public methods are safe and small."""
+"""Jinja's objects with safe and small public methods."""

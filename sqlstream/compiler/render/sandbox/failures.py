@@ -1,4 +1,4 @@
-"""Whatever a template raises, as a finding at its exact place."""
+"""Errors of templates as findings with exact locations."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from sqlstream.project.dbt_words import TEMPLATE_TAGS
 from sqlstream.project.nearest import did_you_mean
 
 MOST_CALLS = 8
-"""Calls that a finding names: a recursion has hundreds, and the first ones tell where it began."""
+"""The most calls that a finding names: a recursion has hundreds, and the first ones show where it began."""
 
 TAGS = (
     *("if", "elif", "else", "endif", "for", "endfor", "set", "endset", "do", "raw", "endraw", "with", "endwith"),
     *("macro", "endmacro", "call", "endcall", "filter", "endfilter"),
 )
-"""The statements that templates may use."""
+"""The statements that templates can use."""
 
 WORDS = {"end of print statement": "}}", "end of statement block": "%}"}
 """Jinja's names for tokens, as the user writes them."""
@@ -34,17 +34,17 @@ OPERANDS = re.compile(
     r"unsupported operand type\(s\) for (\S+)(?: or .*)?: '(\w+)' and '(\w+)'"
     r"|can only concatenate (\w+) \(not \"(\w+)\"\) to"
 )
-"""Python's two messages for operators whose operands do not go together."""
+"""Python's two messages for operators whose operands do not fit together."""
 
 
 def template_finding(error: Exception, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
-    """Returns the finding for an error that reading or running the template of `source` raised."""
+    """Returns the finding for an error of reading or running the template of `source`."""
     has_run = any("__jinja_template__" in frame.f_globals for frame, _ in walk_tb(error.__traceback__))
     return (running_finding if has_run else reading_finding)(error, environment, source)
 
 
 def reading_finding(error: Exception, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
-    """Returns the finding for what was raised while `source` was parsed and compiled."""
+    """Returns the finding for an error of parsing and compiling `source`."""
     if isinstance(error, TemplateSyntaxError):
         return _syntax_finding(error, environment, source)
     if isinstance(error, TemplateProblem):
@@ -80,7 +80,7 @@ def _syntax_finding(error: TemplateSyntaxError, environment: TemplateEnvironment
 
 
 def _missing_brace(message: str, text: str, offset: int) -> str:
-    """What to write instead of a single `}`, which closes nothing that is open within the expression."""
+    """The fix for a single `}` that closes nothing in the expression."""
     if message != "unexpected `}`":
         return ""
     is_output = text.rfind("{{", 0, offset) > text.rfind("{%", 0, offset)
@@ -123,7 +123,7 @@ def _unknown_filter(kind: str, name: str, location: Location) -> Finding:
 
 
 def running_finding(error: Exception, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
-    """Returns the finding for what was raised while the template of `source` ran."""
+    """Returns the finding for an error of the running template of `source`."""
     if isinstance(error, TemplateProblem) and error.offset is not None:
         return _finding(error, source.location(error.offset), ())
     path, offset, calls = _place(error, environment, source)
@@ -174,7 +174,7 @@ def _finding(problem: TemplateProblem, location: Location, calls: tuple[Location
 def _place(
     error: Exception, environment: TemplateEnvironment, source: TemplateSource
 ) -> tuple[str, int, tuple[Location, ...]]:
-    """The path and offset of the innermost place of the template, and the calls that led there."""
+    """The path and offset of the innermost location in a template, and the calls that led to it."""
     path, offset, in_call = source.path, 0, False
     for frame, line in walk_tb(error.__traceback__):
         template = frame.f_globals.get("__jinja_template__")

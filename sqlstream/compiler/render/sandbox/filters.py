@@ -1,4 +1,4 @@
-"""The filters and tests of templates: Jinja's own, with a price, less those that SQL has no use for."""
+"""The filters and tests of templates: Jinja's, each with a cost, without those that SQL does not need."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from sqlstream.compiler.render.sandbox.bounded import BoundedEnvironment
 
 Function = Any
-"""A filter, a test or its price: Jinja and Python pass their arguments through unchecked."""
+"""A filter, a test or its cost function. Jinja and Python do not check the arguments."""
 
 REMOVED = frozenset(
     {"escape", "e", "forceescape", "pprint", "random", "striptags", "urlize", "xmlattr", "filesizeformat"}
 )
-"""Filters for web pages, and `random`: compiling the same project twice must give the same SQL."""
+"""Filters for web pages, and `random`: two compilations of the same project must produce the same SQL."""
 
 FREE = frozenset({"length", "count", "first", "last"})
 """Filters whose work does not grow with their input."""
 
 UNTOUCHED = frozenset({"default", "d", "safe"})
-"""Filters that give their input, or their argument, as it is."""
+"""Filters that return their input, or their argument, unchanged."""
 
 SLOW = frozenset({"title", "wordcount", "wordwrap", "urlencode", "sort", "unique", "groupby", "dictsort", "truncate"})
-"""Filters that take about ten times as long per character or item as the others."""
+"""Filters that take about ten times as long per character or item as others."""
 
 LARGEST_PRECISION = 1_000
-"""Decimal places for |round: it raises 10 to that power."""
+"""The most decimal places for |round, which computes 10 to that power."""
 
 INTERNAL = (Context, EvalContext, Environment)
 COMPARING_TESTS = frozenset(
@@ -102,7 +102,9 @@ PRICES: dict[str, Function] = {
     "sum": _sum,
     "trim": _trim,
 }
-"""For filters whose result may be larger than their input, or slow: takes the budget and the filter's arguments."""
+"""Cost functions of filters that are slow or return more than their input. Each takes the budget and the filter's
+arguments.
+"""
 
 
 @pass_environment
@@ -153,13 +155,13 @@ OWN: dict[str, Function] = {
 
 
 def bounded_filters(environment: BoundedEnvironment) -> dict[str, Function]:
-    """Returns the filters of `environment` by name, each spending from the running budget."""
+    """Returns the filters of `environment` by name. Each spends from the current budget."""
     kept = {name: function for name, function in FILTERS.items() if name not in REMOVED} | OWN
     return {name: _wrapped(environment, name, function) for name, function in kept.items()}
 
 
 def bounded_tests(environment: BoundedEnvironment) -> dict[str, Function]:
-    """Returns the tests of `environment` by name; those that compare spend from the running budget."""
+    """Returns the tests of `environment` by name. Those that compare spend from the current budget."""
     return {
         name: _bounded(environment, f"is {name}", function) if name in COMPARING_TESTS else function
         for name, function in TESTS.items()

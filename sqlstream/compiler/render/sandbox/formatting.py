@@ -1,4 +1,4 @@
-"""Text formatting (`%`, str.format) whose result's size is known before it is made."""
+"""Text formatting (`%`, str.format) that checks the size of the result in advance."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sqlstream.compiler.render.sandbox.budget import Budget
 from sqlstream.compiler.render.sandbox.problems import TemplateProblem
 
 LONGEST_TIME_FORMAT = 1_000
-"""Characters of a format for times: C's strftime takes memory by a multiple of it."""
+"""The most characters in a format for times: C's strftime allocates a multiple of it."""
 
 CONVERSION = re.compile(r"[-#0 +]*(\*|\d+)?(?:\.(\*|\d+)?)?")
 DIGITS = re.compile(r"\d+")
 
 
 def percent_format(budget: Budget, template: str, values: object) -> str:
-    """Returns `template % values`, having made sure that the result is of bearable size. Raises: TemplateProblem."""
+    """Returns `template % values` after checking the size of the result. Raises: TemplateProblem."""
     widths, specs, starred = _conversions(template)
     weight = budget.weigh(values)
     if starred and isinstance(values, tuple):
@@ -33,7 +33,7 @@ def percent_format(budget: Budget, template: str, values: object) -> str:
 
 
 def _conversions(template: str) -> tuple[int, int, bool]:
-    """The sum of all widths and precisions in a %-format, the number of conversions, and whether any width is `*`."""
+    """The sum of all widths and precisions in a %-format, the number of conversions, and whether a width is `*`."""
     widths, specs, starred, at = 0, 0, False, template.find("%")
     while at >= 0:
         at = _after_key(template, at + 1)
@@ -47,7 +47,7 @@ def _conversions(template: str) -> tuple[int, int, bool]:
 
 
 def _after_key(template: str, at: int) -> int:
-    """The offset behind a `(key)`, whose parentheses may nest, or `at` where there is none."""
+    """The offset after a `(key)`, whose parentheses can nest, or `at` without one."""
     if template[at : at + 1] != "(":
         return at
     depth = 0
@@ -59,12 +59,12 @@ def _after_key(template: str, at: int) -> int:
 
 
 def _number(digits: str) -> int:
-    """The value of a run of digits, cut off at a billion: an absurd width may have more digits than Python converts."""
+    """The value of digits, at most a billion, because a huge width may have more digits than Python converts."""
     return int(digits) if len(digits) < 10 else 10**9
 
 
 class BoundedFormatter(SandboxedFormatter):
-    """str.format() in the sandbox; each field's size is known before it is made."""
+    """str.format() in the sandbox. Checks the size of each field in advance."""
 
     def __init__(self, environment: Environment, budget: Budget) -> None:
         super().__init__(environment)
@@ -100,7 +100,7 @@ def brace_format(
 
 
 def require_time_format(text: object) -> None:
-    """Guarantees that a format for a time is of ordinary length and asks for no padding. Raises: TemplateProblem."""
+    """Checks that a format for times has an ordinary length and no large padding. Raises: TemplateProblem."""
     if isinstance(text, str) and (len(text) > LONGEST_TIME_FORMAT or re.search(r"%[-_0^#+]*\d{3}", text)):
         raise TemplateProblem(
             "jinja-limit",

@@ -1,5 +1,5 @@
 # ruff: noqa: ARG002 - the signatures are Jinja's
-"""Python code for templates in which every loop, call, output, comparison and literal asks the environment."""
+"""Generates Python code in which every loop, call, output, comparison and literal calls the environment."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _refusal(tag: str) -> Any:
 
 
 class BoundedGenerator(CodeGenerator):
-    """Jinja's code generator with hooks; nothing is computed at compile time, where no place would be known."""
+    """Jinja's code generator with hooks. It computes nothing at compile time, where errors have no location."""
 
     environment: BoundedEnvironment
 
@@ -53,7 +53,7 @@ class BoundedGenerator(CodeGenerator):
     # outputs
 
     def output_call(self, node: nodes.Node | None) -> str:
-        """Returns the beginning of the call that turns an expression's value into text."""
+        """Returns the start of the call that converts an expression's value to text."""
         return "environment.output("
 
     def _output_child_to_const(self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo) -> str:
@@ -62,7 +62,7 @@ class BoundedGenerator(CodeGenerator):
         return self.data_text(node)
 
     def data_text(self, node: nodes.TemplateData) -> str:
-        """Returns the template text of `node` as it is put out."""
+        """Returns the output for the template text of `node`."""
         return node.data
 
     def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo) -> None:
@@ -72,14 +72,14 @@ class BoundedGenerator(CodeGenerator):
         self.write(")")
 
     def visit_Output(self, node: nodes.Output, frame: Frame) -> None:  # noqa: N802 - Jinja's name
-        """Writes text and expressions; each expression's place is its first character."""
+        """Writes text and expressions. The location of an expression is its first character."""
         for child in node.nodes:
             if not isinstance(child, nodes.TemplateData):
                 child.lineno = start_of(child)
         super().visit_Output(node, frame)
 
     def start_write(self, frame: Frame, node: nodes.Node | None = None) -> None:
-        """Begins to put out the result of a call block, a filter block or a recursive loop."""
+        """Begins the output of a call block, a filter block or a recursive loop."""
         super().start_write(frame, node)
         self.write(self.output_call(node))
 
@@ -91,12 +91,12 @@ class BoundedGenerator(CodeGenerator):
     # loops
 
     def visit_For(self, node: nodes.For, frame: Frame) -> None:  # noqa: N802
-        """Writes a loop whose every step is counted."""
+        """Writes a loop that counts every step."""
         self._wrapped[id(node.iter)] = "iterate"
         super().visit_For(node, frame)
 
     def visit(self, node: nodes.Node, *args: Any, **named: Any) -> Any:
-        """Writes a node, inside a call of the environment where one is wanted around it."""
+        """Writes a node, inside a call of the environment if a visitor has requested one."""
         hook = self._wrapped.pop(id(node), None)
         if hook is None:
             return super().visit(node, *args, **named)
@@ -108,7 +108,7 @@ class BoundedGenerator(CodeGenerator):
     # calls
 
     def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:  # noqa: N802
-        """Writes a call that tells the environment its place."""
+        """Writes a call that passes its location to the environment."""
         offset = start_of(node) - 1
         if isinstance(node.node, nodes.Name) and node.node.name == "config":
             path = self.name or ""
@@ -123,7 +123,7 @@ class BoundedGenerator(CodeGenerator):
     def signature(
         self, node: nodes.Call | nodes.Filter | nodes.Test, frame: Frame, extra_kwargs: Mapping[str, Any] | None = None
     ) -> None:
-        """Writes the arguments of a call; those unpacked from one value are measured."""
+        """Writes the arguments of a call, and measures unpacked ones."""
         for unpacked in (node.dyn_args, node.dyn_kwargs):
             if unpacked is not None:
                 self._wrapped[id(unpacked)] = "operand"
@@ -150,7 +150,7 @@ class BoundedGenerator(CodeGenerator):
         self.write("))")
 
     def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:  # noqa: N802
-        """Writes a subscript; slices ask the environment too."""
+        """Writes a subscript. Slices call the environment too."""
         if not isinstance(node.arg, nodes.Slice):
             super().visit_Getitem(node, frame)
             return
@@ -185,7 +185,7 @@ class BoundedGenerator(CodeGenerator):
         super().visit_Dict(node, frame)
         self.write(")")
 
-    # what needs other templates, or is for HTML
+    # statements that need other templates, or are for HTML
 
     visit_Import = visit_FromImport = _refusal("import")  # noqa: N815
     visit_Include = _refusal("include")  # noqa: N815
@@ -206,7 +206,7 @@ def _key_offsets(node: nodes.Call, text: str) -> Iterator[tuple[str, int]]:
 
 
 def _refuse_second(keys: Sequence[tuple[str, int]]) -> None:
-    """Refuses a key that one call of config() has twice: Jinja would take the last of its values."""
+    """Refuses a repeated key in one call of config(), because Jinja would use the last value."""
     seen: set[str] = set()
     for key, offset in sorted(keys, key=itemgetter(1)):
         if key in seen:

@@ -14,7 +14,7 @@ from sqlstream.compiler.render.sandbox.problems import TemplateProblem
 
 
 def to_json(budget: Budget, value: object, *, indent: int | None = None, sort_keys: bool = False) -> str:
-    """Returns `value` as JSON text. Raises: TemplateProblem where it would be too large."""
+    """Returns `value` as JSON text. Raises: TemplateProblem if it would be too large."""
     budget.spend(budget.weigh(value) // 4)
     if indent is not None:
         budget.require_size(indent)
@@ -37,7 +37,7 @@ def _plain_json(value: object) -> object:
 
 
 def from_json(budget: Budget, text: str, default: Any = None) -> object:
-    """Returns the value that JSON `text` writes, or `default` (where one is given) if it is not JSON.
+    """Returns the value of JSON `text`, or `default` (if there is one) if it is not JSON.
 
     Raises: TemplateProblem.
     """

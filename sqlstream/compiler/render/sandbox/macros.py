@@ -1,4 +1,4 @@
-"""The macros of a project, known to all templates by their names."""
+"""The macros of a project, which all templates know by name."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from sqlstream.location import Location
 from sqlstream.project.values import MacroFile
 
 IMMUTABLE = (str, int, float, bool, NoneType)
-"""What a macro that sees it cannot change; with anything else it may keep something from one model to the next."""
+"""Values that macros cannot change. A macro file with other values can keep state between models."""
 
 
 def load_macros(environment: TemplateEnvironment, files: Iterable[MacroFile]) -> tuple[Finding, ...]:
-    """Adds every macro of `files` to the environment's names, and fills its index of them.
+    """Adds every macro of `files` to the environment's names, and fills its index.
 
-    Returns what is wrong with the files.
+    Returns the findings in the files.
     """
     findings: list[Finding] = []
     index: dict[str, str] = {}
@@ -65,9 +65,7 @@ def override_macros(environment: TemplateEnvironment, results: Mapping[str, obje
 
 
 def _read_file(environment: TemplateEnvironment, source: TemplateSource) -> tuple[nodes.Template, dict[str, Any]]:
-    """The parsed file, and its macros and other values by name. What stands outside of macros is run once and its text
-    dropped.
-    """
+    """The parsed file, and its macros and other values by name. Runs text outside of macros once, and drops its output."""
     environment.sources[source.path] = source
     environment.state = RenderState(environment.limits)
     tree = environment.parse_source(source)
@@ -79,7 +77,7 @@ def _read_file(environment: TemplateEnvironment, source: TemplateSource) -> tupl
 
 
 def _global_macros(tree: nodes.Template, macros: dict[str, Any]) -> list[nodes.Macro]:
-    """The definitions of `macros`: those on the file's own level, and the first one of a name that an `if` chooses."""
+    """The definitions of `macros`: the top-level ones, and the first one of each name inside an `if`."""
     found = [node for node in tree.body if isinstance(node, nodes.Macro)]
     chosen = {node.name: node for node in reversed(list(tree.find_all(nodes.Macro))) if node.name in macros}
     names = {node.name for node in found}
@@ -89,7 +87,7 @@ def _global_macros(tree: nodes.Template, macros: dict[str, Any]) -> list[nodes.M
 def _name_findings(
     macros: Iterable[nodes.Macro], source: TemplateSource, places: dict[str, Location], own: frozenset[str]
 ) -> Iterator[Finding]:
-    """The findings for names that are taken already: by sqlstream (`own`), or by macros at `places`, which grows."""
+    """The findings for names that are already used: by sqlstream (`own`), or by other macros. Adds to `places`."""
     for node in macros:
         location = source.location(source.find_word(node.name, node.lineno - 1))
         first = places.setdefault(node.name, location)

@@ -1,4 +1,4 @@
-"""The methods of plain values that templates may call, each with its price known before it is called."""
+"""The methods of plain values that templates can call. The cost of each is known before the call."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from sqlstream.compiler.render.sandbox.formatting import require_time_format
 from sqlstream.compiler.render.sandbox.problems import unsafe_use
 
 QUADRATIC_TEXT = 30_000
-"""Characters below which CPython may search in quadratic time (stringlib/fastsearch.h); above, time is linear."""
+"""Texts of fewer characters: CPython may search them in quadratic time (stringlib/fastsearch.h), longer ones in linear
+time.
+"""
 
 Price = Callable[..., None]
-"""Takes (budget, owner, *arguments) of a method and spends for it, or refuses."""
+"""Takes (budget, owner, *arguments) of a method. Spends its cost, or refuses the call."""
 
 
 def _width(budget: Budget, text: str, width: int = 0, _fill: str = " ") -> None:
@@ -27,14 +29,14 @@ def _tabs(budget: Budget, text: str, tabsize: int = 8) -> None:
 
 
 def price_replace(budget: Budget, text: str, old: str, new: str, count: int = -1) -> None:
-    """Makes sure that `text.replace(old, new, count)` is of bearable size."""
+    """Checks the size of `text.replace(old, new, count)`."""
     _search(budget, text, old)
     found = text.count(old) if count < 0 else min(text.count(old), count)
     budget.require_size(len(text) + found * max(len(new) - len(old), 0))
 
 
 def price_join(budget: Budget, separator: str, parts: Iterable[object]) -> None:
-    """Makes sure that `separator.join(parts)` is of bearable size."""
+    """Checks the size of `separator.join(parts)`."""
     weight = budget.weigh(parts)
     count = len(parts) if isinstance(parts, Sized) else weight
     budget.require_size(weight + len(separator) * count)
@@ -51,7 +53,7 @@ def _search(budget: Budget, text: str, *arguments: object) -> None:
 
 
 def price_product(budget: Budget, text: str, *arguments: object) -> None:
-    """Spends for a search that may compare every character of `text` with every one of the first argument."""
+    """Spends for a search that may compare every character of `text` with every character of the first argument."""
     wanted = arguments[0] if arguments else None
     if isinstance(wanted, str):
         budget.spend(len(text) * len(wanted) // 1024)
@@ -85,7 +87,7 @@ def _time(budget: Budget, _owner: object, text: str) -> None:
 
 
 def _free(_budget: Budget, _owner: object, *_arguments: object, **_options: object) -> None:
-    """For methods whose work does not grow with their arguments beyond what call_method() spends anyway."""
+    """For methods without costs beyond those of call_method()."""
 
 
 def _all_free(names: str) -> dict[str, Price]:
@@ -118,11 +120,11 @@ METHODS: dict[type, dict[str, Price]] = {
     dt.time: _all_free("isoformat replace") | {"strftime": _time},
     dt.timedelta: _all_free("total_seconds"),
 }
-"""The methods of each type that templates may call: all that give values of templates, and no others."""
+"""The methods of each type that templates can call. All of them return values that templates can use."""
 
 
 def call_method(budget: Budget, method: object, args: tuple[Any, ...], named: dict[str, Any]) -> object:
-    """Returns what `method`, bound to a plain value, gives. Raises: TemplateProblem, unless it is one of `METHODS`."""
+    """Returns the result of `method`, bound to a plain value. Raises: TemplateProblem unless it is in `METHODS`."""
     owner = getattr(method, "__self__", None)
     name = getattr(method, "__name__", "")
     price = METHODS.get(type(owner), {}).get(name) if isinstance(method, BuiltinMethodType) else None
@@ -137,7 +139,7 @@ def call_method(budget: Budget, method: object, args: tuple[Any, ...], named: di
 
 
 def _described(method: object, owner: object, name: str) -> str:
-    """What the user called, in words that show nothing of Python's insides."""
+    """The name of what the user called, without Python internals."""
     if isinstance(method, BuiltinMethodType):
         return f"`{name}` of a value of type {type(owner).__name__}"
     return f"a value of type {type(method).__name__}"

@@ -1,4 +1,4 @@
-"""The binary operators of templates, each with the size of its result known before it is computed."""
+"""The binary operators of templates. The size of each result is checked before it is computed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def apply_operator(budget: Budget, symbol: str, left: Any, right: Any) -> object:
-    """Returns `left <symbol> right`. Raises: TemplateProblem where the result would be too large, and whatever Python
-    raises for values that do not go together.
+    """Returns `left <symbol> right`. Raises: TemplateProblem if the result would be too large, and Python's errors for
+    values that do not fit together.
     """
     budget.spend(1)
     if symbol == "%" and isinstance(left, str):

@@ -1,4 +1,4 @@
-"""Values of templates as plain values, such as YAML could say."""
+"""Converts values of templates to plain values, as YAML has them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sqlstream.compiler.render.sandbox.problems import TemplateProblem
 
 
 def plain_value(value: object) -> object:
-    """Returns a copy of `value` out of texts, numbers, lists and mappings; other scalars as they are.
+    """Returns a copy of `value` with texts, numbers, lists and mappings. Other scalars stay unchanged.
 
-    Raises: UndefinedUse for what is not defined, TemplateProblem for a function.
+    Raises: UndefinedUse for an undefined value, TemplateProblem for a function.
     """
     if isinstance(value, Relation | Undefined):
         return str(value)

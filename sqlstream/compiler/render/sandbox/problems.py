@@ -1,4 +1,4 @@
-"""What rendering raises inside itself, before a place is known."""
+"""Errors that rendering raises internally, before their location is known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jinja2.utils import missing
 class TemplateProblem(Exception):  # noqa: N818 - a signal inside this package: users see the finding made from it
     """A finding without its location, raised while a template is read or runs.
 
-    `offset` (0-based, in characters of the template) is given where the place is not that of the running call.
+    `offset` (0-based, in characters of the template) is set if the location is not that of the running call.
     """
 
     def __init__(self, code: str, message: str, why: str, fix: str, offset: int | None = None) -> None:
@@ -24,7 +24,7 @@ class TemplateProblem(Exception):  # noqa: N818 - a signal inside this package: 
 
 
 class UndefinedUse(Exception):  # noqa: N818 - as above
-    """Something undefined was used: `name` of `owner`, or a bare `name` where `owner` is None."""
+    """A template used something undefined: `name` of `owner`, or the bare `name` if `owner` is None."""
 
     def __init__(self, message: str, name: object, owner: object | None) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class UndefinedUse(Exception):  # noqa: N818 - as above
 
 
 class LocatedUndefined(StrictUndefined):
-    """An undefined value that says, when it is used, which name it was looked for under and in what."""
+    """An undefined value that knows its name and owner when it is used."""
 
     __slots__ = ()
 
@@ -47,12 +47,12 @@ class LocatedUndefined(StrictUndefined):
         self._undefined_exception = use  # type: ignore[assignment] # Jinja calls it to make what it raises
 
     def __repr__(self) -> str:
-        """Raises: UndefinedUse; the text of a list that holds it would be no SQL."""
+        """Raises: UndefinedUse, because the text of a list with it would not be SQL."""
         return str(self)
 
 
 class MacroReturn(Exception):  # noqa: N818 - as above
-    """Carries the value of return() out of a macro's body, whatever blocks it stands in."""
+    """Carries the value of return() out of a macro's body, through any blocks."""
 
     def __init__(self, value: object) -> None:
         super().__init__("return() outside a macro")
@@ -60,7 +60,7 @@ class MacroReturn(Exception):  # noqa: N818 - as above
 
 
 def unsafe_use(what: str) -> TemplateProblem:
-    """Returns the problem of a template that reaches for `what`, which lies outside of templates."""
+    """Returns the problem of a template that uses `what`, which is not available in templates."""
     return TemplateProblem(
         "jinja-unsafe",
         f"{what} is not available in templates",

@@ -1,4 +1,4 @@
-"""The environment of YAML's templates, in which a secret is a mark that nothing may look into or change."""
+"""The environment of templates in YAML. A secret is a mark in it that no operation can read or change."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sqlstream.compiler.render.sandbox.problems import TemplateProblem
 from sqlstream.project.secrets import SecretName, SecretText
 
 JOINING = frozenset({"join", "format", "string"})
-"""Operations that only put texts together."""
+"""Operations that only join texts."""
 
 REMAINS = re.compile(r"[\U0010f800-\U0010f87f]|\\U0010f8|\\udbfe", re.IGNORECASE)
-"""What is left of a mark that something has cut up or escaped."""
+"""The remains of a mark that was cut or escaped."""
 
 
 class SecretEnvironment(TemplateEnvironment):
-    """Renders one YAML string at a time. `secrets` says whether env_var() may name secrets in it."""
+    """Renders one YAML string at a time. `secrets`: env_var() can name secrets in it."""
 
     def __init__(self, variables: Mapping[str, object], env: Mapping[str, str]) -> None:
         super().__init__()
@@ -40,14 +40,14 @@ class SecretEnvironment(TemplateEnvironment):
         return numbered(BEGIN, len(self._secret_names) - 1)
 
     def output(self, value: object) -> str:
-        """Returns the text that `{{ value }}` puts out; where a value is wanted, keeps that instead."""
+        """Returns the output of `{{ value }}`. If the value itself is needed, keeps it instead."""
         if self.captured is None:
             return super().output(value)
         self.captured.append(value)
         return ""
 
     def plain(self, value: Any, operation: str = "") -> Any:
-        """Returns the value. Raises: TemplateProblem for a secret that the operation would look into."""
+        """Returns the value. Raises: TemplateProblem for a secret that the operation would read."""
         if isinstance(value, str) and MARK.search(value) and operation not in JOINING:
             raise changed_secret()
         return value
@@ -59,7 +59,7 @@ class SecretEnvironment(TemplateEnvironment):
         return method, args
 
     def with_secrets(self, value: object) -> object:
-        """Returns a rendered value with its marks made into a `SecretText`. Raises: TemplateProblem."""
+        """Returns a rendered value with its marks as a `SecretText`. Raises: TemplateProblem."""
         if isinstance(value, str):
             return self._split(value)
         if isinstance(value, list | dict):
@@ -81,7 +81,7 @@ class SecretEnvironment(TemplateEnvironment):
 
 
 def changed_secret() -> TemplateProblem:
-    """Returns the problem of a template that would change a secret, or look into it."""
+    """Returns the problem of a template that would change or read a secret."""
     return TemplateProblem(
         "secret-not-allowed",
         "a secret cannot be filtered, compared, or put into a list",

@@ -1,4 +1,4 @@
-"""What one rendering has done so far."""
+"""The effects of one rendering so far."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sqlstream.project.values import Located, ModelFile
 
 
 class RenderState:
-    """Collects the effects of one rendering. `calls` are the running calls as (path, offset), the outermost first;
-    they stay as they are when a call fails, and so tell where.
+    """Collects the effects of one rendering. `calls` are the running calls as (path, offset), the outermost first. They
+    stay after a failed call, to locate the error.
     """
 
     def __init__(self, limits: RenderLimits, model: ModelFile | None = None) -> None:
@@ -30,6 +30,6 @@ class RenderState:
 
     @property
     def reads(self) -> Reads:
-        """What the rendering has asked for."""
+        """The names, variables, environment variables and secrets that the rendering has read."""
         read = (self.names_read, self.variables_read, self.environment_read, self.secrets_read)
         return Reads(*(tuple(sorted(names)) for names in read))

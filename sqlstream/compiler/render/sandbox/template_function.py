@@ -1,4 +1,4 @@
-"""A function that templates may call."""
+"""A function that templates can call."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 class TemplateFunction:
-    """Wraps a Python function so that templates can call it and reach nothing else of it.
+    """Wraps a Python function so that templates can only call it.
 
-    `passes_marks` is for functions that only pass their arguments on, so that marked text stays marked.
+    `passes_marks`: the function only passes its arguments on, so marked text stays marked.
     """
 
     def __init__(self, name: str, function: Callable[..., Any], *, passes_marks: bool = False) -> None:
@@ -18,7 +18,7 @@ class TemplateFunction:
         self._function = function
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Returns what the function gives."""
+        """Returns the result of the function."""
         return self._function(*args, **named)
 
     def __repr__(self) -> str:
@@ -26,5 +26,5 @@ class TemplateFunction:
 
 
 def passes_marks(function: TemplateFunction) -> bool:
-    """Returns whether a function only passes its arguments on; not an attribute, which templates would see."""
+    """Returns whether a function only passes its arguments on. It is no attribute, because templates would see it."""
     return function._passes_marks  # noqa: SLF001 - see above

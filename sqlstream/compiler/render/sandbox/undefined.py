@@ -1,4 +1,4 @@
-"""What a template uses and does not have, as a finding with what was probably meant."""
+"""Undefined names and attributes of a template, as findings with suggestions."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from sqlstream.project.dbt_words import TEMPLATE_NAMES
 from sqlstream.project.nearest import did_you_mean
 
 LONGEST_MESSAGE = 300
-"""Characters of a Python error's message that are shown."""
+"""The most characters of a Python error's message that are shown."""
 
 _UNQUOTED = re.compile(r"\b(?:ref|source|var|env_var)\(\s*(?:[^(){}]*,\s*)?$")
-"""What stands before an argument of a function that takes names as text."""
+"""The text before an argument of a function that takes names as text."""
 
 
 def undefined_finding(
     error: UndefinedUse, environment: TemplateEnvironment, path: str, offset: int, calls: tuple[Location, ...]
 ) -> Finding:
-    """Returns the finding for a name or an attribute that is not there, at its own place in the template of `path`."""
+    """Returns the finding for an undefined name or attribute, located in the template of `path`."""
     name = str(error.name) if error.name is not None else ""
     source = environment.sources[path]
     location = source.location(source.find_word(name, offset) if name else offset)
@@ -47,7 +47,7 @@ def undefined_finding(
 
 
 def _fix_of_name(name: str, before: str, known: Iterable[str]) -> str:
-    """What to do about an unknown name, of which `before` is the text in front: it may be a text without its quotes."""
+    """The fix for an unknown name after the text `before`. The name may be a text without quotes."""
     function = _UNQUOTED.search(before)
     if function is not None:
         ending = ", '...')" if function.group().startswith("source") and "," not in function.group() else ")"
@@ -64,7 +64,7 @@ def _fix_of_attribute(name: str, owner: object) -> str:
 
 
 def _known_names(environment: TemplateEnvironment, path: str) -> Iterable[str]:
-    """All names that the template may use: the environment's, and those that it assigns itself."""
+    """All names that the template can use: those of the environment, and those that it assigns."""
     tree = environment.parse_source(environment.sources[path])
     assigned = [name.name for name in tree.find_all(nodes.Name) if name.ctx != "load"]
     return [*environment.names, *assigned, *(macro.name for macro in tree.find_all(nodes.Macro))]
@@ -75,13 +75,13 @@ KINDS |= {"TemplateFunction": "function", "ConfigFunction": "function", "TargetN
 
 
 def _kind(owner: object) -> str:
-    """What the user would call a value of this type."""
+    """The user's word for a value of this type."""
     name = type(owner).__name__
     return KINDS.get(name, name.lower())
 
 
 def a_kind(type_name: str) -> str:
-    """Returns a type of Python by its name, as the user would say it."""
+    """Returns the user's word for a Python type."""
     known = {"str": "text", "NoneType": "nothing"}.get(type_name)
     return known or f"a {KINDS.get(type_name, type_name)}"
 
