@@ -1,4 +1,4 @@
-"""Words of dbt that sqlstream does not have, and what it has instead; for the fix of a finding."""
+"""Words of dbt that sqlstream does not have, with replacements for the fix of a finding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEMPLATE_NAMES = {
     "set": "use a list instead; Jinja's |unique filter removes duplicate values",
     "zip": "loop over range() with an index",
 }
-"""What to do instead, by the name that a template of dbt uses."""
+"""The replacement for a name in a dbt template."""
 
 TEMPLATE_TAGS = {
     "test": "remove the block: sqlstream has no data tests; test models with `unit_tests:`",
@@ -33,7 +33,7 @@ TEMPLATE_TAGS = {
     "materialization": "remove the block: a model with a sink is a query that writes to it, and one without is a view",
     "docs": "remove the block: use `description:` in YAML",
 }
-"""What to do instead, by the block that a template of dbt has."""
+"""The replacement for a block of a dbt template."""
 
 _CONTRACT = "remove it: sqlstream compares `columns:` with the model's columns, and warns if they differ"
 _CATALOG = "remove it: `path` or `table` of a source or sink defines where its rows are"
@@ -60,7 +60,7 @@ CONFIG_KEYS = {
     "on_schema_change": "remove it: a run rejects a change that does not fit the checkpoint, and shows what to do",
     "docs": "remove it: use `description` and `meta`",
 }
-"""What to do instead, by the configuration that a model or seed of dbt has."""
+"""The replacement for a configuration key of a dbt model or seed."""
 
 _OF_SEEDS = {
     "quote_columns": "remove it: columns have the names in the header; quote unusual ones with backquotes in SQL",
@@ -134,7 +134,7 @@ KEYS_BY_PLACE = {
         "policy_tags": "remove it: use `tags` and `meta`",
     },
 }
-"""What to do instead, by what messages call the place of a key, and by the key that dbt has there."""
+"""The replacement for a dbt key, by the place of the key as messages name it."""
 
 MISPLACED = {
     "project.yml": {
@@ -143,7 +143,7 @@ MISPLACED = {
         "unit_tests": "write unit tests in YAML files in models/ or tests/models/",
     }
 }
-"""What to do about keys of sqlstream's own that belong to another file."""
+"""What to do about sqlstream's own keys in the wrong file."""
 
 _OF_ONE_MODEL = ("a model's configuration", "a model's properties")
 _VIEWS = ("view", "ephemeral")
@@ -152,9 +152,8 @@ _VIEWS = ("view", "ephemeral")
 def hint_of_key(
     place: str, key: str, value: object, beside: Collection[str] = (), *, in_call: bool = False
 ) -> str | None:
-    """Returns what to do instead of a key of dbt at a place, None where dbt has none of that name there.
-
-    `beside` are the keys of the same configuration; `in_call` says that it is a call of config() and not YAML.
+    """Returns the replacement for a dbt key at a place, None if dbt has no such key there. `beside` are the other keys
+    of the same configuration. `in_call`: the key is in a call of config(), not in YAML.
     """
     if key == "materialized" and place != "a column":
         return _materialized(value, in_call=in_call, has_sink="sink" in beside)

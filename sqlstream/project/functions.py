@@ -1,4 +1,4 @@
-"""The `functions:` of project.yml: functions of python/ that SQL may call."""
+"""The `functions:` of project.yml: functions of python/ that SQL can call."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def build_functions(
 
 
 def _type_of(found: PythonName) -> str | None:
-    """The type of a call in an expression: a function of rows in FROM has columns instead."""
+    """The type of a call in an expression. A table function has columns instead."""
     return None if found.kind.endswith("udtf") else found.returns
 
 

@@ -1,4 +1,4 @@
-"""Loading a project: all files to one `Project`, with every error of every file collected."""
+"""Loads all files of a project into one `Project`, and collects the errors of every file."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ from sqlstream.project.yaml import ParseYaml, parse_yaml
 
 @dataclass(frozen=True)
 class LoadResult:
-    """What loading gave: `project` is None when any finding is an error. Findings are in the order of their places.
+    """The result of loading: `project` is None if any finding is an error. Findings are sorted by location.
 
-    `partial` is then what could be read of the project: all of its models, so that their templates can be checked too.
-    `knows_variables` says that its variables and its target are the right ones.
+    `partial` is then the readable part of the project, with all of its models, so that their templates can be checked
+    too. `knows_variables`: its variables and its target are correct.
     """
 
     project: Project | None
@@ -67,7 +67,7 @@ class LoadResult:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What the files beside project.yml give."""
+    """The contents of the files beside project.yml."""
 
     sources: tuple[SourceTable, ...]
     sinks: tuple[Sink, ...]
@@ -90,12 +90,11 @@ def load_project(
     target_named_by: str = "--target",
     parse: ParseYaml = parse_yaml,
 ) -> LoadResult:
-    """Returns the project in the folder `root`, or the findings that say why there is none.
+    """Returns the project in the folder `root`, or the findings that prevent it.
 
-    `target` is the name of the target to use, None for the project's default, and `target_named_by` says to its reader
-    where that name comes from; `cli_vars` go before all variables of the files; `parse` reads the YAML files beside
-    project.yml. Where project.yml is wrong, the other files are still checked as far as they can be without its
-    variables.
+    `target` is the name of the target, None for the project's default, and `target_named_by` says where the name comes
+    from. `cli_vars` override all variables of the files. `parse` reads the YAML files beside project.yml. If
+    project.yml is invalid, the other files are still checked as far as possible without its variables.
     """
     findings: list[Finding] = []
     files = ProjectFiles(root.resolve())
@@ -113,7 +112,7 @@ def load_project(
 
 
 def _project_without_settings(root: Path, variables: Mapping[str, object], parts: _Parts) -> Project:
-    """The models and macros of a project whose project.yml is wrong."""
+    """The models and macros of a project with an invalid project.yml."""
     target = Target(DEFAULT_TARGET, DEFAULT_MASTER, "", {}, (), Location(PROJECT_FILE))
     return Project(root, "project", "", target, (), variables, (), (), (), parts.models, parts.macros)
 
@@ -182,7 +181,7 @@ def _load_models(
     folders = _folder_config(files, settings, MODELS, paths, findings)
     properties = collect_properties(resources, MODELS, findings)
     names = [*map(file_name, paths), *quarantine_names(sources)]
-    if resources.complete:  # a table that could not be read may ask for the model of a quarantine
+    if resources.complete:  # an unreadable table may declare the model of a quarantine
         findings.extend(unused_properties(properties.values(), names, MODELS))
     models = load_models(files, paths, folders, properties, findings)
     return tuple(sorted((*models, *quarantine_models(sources, folders, properties)), key=lambda model: model.name))

@@ -1,4 +1,4 @@
-"""The names nearest to one that does not exist."""
+"""The candidates most similar to an unknown name."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sqlstream.project.wording import quoted, quoted_list
 __all__ = ["did_you_mean", "nearest", "quoted_list"]
 
 LONGEST_COMPARED = 200
-"""Characters of a name that are compared: difflib takes quadratic time, and no name worth a hint is longer."""
+"""The most characters that are compared: difflib takes quadratic time, and no longer name needs a hint."""
 
 
 def nearest(name: str, candidates: Iterable[str], count: int = 3, *, likeness: float = 0.6) -> tuple[str, ...]:
-    """Returns at most `count` candidates that resemble `name` whatever their case, the most similar first.
+    """Returns at most `count` candidates that resemble `name` in any letter case, the most similar first.
 
-    `likeness` is the least that counts: 1.0 is the same word, 0.6 difflib's own choice.
+    `likeness` is the least similarity: 1.0 is the same word, 0.6 is difflib's default.
     """
     by_folded: dict[str, list[str]] = {}
     for candidate in dict.fromkeys(candidates):
@@ -26,7 +26,7 @@ def nearest(name: str, candidates: Iterable[str], count: int = 3, *, likeness: f
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """Returns the phrase for a finding's `fix`: the nearest candidates, or else what there is, shortened."""
+    """Returns the phrase for a finding's `fix`: the nearest candidates, or else the known ones, shortened."""
     known = list(dict.fromkeys(candidates))
     close = nearest(name, known)
     if close:

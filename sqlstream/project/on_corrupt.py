@@ -1,4 +1,4 @@
-"""What `on_corrupt` of a source table asks for: whether it can be, and the stream and model that a quarantine takes."""
+"""The key `on_corrupt` of a source table: its checks, and the stream and model of a quarantine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sqlstream.project.values import ConfigPatch, DeclaredColumn, Located, Model
 from sqlstream.project.wording import quoted
 
 CORRUPT_SUFFIX = "__corrupt"
-"""What the name of a table of corrupt records, and of the model that writes them, ends with."""
+"""The suffix of the names of a table of corrupt records and of the model that writes them."""
 
 CORRUPT_COLUMNS = (
     DeclaredColumn("record", "string", "The record as it is in the file"),
@@ -29,14 +29,14 @@ CORRUPT_COLUMNS = (
 
 CORRUPT_OPTION = "columnNameOfCorruptRecord"
 CORRUPT_COLUMN = "_corrupt_record"
-"""The column that Spark puts corrupt records into where the schema declares it, unless the option names another."""
+"""The column for corrupt records that Spark fills if the schema declares it, unless the option names another."""
 
 KEPT_CONFIG = ("trigger", "retries", "pool", "tags", "meta")
-"""What the model of a quarantine takes of the configuration that project.yml gives to all models."""
+"""The configuration of all models in project.yml that also applies to the model of a quarantine."""
 
 
 def on_corrupt_problems(table: SourceTable) -> Iterator[Finding]:
-    """Gives what is wrong with `on_corrupt` and `quarantine_sink` of `table`, as far as the table itself tells."""
+    """Yields the errors in `on_corrupt` and `quarantine_sink` of `table` that the table alone shows."""
     if table.quarantine_sink is not None and table.on_corrupt != "quarantine":
         yield _sink_alone(table)
     if table.on_corrupt is None:
@@ -57,13 +57,13 @@ def on_corrupt_problems(table: SourceTable) -> Iterator[Finding]:
 
 
 def option_of(table: SourceTable, name: str) -> str | None:
-    """Returns the name as it is written of an option that `table` has in whatever case of letters, None without it."""
+    """Returns the option `name` of `table` as it is written, in any letter case; None without it."""
     return next((key for key in table.options if key.lower() == name.lower()), None)
 
 
 def captures_corrupt(table: SourceTable, default: str = CORRUPT_COLUMN) -> bool:
-    """Returns whether the models of the project handle corrupt records themselves: the option names a column for them,
-    or the schema declares the one that is named `default`.
+    """Returns whether the models of the project handle corrupt records: an option names a column for them, or the
+    schema declares the column `default`.
     """
     if option_of(table, CORRUPT_OPTION) is not None:
         return True
@@ -71,7 +71,7 @@ def captures_corrupt(table: SourceTable, default: str = CORRUPT_COLUMN) -> bool:
 
 
 def corrupt_table(table: SourceTable) -> SourceTable | None:
-    """Returns the stream of the corrupt records of `table`, None where it does not quarantine them."""
+    """Returns the stream of the corrupt records of `table`, None if it has no quarantine."""
     if table.on_corrupt != "quarantine":
         return None
     place = table.places["on_corrupt"]
@@ -89,7 +89,7 @@ def corrupt_table(table: SourceTable) -> SourceTable | None:
 
 
 def declared_sources(sources: Sequence[SourceTable]) -> tuple[SourceTable, ...]:
-    """Returns the tables that the YAML declares: those of corrupt records are no more inputs."""
+    """Returns the tables that the YAML declares, without the streams of corrupt records."""
     return tuple(table for table in sources if table.corrupt_of is None)
 
 
@@ -98,7 +98,7 @@ def quarantine_models(
 ) -> tuple[ModelFile, ...]:
     """Returns a model for each stream of corrupt records among `sources`, which writes it to the table's sink.
 
-    Of the configuration of all models it takes what says how a query runs, not what it does; properties may set more.
+    It takes only the part of the configuration of all models that says how a query runs. Properties can set more.
     """
     return tuple(
         _quarantine_model(table, table.corrupt_of, folders, properties.get(quarantine_name(table)))
@@ -113,7 +113,7 @@ def quarantine_name(table: SourceTable) -> str:
 
 
 def quarantine_names(sources: Sequence[SourceTable]) -> Mapping[str, Location]:
-    """Returns the names of all such models, with the lines that ask for them."""
+    """Returns the names of all such models, with the locations of their `on_corrupt`."""
     return {quarantine_name(table): table.location for table in sources if table.corrupt_of is not None}
 
 
@@ -128,7 +128,7 @@ def _quarantine_model(
     columns = ", ".join(column.name for column in CORRUPT_COLUMNS)
     return ModelFile(
         name=name,
-        path=f"{table.location.path}/{name}.sql",  # as dbt has it of what YAML makes
+        path=f"{table.location.path}/{name}.sql",  # as in dbt for nodes that YAML declares
         text=f"select {columns}\nfrom {{{{ source('{table.source}', '{table.name}') }}}}\n",
         folders=(),
         description=properties.description if properties and properties.description else table.description,
@@ -145,7 +145,7 @@ def _kept(patch: ConfigPatch) -> ConfigPatch:
 
 
 def column_names(schema: Schema) -> tuple[str, ...]:
-    """Returns the names of the columns in their order; none where nobody but Spark can read the schema."""
+    """Returns the names of the columns in order; empty if only Spark can read the schema."""
     try:
         found = read_json_schema(schema.json) if schema.json is not None else parse_schema(schema.ddl or "")
     except TypeSyntaxError:
@@ -154,7 +154,7 @@ def column_names(schema: Schema) -> tuple[str, ...]:
 
 
 def _declares_types(table: SourceTable) -> bool:
-    """Whether there is a schema, or one that is wrong, which is a finding already."""
+    """Whether there is a schema, or an invalid one, which is another finding."""
     return bool(table.places.keys() & {"schema", "schema_file"}) or any(column.data_type for column in table.columns)
 
 

@@ -1,18 +1,18 @@
-"""Text that names secrets without holding them."""
+"""Text that names secrets without containing them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 SECRET_PREFIX = "SQLSTREAM_SECRET_"  # noqa: S105 - the prefix of names, no secret
-"""Environment variables with this prefix may be read only in option values; they stay references."""
+"""The prefix of environment variables that only option values can read. They stay references."""
 
 
 @dataclass(frozen=True)
 class SecretText:
-    """An option value that holds secrets: literal text and names of environment variables, in order.
+    """An option value with secrets: literal text and names of environment variables, in order.
 
-    Its `str()` shows the names, never the values; `spark/` alone resolves it, when a reader or writer is built.
+    Its `str()` shows the names, never the values. Only `spark/` resolves it, when it creates a reader or writer.
     """
 
     parts: tuple[str | SecretName, ...]
@@ -32,4 +32,4 @@ class SecretName:
 
 
 OptionValue = str | SecretText
-"""A reader's or writer's option: Spark's options are text."""
+"""An option of a reader or writer: Spark's options are text."""

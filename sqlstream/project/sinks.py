@@ -1,4 +1,4 @@
-"""Sinks as values, from the files that declare them; what may hold Jinja over `model` stays as it is written."""
+"""Sinks as values. Values that can contain Jinja over `model` stay as written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlstream.project.yaml import YamlMapping, locate
 
 
 def build_sinks(resources: Resources, findings: list[Finding]) -> tuple[Sink, ...]:
-    """Returns all sinks in the order of their names."""
+    """Returns all sinks, sorted by name."""
     names = SeenNames("sinks")
     sinks: list[Sink] = []
     for file, (document, node) in resources.documents.items():

@@ -1,4 +1,4 @@
-"""Source tables as values, from the files that declare them."""
+"""Source tables as values."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from sqlstream.project.yaml import YamlMapping, locate
 
 
 def build_sources(resources: Resources, files: ProjectFiles, findings: list[Finding]) -> tuple[SourceTable, ...]:
-    """Returns all source tables in the order of their names, and the streams of corrupt records that they ask for; a
-    source may be spread over files, as in dbt.
+    """Returns all source tables, sorted by name, with the streams of their corrupt records. Several files can declare
+    one source, as in dbt.
     """
     names = SeenNames("source tables")
     tables: list[SourceTable] = []
@@ -47,7 +47,7 @@ def _build_table(
     files: ProjectFiles,
     findings: list[Finding],
 ) -> SourceTable:
-    """The table as it is declared, with an empty format where there is none."""
+    """The declared table, with an empty format if it has none."""
     return SourceTable(
         source=source.name,
         name=table.name,
@@ -72,7 +72,7 @@ def _build_table(
 
 
 def _places(node: YamlMapping, path: Path) -> Mapping[str, Location]:
-    """Returns the places of the table's keys, and of those that it takes from its source."""
+    """Returns the locations of the table's keys, including those inherited from its source."""
     inherited = places_of(node, path[:2])
     taken = {key: place for key, place in inherited.items() if key in _INHERITED or key.startswith("options.")}
     return {**taken, **places_of(node, path)}

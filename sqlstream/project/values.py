@@ -1,4 +1,4 @@
-"""The project as frozen values: what the files of a project say, validated, each with its place."""
+"""The project as frozen values: the validated contents of its files, with locations."""
 
 from __future__ import annotations
 
@@ -11,28 +11,27 @@ from typing import TYPE_CHECKING, Protocol
 from sqlstream.location import Location
 from sqlstream.project.secrets import OptionValue
 
-if TYPE_CHECKING:  # the readers of YAML and of files use the values of this module
+if TYPE_CHECKING:  # the readers of YAML and of files import this module
     from sqlstream.project.files.python_files import PythonFunction, PythonModule
     from sqlstream.project.yaml import YamlNode
 
 
 @dataclass(frozen=True)
 class Located:
-    """A value as YAML or config() gave it (str, int, float, bool, None, list, dict), and where."""
+    """A value from YAML or config() (str, int, float, bool, None, list, dict), with its location."""
 
     value: object
     location: Location
 
 
 ConfigPatch = Mapping[str, Located]
-"""The configuration keys that one place (a folder in project.yml, a properties file, config()) sets."""
+"""The configuration keys that one place sets (a folder in project.yml, a properties file, config())."""
 
 
 @dataclass(frozen=True)
 class DeclaredColumn:
-    """A declared column: `data_type` is Spark DDL, or None where only a description is given.
-
-    `places` gives the location of `name` and `data_type` of a column of a model or seed.
+    """A declared column. `data_type` is Spark DDL, None for a column with only a description. `places` has the
+    locations of `name` and `data_type` for columns of models and seeds.
     """
 
     name: str
@@ -43,7 +42,7 @@ class DeclaredColumn:
 
 @dataclass(frozen=True)
 class Schema:
-    """A declared schema, as exactly one of Spark DDL text or the JSON of a Spark `StructType`."""
+    """A declared schema: either Spark DDL or the JSON of a Spark `StructType`."""
 
     location: Location
     ddl: str | None = None
@@ -52,7 +51,7 @@ class Schema:
 
 @dataclass(frozen=True)
 class Watermark:
-    """An event-time column and how late its rows may be (`delay` is a Spark interval such as `10 minutes`)."""
+    """An event-time column and the allowed lateness of its rows (`delay` is a Spark interval such as `10 minutes`)."""
 
     column: str
     delay: str
@@ -61,8 +60,8 @@ class Watermark:
 
 @dataclass(frozen=True)
 class Target:
-    """Where Spark runs and where data and checkpoints live. `threads` is how many queries that end by themselves run
-    at once, `max_streams` how many that do not may be started together.
+    """Where Spark runs, and where data and checkpoints are stored. `threads` is the number of queries that run at once
+    if they end by themselves. `max_streams` is the greatest number of other queries that can start together.
     """
 
     name: str
@@ -78,22 +77,21 @@ class Target:
     @property
     def is_local(self) -> bool:
         """Whether all of Spark runs on this machine: `local`, `local[4]`, or the workers of `local-cluster[2,1,1024]`.
-
-        Only of targets without `remote`.
+        Only for targets without `remote`.
         """
         return re.match(r"local($|\[|-cluster\[)", self.master) is not None
 
 
 @dataclass(frozen=True)
 class SourceTable:
-    """One table of a source, a stream (`mode` "stream") or static (`mode` "batch").
+    """One table of a source: a stream (`mode` "stream") or static (`mode` "batch").
 
-    `places` gives the location of each key that the YAML sets (`format`, `path`, `schema`, `options`, `options.x`).
-    `written` are the keys that say how it is read, as the files have them: Jinja unrendered, no target's overrides.
-    `table` is the name in Spark's catalog of what the format `table` reads, `python` the `module:Class` of python/ that
-    the format `python` is read by. `on_corrupt` is what becomes of records that cannot be read, as the YAML says it.
-    `corrupt_of` is the table whose corrupt records this one holds, None for every table of the YAML. `mask` are the
-    columns whose values no recorded test shows.
+    `places` has the location of each key in the YAML (`format`, `path`, `schema`, `options`, `options.x`). `written`
+    are the keys that describe how to read it, as in the files: Jinja unrendered, without overrides of a target. `table`
+    is the name in Spark's catalog for the format `table`; `python` the `module:Class` of python/ for the format
+    `python`. `on_corrupt` is the action for unreadable records, as in the YAML. `corrupt_of` is the table whose corrupt
+    records this one contains, None for a table of the YAML. `mask` are the columns whose values recorded tests must not
+    show.
     """
 
     source: str
@@ -120,15 +118,17 @@ class SourceTable:
 
     @property
     def full_name(self) -> str:
-        """The name as messages show it: `aws.cloudtrail_logs`."""
+        """The name in messages: `aws.cloudtrail_logs`."""
         return f"{self.source}.{self.name}"
 
 
 @dataclass(frozen=True)
 class Sink:
-    """A declared output. `path`, `table` and `options` may hold Jinja over `model`, so they are rendered per model
-    later; `places`, `written` and `table` as in `SourceTable`. `python` is the `module:name` of python/ that the format
-    `python` gives the rows to.
+    """A declared output.
+
+    `path`, `table` and `options` can contain Jinja over `model`, so they are rendered later for each model. `places`,
+    `written` and `table` are as in `SourceTable`. `python` is the `module:name` of python/ that gets the rows for the
+    format `python`.
     """
 
     name: str
@@ -148,9 +148,8 @@ class Sink:
 
 @dataclass(frozen=True)
 class Seed:
-    """A CSV file in seeds/; `columns` are those whose type the properties declare, `header` the names of all.
-
-    `checksum` is that of the file's text; `written` is the configuration as the files have it, Jinja unrendered.
+    """A CSV file in seeds/. `columns` are the columns with a declared type, `header` the names of all. `checksum` is
+    the checksum of the file's text. `written` is the configuration as in the files, with Jinja unrendered.
     """
 
     name: str
@@ -173,11 +172,11 @@ class Seed:
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A file under models/: its text, and what YAML says of it.
+    """A file under models/: its text, and its YAML.
 
     `folders` are the folders below models/, outermost first. `configs` are the patches from YAML in ascending
-    precedence: project.yml's folders from the outermost inwards, then the properties file. `written` is what they make
-    together before their Jinja is rendered. `declared_at` is where YAML asks for a model that has no file of its own.
+    precedence: the folders of project.yml, outermost first, then the properties file. `written` is their combination
+    with Jinja unrendered. `declared_at` is the location in YAML that declares a model without a file.
     """
 
     name: str
@@ -193,12 +192,12 @@ class ModelFile:
 
     @property
     def location(self) -> Location:
-        """The file's first character, or where YAML asks for the model."""
+        """The file's first character, or the location in YAML that declares the model."""
         return self.declared_at or Location(self.path)
 
     @property
     def is_python(self) -> bool:
-        """Whether the model is a Python function, and not a query."""
+        """Whether the model is a Python function."""
         return self.path.endswith(".py")
 
 
@@ -211,17 +210,17 @@ class MacroFile:
 
 
 TO_SQLSTREAM = "sqlstream:"
-"""What a comment to sqlstream begins with."""
+"""The start of a comment to sqlstream."""
 
 
 def may_allow(text: str) -> bool:
-    """Whether a file may hold a comment to sqlstream, or one that was meant for it."""
+    """Whether a file may contain a comment to sqlstream, or one that was meant as such."""
     return TO_SQLSTREAM in text or "allow" in text.lower()
 
 
 @dataclass(frozen=True)
 class CommentedFile:
-    """A YAML file that has a comment to sqlstream."""
+    """A YAML file with a comment to sqlstream."""
 
     path: str
     text: str
@@ -229,9 +228,8 @@ class CommentedFile:
 
 @dataclass(frozen=True)
 class Selector:
-    """A named selection of selectors.yml; `is_default` says whether it holds where nothing else is selected.
-
-    `definition` is the node that says what it takes; the compiler, which knows the criteria, reads it.
+    """A named selection of selectors.yml. `is_default`: it applies if no selection is given. `definition` is the node
+    with its criteria, which the compiler reads.
     """
 
     name: str
@@ -243,7 +241,7 @@ class Selector:
 
 @dataclass(frozen=True)
 class WrittenTests:
-    """The `unit_tests` of one YAML file, as it has them: nothing is rendered or judged before they are run."""
+    """The `unit_tests` of one YAML file, unrendered and unvalidated until they run."""
 
     node: YamlNode
     location: Location
@@ -251,13 +249,13 @@ class WrittenTests:
 
 @dataclass(frozen=True)
 class Project:
-    """A whole project, as its files say it. Tuples are in the order of their names (macros: of their paths).
+    """A whole project, as in its files. Tuples are sorted by name (macros: by path).
 
-    `vars` are the effective ones: project.yml's, then the target's, then the command line's. `written_vars` are
-    project.yml's alone, their Jinja unrendered. `rules` are what findings are lowered to, by code: `warn`, `info`,
-    `ignore` or `off`.
-    `selectors` are in the order of the file. `python` are the modules below python/, `functions` what SQL may call of
-    them. `tests` are the unit tests of the files of models/. `commented` are the YAML files with comments to sqlstream.
+    `vars` are the effective variables: those of project.yml, then the target, then the command line. `written_vars` are
+    those of project.yml, with Jinja unrendered. `rules` maps codes of findings to lower severities: `warn`, `info`,
+    `ignore` or `off`. `selectors` are in the order of the file. `python` are the modules below python/, `functions`
+    those that SQL can call. `tests` are the unit tests of the files of models/. `commented` are the YAML files with
+    comments to sqlstream.
     """
 
     root: Path
@@ -281,18 +279,20 @@ class Project:
 
 
 class RenderYaml(Protocol):
-    """Renders one YAML string that holds Jinja; given to the loader because jinja2 lives in compiler/render."""
+    """Renders one YAML string with Jinja. The caller of the loader provides it, because jinja2 is used only in
+    compiler/render.
+    """
 
     def __call__(self, text: str, location: Location, *, secrets: bool) -> object:
-        """Returns the text rendered, or the expression's own value where the whole text is one `{{ }}`.
+        """Returns the rendered text, or the value of the expression if the whole text is one `{{ }}`.
 
-        With `secrets` an environment variable whose name starts with `SECRET_PREFIX` gives a `SecretText`; without, it
-        is a finding. Raises: FindingsError.
+        With `secrets`, an environment variable whose name starts with `SECRET_PREFIX` becomes a `SecretText`; without,
+        it is a finding. Raises: FindingsError.
         """
 
 
 class MakeRenderYaml(Protocol):
-    """Makes a `RenderYaml` once the variables are known."""
+    """Creates a `RenderYaml` once the variables are known."""
 
     def __call__(self, variables: Mapping[str, object], target: str | None) -> RenderYaml:
-        """Returns a renderer whose var() reads `variables` and whose `target.name` is `target`."""
+        """Returns a renderer that uses `variables` for var() and `target` for `target.name`."""

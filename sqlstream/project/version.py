@@ -1,4 +1,4 @@
-"""Whether the installed sqlstream is one that the project asks for with `require_sqlstream`."""
+"""Checks the installed sqlstream against `require_sqlstream` of the project."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _RELEASE = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
 
 
 def check_version(required: str, installed: str, location: Location) -> Finding | None:
-    """Returns the finding for an installed version that does not meet all of the requirements, parted by commas.
+    """Returns the finding for an installed version that does not meet all requirements, which are separated by commas.
 
-    Only release numbers are compared, as PEP 440 orders them; `1.0.dev1` counts as `1.0`.
+    Only release numbers are compared, as in PEP 440; `1.0.dev1` counts as `1.0`.
     """
     requirements = [_REQUIREMENT.fullmatch(part) for part in required.split(",")]
     release = _RELEASE.match(installed)

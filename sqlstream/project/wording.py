@@ -1,4 +1,4 @@
-"""How findings name things: any name or value of the user's as one short piece of a line."""
+"""How findings name things: names and values as short pieces of one line."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from sqlstream.location import printable
 from sqlstream.project.secrets import SecretText
 
 LONGEST_NAME = 80
-"""Characters of a name or value that a message shows; a longer one would hide the message."""
+"""The most characters of a name or value in a message. A longer one would hide the message."""
 
 
 def quoted(name: object) -> str:
     """Returns `name` in back-quotes on one line, shortened to `LONGEST_NAME` characters.
 
-    SQL that begins and ends with a back-quote stays as it is.
+    SQL that begins and ends with a back-quote stays unchanged.
     """
     shown = _shortened(str(name))
     return shown if len(shown) > 2 and shown[0] == shown[-1] == "`" else f"`{shown}`"
 
 
 def quoted_list(names: Sequence[str], most: int = 8) -> str:
-    """Returns the names in back-quotes with commas between, at most `most` of them, and how many more there are."""
+    """Returns at most `most` names in back-quotes, separated by commas, and the number of the others."""
     shown = ", ".join(quoted(name) for name in names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
@@ -38,7 +38,7 @@ def counted(count: int, word: str) -> str:
 
 
 def given(value: object) -> str:
-    """Returns what a value is in plain words: `the number 5`, `a list`, `nothing`, or the text itself."""
+    """Returns a value in plain words: `the number 5`, `a list`, `nothing`, or the text itself."""
     if value is None:
         return "empty"
     if isinstance(value, bool):

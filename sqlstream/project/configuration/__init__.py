@@ -1,1 +1,1 @@
-"""What YAML files say: documents, settings, targets, and what is wrong in them."""
+"""The contents of YAML files: documents, settings, targets, and their errors."""

@@ -1,4 +1,4 @@
-"""The configuration of models and seeds: its keys, and how the patches from several places become one."""
+"""The configuration of models and seeds: its keys, and how patches from several places are combined."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 ADDED_UP = ("tags",)
-"""Keys whose values from all patches count together, as in dbt (https://docs.getdbt.com/reference/define-configs)."""
+"""Keys that collect the values of all patches, as in dbt (https://docs.getdbt.com/reference/define-configs)."""
 
 MERGED = ("meta", "options")
 """Keys whose mappings are merged entry by entry, as dbt does with `meta`."""
@@ -82,7 +82,7 @@ class ModelConfig(Document):
     )
 
     def plain(self) -> dict[str, Any]:
-        """Returns the configuration as selectors and the manifest show it: plain data, the trigger as it is written."""
+        """Returns the configuration for selectors and the manifest: plain data, with the trigger as written."""
         shown = {"trigger": str(self.trigger), "retries": dict(vars(self.retries))}
         return {**self.model_dump(mode="json", exclude=set(shown)), **shown}
 
@@ -99,9 +99,8 @@ class SeedConfig(Document):
 
 
 class MergedConfig(NamedTuple):
-    """The configuration of one model; `config` is None when `findings` says why.
-
-    `places` is the location of each key that any patch sets: the one whose value counts, or counts last.
+    """The configuration of one model; `config` is None if `findings` has errors. `places` has the location of each key
+    that a patch sets: of the value that applies, or of the last one.
     """
 
     config: ModelConfig | None
@@ -112,7 +111,7 @@ class MergedConfig(NamedTuple):
 def merge_configs(patches: Sequence[ConfigPatch]) -> MergedConfig:
     """Returns the patches, in ascending precedence, as one validated configuration.
 
-    `tags` are added up, `meta` and `options` merged key by key; of every other key the last value counts.
+    `tags` are added up, `meta` and `options` merged key by key. For every other key the last value wins.
     """
     combined = combine_patches(patches)
     places = {key: located.location for key, located in combined.items()}
@@ -124,9 +123,9 @@ def merge_configs(patches: Sequence[ConfigPatch]) -> MergedConfig:
 
 
 def check_patch(patch: ConfigPatch, model: type[Document] = ModelConfig) -> tuple[Finding, ...]:
-    """Returns what is wrong with the keys and values that one place of YAML sets, each at its own location.
+    """Returns the errors in the keys and values that one place of YAML sets, each with its location.
 
-    A value that is a template still could not be rendered, which is a finding already.
+    A value that is still a template could not be rendered, which is another finding.
     """
     try:
         model.model_validate({key: located.value for key, located in patch.items()})
@@ -141,7 +140,7 @@ def _findings(problems: Iterable[ErrorDetails], patch: ConfigPatch, model: type[
 
 
 def combine_patches(patches: Iterable[ConfigPatch]) -> ConfigPatch:
-    """Returns patches in ascending precedence as one patch, without judging any value."""
+    """Returns patches in ascending precedence as one patch, without validation."""
     combined: dict[str, Located] = {}
     for patch in patches:
         for key, located in patch.items():

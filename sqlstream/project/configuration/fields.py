@@ -1,4 +1,4 @@
-"""The types of configuration fields: what YAML may give for each, and how an editor's JSON Schema describes it."""
+"""The types of configuration fields: the values that YAML can have, and their JSON Schema for editors."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Document(BaseModel):
-    """The base of everything that YAML gives: frozen, and refusing keys that it does not know."""
+    """The base of all documents in YAML: frozen, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     called: ClassVar[str]
-    """What messages call it, with its article: `a sink`."""
+    """Its name in messages, with an article: `a sink`."""
 
     @model_validator(mode="before")
     @classmethod
     def _leave_out_empty_keys(cls, value: object) -> object:
-        # A key with nothing after it (`columns:`) says nothing, as in dbt; one that is not known is still a mistake.
+        # As in dbt, a key without a value (`columns:`) is ignored; an unknown one is still an error.
         if isinstance(value, dict):
             return {key: item for key, item in value.items() if item is not None or key not in cls.model_fields}
         return {} if value is None else value
 
 
 def is_name(text: str) -> bool:
-    """Returns whether text can name a view: letters, digits, `_` and `-`."""
+    """Returns whether text can be the name of a view: letters, digits, `_` and `-`."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -69,8 +69,8 @@ def _parse_identifier(value: object) -> str:
 
 
 def format_name(text: str) -> str:
-    """Returns the name of a format as Spark's own are spelled: Spark finds them in any letter case. The name of a Java
-    class stays as it is.
+    """Returns the name of a format in Spark's spelling. Spark accepts any letter case. The name of a Java class stays
+    unchanged.
     """
     return text if "." in text else _MIXED_CASE.get(text.lower(), text.lower())
 
@@ -87,7 +87,7 @@ def _as_list(value: object) -> object:
 
 
 def parse_option(value: object) -> OptionValue:
-    """Returns an option's value as the text that Spark takes. Raises: PydanticCustomError for lists and mappings."""
+    """Returns an option's value as Spark's text. Raises: PydanticCustomError for lists and mappings."""
     if isinstance(value, str | SecretText):
         return value
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""JSON Schemas of the YAML files, from which editors complete and check them."""
+"""JSON Schemas of the YAML files, with which editors complete and check them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sqlstream.project.unit_tests.documents import UnitTestsDocument
 from sqlstream.project.unit_tests.values import BetweenBatches
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
-"""The dialect that the YAML language server of editors reads best."""
+"""The dialect that YAML language servers of editors support best."""
 
 
 def json_schemas() -> Mapping[str, dict[str, Any]]:
     """Returns the schemas of project.yml, of selectors.yml, of the files below tests/models/ and of all other YAML
-    files, by the name of the file to write each to.
+    files, by file name.
     """
     return {
         "project.schema.json": _with_folders(_schema(ProjectDocument, "sqlstream: project.yml")),
@@ -41,7 +41,7 @@ def _schema(model: type[Document], title: str) -> dict[str, Any]:
 
 
 def _with_marks(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns a schema of unit tests with the words that may stand between two batches."""
+    """Returns a schema of unit tests with the words that can stand between two batches."""
     given = dict(schema["definitions"]["GivenDocument"])
     batches = dict(given["properties"]["batches"])
     batches["items"] = {"anyOf": [batches["items"], {"type": "string", "enum": [str(mark) for mark in BetweenBatches]}]}
@@ -50,7 +50,7 @@ def _with_marks(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_folders(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns project.yml's schema with what pydantic cannot say: `+` keys by folder, and overrides by name."""
+    """Returns project.yml's schema with what pydantic cannot express: `+` keys by folder, and overrides by name."""
     properties = dict(schema["properties"])
     definitions = dict(schema["definitions"])
     for section, model in (("models", ModelConfig), ("seeds", SeedConfig)):

@@ -1,4 +1,4 @@
-"""Which findings a project may lower: with `rules:` in project.yml, and with comments in its models."""
+"""The findings whose severity a project can lower, with `rules:` in project.yml and with comments in models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlstream.project.yaml import YamlMapping
 
 
 def wrong_rules(project: YamlMapping) -> list[Finding]:
-    """Returns what is wrong with the codes that `rules:` of project.yml lowers."""
+    """Returns the errors in the codes that `rules:` of project.yml lowers."""
     rules = project.get("rules")
     entries = rules.entries if isinstance(rules, YamlMapping) else ()
     found = (lowering_problem(entry.key, entry.key_location) for entry in entries)
@@ -18,7 +18,7 @@ def wrong_rules(project: YamlMapping) -> list[Finding]:
 
 
 def lowering_problem(code: str, location: Location) -> Finding | None:
-    """Returns why findings of `code` cannot be lowered, None where they can."""
+    """Returns why findings of `code` cannot be lowered, None if they can."""
     if code in LOWERABLE:
         return None
     if code in CODES:

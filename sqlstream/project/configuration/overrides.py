@@ -1,4 +1,4 @@
-"""A target's overrides of sources and sinks: laid over the declared YAML before it is validated."""
+"""A target's overrides of sources and sinks, merged into the declared YAML before validation."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlSequenc
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the target replaces: `sources` by `source` (all of its tables) or `source.table`, `sinks` by name."""
+    """The overrides of a target: `sources` by `source` (all of its tables) or `source.table`, `sinks` by name."""
 
     sources: YamlMapping
     sinks: YamlMapping
 
 
 NO_OVERRIDES = Overrides(YamlMapping((), Location("")), YamlMapping((), Location("")))
-"""Those of a target that replaces nothing."""
+"""The overrides of a target without any."""
 
 
 OF_A_SOURCE_FORMAT = frozenset({"path", "table", "class", "options", "on_corrupt", "quarantine_sink"})
 OF_A_SINK_FORMAT = frozenset({"path", "table", "function", "options", "partition_by"})
-"""Keys that belong to the format: an override with another format takes none of them from the declaration."""
+"""Keys that belong to the format. An override with another format drops their declared values."""
 
 SCHEMA_KEYS = frozenset({"schema", "schema_file", "columns"})
-"""Keys that declare a schema: an override that declares one replaces the declared one, in whichever key that is."""
+"""Keys that declare a schema. An override with one of them replaces the declared schema, in any of these keys."""
 
 RenderText = Callable[[YamlNode], YamlNode]
-"""Renders a value as far as it can be rendered."""
+"""Renders a value as far as possible."""
 
 
 def apply_overrides(document: YamlMapping, overrides: Overrides, render: RenderText) -> YamlMapping:
     """Returns the document with the overrides of its source tables and sinks merged in, mappings key by key.
 
-    An override with another format replaces what belongs to the declared format, too.
+    An override with another format also replaces the keys of the declared format.
     """
     layers = _Layers(render)
     changed = _map_items(document, "sources", lambda source: layers.override_source(source, overrides.sources))
@@ -48,9 +48,9 @@ def apply_overrides(document: YamlMapping, overrides: Overrides, render: RenderT
 
 
 def wrong_keys(overrides: Overrides) -> list[Finding]:
-    """Returns what is wrong with the keys and values of overrides of a target that is not in use.
+    """Returns the errors in the keys and values of overrides of an unused target.
 
-    Those of the target in use are validated with what they are laid over.
+    Those of the used target are validated together with the declarations that they override.
     """
     findings: list[Finding] = []
     for section, model, kept in ((overrides.sources, TableDocument, ()), (overrides.sinks, SinkDocument, _KEPT)):
@@ -63,13 +63,13 @@ def wrong_keys(overrides: Overrides) -> list[Finding]:
 
 
 _KEPT = (("options",), ("path",), ("table",))
-"""Where the Jinja of a sink stays text until a model is known."""
+"""The paths at which the Jinja of a sink stays text until a model is known."""
 
 
 def wrong_overrides(overrides: Overrides, tables: Iterable[tuple[str, str]], sinks: Iterable[str]) -> list[Finding]:
-    """Returns a finding for each override of a source, table (as pairs of names) or sink that is not declared.
+    """Returns a finding for each override of an undeclared source, table (as pairs of names) or sink.
 
-    An override that would rename what it overrides is a finding too.
+    An override that would rename its declaration is a finding too.
     """
     pairs = list(tables)
     sources = list(dict.fromkeys([source for source, _ in pairs] + [f"{source}.{table}" for source, table in pairs]))
@@ -82,7 +82,7 @@ def wrong_overrides(overrides: Overrides, tables: Iterable[tuple[str, str]], sin
 
 
 class _Layers:
-    """Lays overrides over declarations; formats are compared as they are when rendered."""
+    """Merges overrides into declarations. Formats are compared after rendering."""
 
     def __init__(self, render: RenderText) -> None:
         self._render = render
@@ -113,7 +113,7 @@ class _Layers:
     def _laid_over(self, node: YamlNode, over: YamlNode | None, of_format: frozenset[str]) -> YamlNode:
         if not isinstance(over, YamlMapping) or not isinstance(node, YamlMapping):
             return node
-        # A `name` is a finding of `wrong_overrides`; taking it over as well would only lead to others.
+        # `wrong_overrides` reports a `name`; using it here would only cause follow-up errors.
         entries = tuple(entry for entry in over.entries if entry.key != "name")
         replaced = set(of_format) if self._has_other_format(node, over) else set()
         if any(_declares_schema(entry) for entry in entries):
@@ -127,18 +127,18 @@ class _Layers:
 
 
 _INHERITED = ("format", "options")
-"""Keys of a source that its tables take, under their own."""
+"""Keys of a source that its tables inherit, with their names in tables."""
 
 
 def _inheriting(table: YamlNode, inherited: Iterable[YamlEntry]) -> YamlNode:
-    """The table with what it takes from its source written into it."""
+    """The table with the keys that it inherits from its source."""
     if not isinstance(table, YamlMapping):
         return table
     return merge_nodes(YamlMapping(tuple(inherited), table.location), table)
 
 
 def _declares_schema(entry: YamlEntry) -> bool:
-    """Whether a key of an override is a schema; `columns` without types are descriptions only."""
+    """Whether a key of an override is a schema. `columns` without types are only descriptions."""
     if entry.key != "columns" or not isinstance(entry.value, YamlSequence):
         return entry.key in SCHEMA_KEYS
     return any(isinstance(item, YamlMapping) and item.get("data_type") is not None for item in entry.value.items)

@@ -1,4 +1,4 @@
-"""Properties of models and seeds: what YAML files say of them, by name."""
+"""Properties of models and seeds in YAML files, by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sqlstream.project.yaml import YamlMapping, follow, locate, plain
 
 @dataclass(frozen=True)
 class Properties:
-    """What YAML says of one model or seed; `written` is its configuration before any Jinja is rendered."""
+    """The YAML of one model or seed. `written` is its configuration before Jinja is rendered."""
 
     name: str
     description: str
@@ -33,7 +33,7 @@ class Properties:
 def collect_properties(resources: Resources, kind: str, findings: list[Finding]) -> Mapping[str, Properties]:
     """Returns the properties of all models or seeds (`kind`, a key of the files) by name.
 
-    A second entry for one name is a finding, as dbt refuses it.
+    A second entry for one name is a finding, as in dbt.
     """
     names = SeenNames(f"entries of properties for {kind}")
     collected: dict[str, Properties] = {}
@@ -53,7 +53,7 @@ def unused_properties(properties: Iterable[Properties], names: Collection[str], 
 
 
 _TOP_LEVEL = ("tags", "meta")
-"""Keys of an entry that count as its configuration, as in dbt."""
+"""Keys of an entry that are part of its configuration, as in dbt."""
 
 
 def _read(
@@ -81,7 +81,7 @@ def _read(
 
 @dataclass(frozen=True)
 class _Places(Mapping[str, Location]):
-    """The places of a column's name and type, which are looked up when they are asked for: hardly any ever is."""
+    """The locations of a column's name and type, which are looked up on demand: few are ever needed."""
 
     node: YamlMapping
     path: Path
@@ -106,7 +106,7 @@ def _configuration(node: YamlMapping, path: Path, keys: Collection[str]) -> Conf
 
 
 def _patch(node: YamlMapping, path: Path, keys: Collection[str]) -> ConfigPatch:
-    """Returns those of `keys` that the mapping at `path` sets."""
+    """Returns the ones of `keys` that the mapping at `path` sets."""
     mapping = follow(node, path)
     entries = [entry for entry in mapping.entries if entry.key in keys] if isinstance(mapping, YamlMapping) else []
     return {entry.key: Located(plain(entry.value), locate(node, (*path, entry.key))) for entry in entries}

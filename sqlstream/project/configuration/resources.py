@@ -1,4 +1,4 @@
-"""The YAML files beside project.yml: found, rendered, overridden by the target and validated."""
+"""The YAML files beside project.yml: found, rendered, merged with overrides of the target, and validated."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ RESOURCE_FILES = tuple(name + suffix for name in ("sources", "sinks") for suffix
 """The files at the project's root that declare sources and sinks."""
 
 RESOURCE_FOLDERS = ("sources", "sinks", "models", "seeds")
-"""The folders whose YAML files, at any depth, declare sources and sinks and give properties."""
+"""The folders whose YAML files, at any depth, declare sources and sinks and contain properties."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """The validated files with their nodes, by the path of the file; `complete` says that none was left out.
-
-    `written` are the same nodes before Jinja was rendered and the target's overrides were laid over them; `tests` are
-    their unit tests, which a run does not look at; `commented` are the texts with a comment to sqlstream.
+    """The validated files with their nodes, by the path of the file. `complete`: none was left out. `written` are the
+    same nodes before rendering and overrides. `tests` are their unit tests, which a run ignores. `commented` are the
+    texts with a comment to sqlstream.
     """
 
     documents: Mapping[str, tuple[ResourceDocument, YamlMapping]]
@@ -44,9 +43,9 @@ class Resources:
 def load_resources(
     files: ProjectFiles, settings: Settings | None, parse: ParseYaml, findings: list[Finding]
 ) -> Resources:
-    """Returns all files that are in order, after adding to `findings` what is wrong with the others.
+    """Returns all valid files, and adds the errors in the others to `findings`.
 
-    Without settings the Jinja in them stays unrendered, and values that hold Jinja are not judged.
+    Without settings, Jinja stays unrendered, and values with Jinja are not validated.
     """
     documents: dict[str, tuple[ResourceDocument, YamlMapping]] = {}
     written: dict[str, YamlMapping] = {}
@@ -62,10 +61,7 @@ def load_resources(
 
 
 def overrides_of(settings: Settings, target: str | None = None) -> Overrides:
-    """Returns what a target, by default the one in use, lays over sources and sinks.
-
-    The Jinja of a target that is not in use is unrendered.
-    """
+    """Returns the overrides of a target, by default the one in use. The Jinja of an unused target is unrendered."""
     name = target or settings.target.name
     section = settings.section if name == settings.target.name else settings.written_section
     sources, sinks = section("targets", name, "sources"), section("targets", name, "sinks")
@@ -73,9 +69,8 @@ def overrides_of(settings: Settings, target: str | None = None) -> Overrides:
 
 
 class SeenNames:
-    """The names of one kind seen so far, so that the second of two equal ones is a finding.
-
-    Names that differ only in case are equal, because Spark ignores case in the names of views and columns.
+    """The names of one kind so far, so that a repeated name is a finding. Names that differ only in letter case are
+    equal, because Spark ignores the case of views and columns.
     """
 
     def __init__(self, kind: str) -> None:
@@ -83,7 +78,7 @@ class SeenNames:
         self._seen: dict[str, tuple[str, Location]] = {}
 
     def add(self, name: str, location: Location, findings: list[Finding]) -> bool:
-        """Returns whether the name is new; adds a finding that names both places if not."""
+        """Returns whether the name is new. Adds a finding with both locations if it is not."""
         first = self._seen.setdefault(name.casefold(), (name, location))
         if first[1] is location:
             return True
@@ -101,7 +96,7 @@ class SeenNames:
 
 
 def places_of(node: YamlMapping, path: Path) -> dict[str, Location]:
-    """Returns the place of each key of the mapping at `path`, and of its options as `options.x`."""
+    """Returns the location of each key of the mapping at `path`, and of its options as `options.x`."""
     mapping = follow(node, path)
     keys = [entry.key for entry in mapping.entries] if isinstance(mapping, YamlMapping) else []
     options = follow(node, (*path, "options"))
@@ -128,7 +123,7 @@ def _load(
     tests: list[WrittenTests],
     commented: list[CommentedFile],
 ) -> tuple[ResourceDocument, YamlMapping, YamlMapping] | None:
-    """The document, its node, and the node as it is written; its unit tests are set aside."""
+    """The document, its node, and the node as written. Its unit tests are stored separately."""
     try:
         text = files.read_text(path)
         parsed = _without_tests(parse(text, path), tests)
@@ -138,7 +133,7 @@ def _load(
     if may_allow(text):
         commented.append(CommentedFile(path, text))
     overrides = overrides_of(settings) if settings is not None else NO_OVERRIDES
-    # A file without Jinja is the common case, and rendering it would walk all of its nodes for nothing.
+    # Most files have no Jinja, and rendering one would visit all of its nodes for nothing.
     render = settings.render if settings and is_template(text) else None
     node = parsed
     if overrides != NO_OVERRIDES:

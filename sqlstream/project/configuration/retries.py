@@ -1,4 +1,4 @@
-"""How often a failed query is started again, and after how long."""
+"""How often a failed query restarts, and after how long."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from sqlstream.project.wording import given, quoted
 
 @dataclass(frozen=True)
 class Retries:
-    """A query that fails is started again up to `attempts` times, after `first_delay`, and then after twice as long
-    each time, up to `longest_delay`. One that has run for `window` without failing begins to count anew.
+    """A failed query restarts up to `attempts` times, after `first_delay`, and then after twice as long each time, up
+    to `longest_delay`.
 
-    All but `attempts` are Spark intervals.
+    A query that has run for `window` without a failure starts to count from zero. All but `attempts` are Spark
+    intervals.
     """
 
     attempts: int = 3
@@ -22,20 +23,19 @@ class Retries:
     window: str = "10 minutes"
 
     def __str__(self) -> str:
-        """Returns the number of attempts, as a user writes it in short."""
+        """Returns the number of attempts in short, as a user writes it."""
         return str(self.attempts)
 
     def delay_after(self, failures: int, chance: float) -> float:
-        """Returns how many seconds to wait after the `failures`-th failure in a row (from 1).
-
-        `chance`, from 0 to 1, spreads queries that failed together over the second half of the delay.
+        """Returns the seconds to wait after the `failures`-th failure in a row (from 1). `chance`, from 0 to 1, spreads
+        queries that failed together over the second half of the delay.
         """
         longest = interval_seconds(self.longest_delay)
         whole = min(interval_seconds(self.first_delay) * 2.0 ** min(failures - 1, 64), longest)
         return whole * (1 + chance) / 2
 
     def begins_anew(self, seconds: float) -> bool:
-        """Returns whether a query that ran for so long before it failed has used none of its attempts."""
+        """Returns whether a query that ran for so long before it failed starts to count from zero."""
         return seconds >= interval_seconds(self.window)
 
 
@@ -43,9 +43,8 @@ KEYS = tuple(field.name for field in fields(Retries))
 
 
 def parse_retries(value: object) -> Retries:
-    """Returns the retries that YAML or config() gave: a number of attempts, or a mapping.
-
-    Raises: PydanticCustomError with an example of what can be written.
+    """Returns the retries in YAML or config(): a number of attempts, or a mapping. Raises: PydanticCustomError with an
+    example.
     """
     if isinstance(value, Retries):
         return value

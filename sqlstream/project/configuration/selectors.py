@@ -1,4 +1,4 @@
-"""The file selectors.yml: named selections, as dbt has them."""
+"""The file selectors.yml: named selections, as in dbt."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SELECTOR_FILES = tuple(f"selectors{suffix}" for suffix in YAML_SUFFIXES)
 
 
 def load_selectors(files: ProjectFiles, settings: Settings | None, findings: list[Finding]) -> tuple[Selector, ...]:
-    """Returns the selectors in the order of the file, after adding to `findings` what is wrong with them.
+    """Returns the selectors in the order of the file, and adds their errors to `findings`.
 
-    What their definitions say is not judged here. Without settings their Jinja stays unrendered.
+    Their definitions are not validated here. Without settings, their Jinja stays unrendered.
     """
     names = SeenNames("selectors")
     found = [

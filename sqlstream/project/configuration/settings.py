@@ -1,4 +1,4 @@
-"""The file project.yml: validated, with its target chosen and its variables known."""
+"""The file project.yml: validated, with its target and its variables."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from sqlstream.project.yaml import YamlMapping, YamlNode, YamlSequence, follow, 
 from sqlstream.version import __version__
 
 _RENDERED_LATER = ("models", "seeds", "targets")
-"""Parts that may use the target's name and variables; of the targets only the one in use is rendered at all."""
+"""Parts that can use the target's name and variables. Of the targets, only the one in use is rendered."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What project.yml says: `node` is the file with the target in use rendered, `written` the file before that, and
-    `vars` are the effective variables.
+    """The contents of project.yml: `node` is the file with the target in use rendered, `written` the file before that,
+    and `vars` are the effective variables.
     """
 
     document: ProjectDocument
@@ -37,16 +37,16 @@ class Settings:
     render: RenderYaml
 
     def section(self, *path: str) -> YamlMapping:
-        """Returns the mapping at a path of keys, empty where there is none."""
+        """Returns the mapping at a path of keys, empty if it does not exist."""
         return _section(self.node, path)
 
     @property
     def written_vars(self) -> Mapping[str, object]:
-        """The variables of the file itself, without those of a target, with Jinja unrendered."""
+        """The variables of the file, without those of a target, with Jinja unrendered."""
         return _vars_of(self.written)
 
     def written_section(self, *path: str) -> YamlMapping:
-        """Returns what `section` does, with Jinja unrendered."""
+        """Returns the same as `section`, with Jinja unrendered."""
         return _section(self.written, path)
 
 
@@ -57,12 +57,12 @@ def load_settings(
     cli_vars: Mapping[str, object],
     findings: list[Finding],
 ) -> Settings | None:
-    """Returns the settings, or None after adding to `findings` why there are none."""
+    """Returns the settings, or None after adding errors to `findings`."""
     written = node = _read(files, findings)
     if written is None or node is None:
         return None
     known = len(findings)
-    # All targets are checked here, before rendering; the rest of the function needs a file that has its form.
+    # Checks all targets before rendering, because the rest of the function needs a file with the right form.
     validate_node(ProjectDocument, render_mapping(node, None, PROJECT_RULES, findings), findings)
     if len(findings) > known:
         return None
@@ -76,8 +76,8 @@ def load_settings(
 
 
 def written_section(files: ProjectFiles, key: str) -> tuple[YamlMapping, str]:
-    """Returns the mapping at a key of project.yml as it is written, and the project's name; both empty where there is
-    none. For a project.yml that gives no settings.
+    """Returns the mapping at a key of project.yml as written, and the project's name; both empty if missing. It serves
+    a project.yml without valid settings.
     """
     written = _read(files, []) or YamlMapping((), Location(PROJECT_FILE))
     name = written.get("name")
@@ -92,7 +92,7 @@ def _finish(
     render: RenderYaml,
     findings: list[Finding],
 ) -> Settings | None:
-    """Renders what may use the target's name and variables, and validates the whole file again."""
+    """Renders the parts that can use the target's name and variables, and validates the whole file again."""
     known = len(findings)
     finished = _render_target(node, name, render, findings)
     document = validate_node(ProjectDocument, _without_other_targets(finished, name), findings)
@@ -109,7 +109,7 @@ def _finish(
 
 
 def _render_target(node: YamlMapping, name: str, render: RenderYaml, findings: list[Finding]) -> YamlMapping:
-    """Returns project.yml with what may use the target's name and variables rendered."""
+    """Returns project.yml with the parts rendered that can use the target's name and variables."""
     for section in ("models", "seeds"):
         node = _replace(node, (section,), lambda part: render_node(part, render, {}, findings))
     return _replace(
@@ -138,7 +138,7 @@ def _read(files: ProjectFiles, findings: list[Finding]) -> YamlMapping | None:
 def _render_parts(
     node: YamlNode, render: RenderYaml, rules: Rules, findings: list[Finding], *, leave: tuple[str, ...]
 ) -> YamlMapping:
-    """Returns the mapping rendered but for the keys in `leave`."""
+    """Returns the mapping rendered, except for the keys in `leave`."""
     if not isinstance(node, YamlMapping):
         return YamlMapping((), node.location)
     rendered = render_node(
@@ -165,7 +165,7 @@ def _replace(node: YamlMapping, path: tuple[str, ...], change: Callable[[YamlNod
 
 
 def _without_other_targets(node: YamlMapping, name: str) -> YamlMapping:
-    """Returns project.yml without the targets that are not in use: they were validated before, unrendered."""
+    """Returns project.yml without unused targets, which were validated before, unrendered."""
 
     def only(targets: YamlNode) -> YamlNode:
         if not isinstance(targets, YamlMapping):
@@ -192,7 +192,7 @@ def _target_vars(node: YamlMapping, name: str, render: RenderYaml, findings: lis
 
 
 def _plain_vars(node: YamlMapping) -> dict[str, object]:
-    """Returns the variables that hold no Jinja: those that the Jinja of project.yml itself may read."""
+    """Returns the variables without Jinja, which the Jinja of project.yml itself can read."""
     variables = node.get("vars")
     if not isinstance(variables, YamlMapping):
         return {}

@@ -1,4 +1,4 @@
-"""Which target is used, and the target as a value."""
+"""Chooses the target, and reads it as a value."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlMapping, locate, plain
 
 DEFAULT_TARGET = "local"
-"""The target of a project that declares none, and the one that is taken where several are and none is the default."""
+"""The target of a project that declares none, and the choice among several without a default."""
 
 DEFAULT_MASTER = "local[*]"
-"""Spark on this machine, on all of its cores."""
+"""Spark on all cores of this machine."""
 
 _COORDINATE = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The target that was asked for, if any, and in what: `--target`, an environment variable, a request."""
+    """The requested target, if any, and the origin of the request: `--target`, an environment variable, a request."""
 
     name: str | None
     named_by: str
@@ -33,7 +33,8 @@ class Wanted:
 def choose_target(project: YamlMapping, requested: Wanted, findings: list[Finding]) -> str | None:
     """Returns the name of the target to use: the requested one, else `default_target`, else the only one or `local`.
 
-    None after adding to `findings` where there is no such target. `project` is project.yml with its default rendered.
+    Returns None and adds to `findings` if the target does not exist. `project` is project.yml with its default
+    rendered.
     """
     names = target_names(project)
     default = project.get("default_target")
@@ -61,7 +62,7 @@ def target_names(project: YamlMapping) -> tuple[str, ...]:
 
 
 def build_target(name: str, document: ProjectDocument, project: YamlMapping, findings: list[Finding]) -> Target:
-    """Returns the target as a value, after adding to `findings` what does not fit together in it."""
+    """Returns the target as a value, and adds to `findings` if its keys do not fit together."""
     target = document.targets.get(name) or TargetDocument()
     location = locate(project, ("targets", name))
     if target.master and target.remote:

@@ -1,4 +1,4 @@
-"""Rendering the Jinja in YAML nodes: which strings are rendered how, and what takes their place."""
+"""Renders the Jinja in YAML nodes: which strings, how, and with which results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlScalar,
 
 
 class Treatment(Enum):
-    """What is done with the scalars at and below a place."""
+    """What to do with the scalars at and below a path."""
 
     RENDER = "rendered; secrets are not allowed"
     OPTION = "rendered, with secrets as references; numbers and booleans become the text in the file"
@@ -23,7 +23,7 @@ class Treatment(Enum):
 
 
 Rules = Mapping[tuple[str, ...], Treatment]
-"""Treatments by path, `*` for any key or index; a place that no rule covers is `RENDER`."""
+"""Treatments by path, `*` for any key or index. Paths without a rule are `RENDER`."""
 
 RESOURCE_RULES: Rules = {
     ("sources", "*", "options"): Treatment.OPTION,
@@ -35,7 +35,7 @@ RESOURCE_RULES: Rules = {
 }
 
 KEPT_PATHS = tuple(path for path, treatment in RESOURCE_RULES.items() if treatment is Treatment.KEEP)
-"""Where Jinja in a resource file stays as it is until a model is known."""
+"""The paths in a resource file at which Jinja stays unchanged until a model is known."""
 
 TARGET_RULES: Rules = {
     ("spark",): Treatment.OPTION,
@@ -51,9 +51,8 @@ PROJECT_RULES: Rules = {("version",): Treatment.TEXT}
 
 
 def render_node(node: YamlNode, render: RenderYaml | None, rules: Rules, findings: list[Finding]) -> YamlNode:
-    """Returns the node with its strings rendered as `rules` say; a string that fails stays and adds to `findings`.
-
-    Without `render` all Jinja stays.
+    """Returns the node with its strings rendered by `rules`. A string that fails stays, and adds to `findings`. Without
+    `render` all Jinja stays.
     """
     if render is None and not rules:
         return node
@@ -74,13 +73,13 @@ def render_node(node: YamlNode, render: RenderYaml | None, rules: Rules, finding
 
 
 def render_mapping(node: YamlMapping, render: RenderYaml | None, rules: Rules, findings: list[Finding]) -> YamlMapping:
-    """Returns what `render_node` does, for a mapping."""
+    """Returns the same as `render_node`, for a mapping."""
     rendered = render_node(node, render, rules, findings)
     return rendered if isinstance(rendered, YamlMapping) else node
 
 
 def as_written(node: YamlNode) -> YamlNode:
-    """Returns numbers and booleans as the text of the file, so that `010` stays `010`: Spark's options are text."""
+    """Returns numbers and booleans as their text in the file, so that `010` stays `010`: Spark's options are text."""
     if isinstance(node, YamlMapping):
         return YamlMapping(
             tuple(entry._replace(value=as_written(entry.value)) for entry in node.entries), node.location

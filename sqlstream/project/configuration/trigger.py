@@ -1,4 +1,4 @@
-"""Triggers and intervals: when a query runs its batches, checked as Spark would read it."""
+"""Triggers and intervals: when a query runs its batches, validated as in Spark."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ _PAIR = re.compile(rf"(\d+(?:\.\d+)?)\s+({_UNITS})s?", re.IGNORECASE | re.ASCII)
 _INTERVAL = re.compile(rf"\s*(?:interval\s+)?({_PAIR.pattern}(?:\s+{_PAIR.pattern})*)\s*", re.IGNORECASE | re.ASCII)
 
 LONGEST_INTERVAL = 200
-"""Characters of an interval that are looked at."""
+"""The most characters of an interval that are read."""
 
 
 @dataclass(frozen=True)
 class Trigger:
-    """When a query runs a batch; `interval` is a Spark interval for the kinds that have one, else None.
-
-    The kind `default` starts the next batch as soon as the last one has ended.
+    """When a query runs a batch. `interval` is a Spark interval for kinds that have one, else None. The kind `default`
+    starts the next batch as soon as the last one has ended.
     """
 
     kind: TriggerKind = "default"
@@ -42,7 +41,7 @@ class Trigger:
 
     @property
     def ends(self) -> bool:
-        """Whether a query with it ends by itself."""
+        """Whether a query with this trigger ends by itself."""
         return self.kind in ("available_now", "once")
 
     def __str__(self) -> str:
@@ -52,14 +51,14 @@ class Trigger:
 
 
 def invalid(problem: str, fix: str) -> PydanticCustomError:
-    """Returns the error of a value: `problem` goes on from "`key` ...", `fix` says what to write instead."""
+    """Returns the error of a value: `problem` continues "`key` ...", `fix` says what to write instead."""
     return PydanticCustomError("sqlstream", "{problem}", {"problem": problem, "fix": fix})
 
 
 def parse_interval(value: object, *, zero: bool = False) -> str:
     """Returns a Spark interval with single spaces and in lower case, such as `1 minute 30 seconds`.
 
-    Raises: PydanticCustomError for what is no interval, and for one of length 0 unless `zero` allows it.
+    Raises: PydanticCustomError for other text, and for a length of 0 unless `zero` allows it.
     """
     match = _INTERVAL.fullmatch(value) if isinstance(value, str) and len(value) <= LONGEST_INTERVAL else None
     if match is None:
@@ -77,15 +76,12 @@ def parse_interval(value: object, *, zero: bool = False) -> str:
 
 
 def interval_seconds(interval: str) -> float:
-    """Returns how many seconds an interval has, as `parse_interval` gives it."""
+    """Returns the seconds of an interval from `parse_interval`."""
     return sum(float(number) * _UNIT_SECONDS[unit.lower()] for number, unit in _PAIR.findall(interval))
 
 
 def parse_trigger(value: object) -> Trigger:
-    """Returns the trigger that YAML or config() gave.
-
-    Raises: PydanticCustomError with an example of what can be written.
-    """
+    """Returns the trigger in YAML or config(). Raises: PydanticCustomError with an example."""
     if isinstance(value, Trigger):
         return value
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Pydantic's errors as findings: each at the YAML key or value that it is about, in plain words."""
+"""Pydantic's errors as findings: each at the YAML key or value with the error, in plain words."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, follow, lo
 D = TypeVar("D", bound=Document)
 
 Path = tuple[str | int, ...]
-"""A path of keys and indexes from the root of what is validated."""
+"""A path of keys and indexes from the root of the validated node."""
 
 JINJA_MARKS = ("{{", "{%", "{#")
-"""Text that holds one of these is a template."""
+"""A text that contains one of these is a template."""
 
 
 def is_template(value: object) -> bool:
-    """Returns whether a value is text with Jinja in it."""
+    """Returns whether a value is text with Jinja."""
     return isinstance(value, str) and any(mark in value for mark in JINJA_MARKS)
 
 
 def validate_node(
     model: type[D], node: YamlMapping, findings: list[Finding], kept: Collection[tuple[str, ...]] = ()
 ) -> D | None:
-    """Returns the validated document, or None where something is wrong, after adding why to `findings`.
+    """Returns the validated document, or None after adding errors to `findings`.
 
-    A value that still holds Jinja is not checked: either its rendering has failed, which is a finding already, or it
-    belongs to a target that is not in use. Jinja at or below the paths `kept` (`*` for any key or index) stays text for
-    good, so it is checked as text.
+    A value that still contains Jinja is not checked: its rendering has failed, which is another finding, or it belongs
+    to an unused target. Jinja at or below the paths `kept` (`*` for any key or index) stays text permanently, so it is
+    checked as text.
     """
     try:
         return model.model_validate(plain(node))
@@ -70,7 +70,7 @@ def _unknown_paths(problems: Iterable[ErrorDetails]) -> Iterator[Path]:
 
 
 def _covers(path: tuple[str, ...], loc: Path) -> bool:
-    """Whether `loc` is the place `path`, or lies below it."""
+    """Whether `loc` is the path `path`, or below it."""
     return len(loc) >= len(path) and all(part in ("*", key) for part, key in zip(path, loc, strict=False))
 
 
@@ -80,8 +80,8 @@ def to_finding(
     location_of: Callable[[Path, bool], Location],
     beside: Collection[str] = (),
 ) -> Finding:
-    """Returns the finding for one pydantic error; `location_of(path, of_key)` gives the place of a value or its key.
-    `beside` are the keys of the mapping that it is in.
+    """Returns the finding for one pydantic error. `location_of(path, of_key)` returns the location of a value or its
+    key. `beside` are the other keys of the mapping.
     """
     path = problem["loc"]
     place = document_at(model, path[:-1])
@@ -94,12 +94,12 @@ def to_finding(
 
 
 def allowed_keys(model: type[Document]) -> tuple[str, ...]:
-    """Returns the keys that a document takes, as YAML spells them."""
+    """Returns the keys of a document in the spelling of YAML."""
     return tuple(field.alias or name for name, field in model.model_fields.items())
 
 
 def document_at(model: type[Document], path: Sequence[str | int]) -> type[Document]:
-    """Returns the document class that describes the mapping at `path`, or the nearest one around it."""
+    """Returns the document class for the mapping at `path`, or for the nearest one around it."""
     nearest_document: type[Document] = model
     annotation: Any = model
     for part in path:
@@ -147,7 +147,7 @@ def _unknown_key(root: type[Document], place: type[Document], path: Path, locati
 
 
 def _other_level(root: type[Document], place: type[Document], path: Path, key: str) -> str | None:
-    """The fix for a key of what is around the place, or of what it holds: its indentation is wrong."""
+    """The fix for a key that belongs to a parent or child of this place: its indentation is wrong."""
     around = (document_at(root, path[:depth]) for depth in range(len(path) - 1, -1, -1))
     for document in around:
         if document is not place and key in allowed_keys(document):
@@ -166,7 +166,7 @@ def _held_documents(place: type[Document]) -> Iterator[tuple[str, type[Document]
 
 
 def _short_column(root: type[Document], path: Path, node: YamlNode) -> str | None:
-    """The fix for `id: int` in a list of columns, None where the key at `path` is no such form."""
+    """The fix for `id: int` in a list of columns, None if the key at `path` has another form."""
     around, value = follow(node, path[:-1]), follow(node, path)
     is_alone = isinstance(around, YamlMapping) and len(around.entries) == 1 and isinstance(value, YamlScalar)
     if not is_alone or "data_type" not in allowed_keys(document_at(root, path[:-1])):
@@ -180,7 +180,7 @@ def _short_column(root: type[Document], path: Path, node: YamlNode) -> str | Non
 
 
 def _split_key(key: str, keys: Sequence[str]) -> str | None:
-    """The fix for `{name:orders}`, which YAML takes for one word."""
+    """The fix for `{name:orders}`, which YAML reads as one word."""
     first, colon, _ = key.partition(":")
     return _spaced(key) if colon and first in keys else None
 
@@ -190,7 +190,7 @@ def _spaced(key: str) -> str:
 
 
 def of_dbt(finding: Finding, place: type[Document], key: str, value: object, beside: Collection[str]) -> Finding:
-    """Returns the finding for an unknown key, with what to do instead where it is a key of dbt or of another file."""
+    """Returns the finding for an unknown key, with a replacement if it is a key of dbt or of another file."""
     if key in MISPLACED.get(place.called, {}):
         return replace(finding, fix=MISPLACED[place.called][key])
     is_yaml = finding.location is not None and finding.location.path.endswith((".yml", ".yaml"))
@@ -234,7 +234,7 @@ def _invalid_value(place: type[Document], problem: ErrorDetails, location: Locat
     subject = quoted(key) if key is not None else "the file"
     if path and isinstance(path[-1], int):
         subject = f"entry {path[-1] + 1} of {subject}"
-    # the key itself, or the one in whose mapping it stands
+    # the key itself, or the key whose mapping contains it
     known = ((part, field.description) for part in path[:-3:-1] if (field := _field(place, part)) is not None)
     name, description = next(known, ("", None))
     why = f"{quoted(str(name))}: {_as_clause(description)}" if description else f"it belongs to {place.called}"
@@ -277,7 +277,7 @@ _WANTED: tuple[tuple[str, str, str], ...] = (
     ("dict", "a mapping", "add `key: value` lines below it, or use `{key: value}`"),
     ("model", "a mapping", "add `key: value` lines below it, or use `{key: value}`"),
 )
-"""Start of pydantic's error type, what the value must be, and how to write that."""
+"""The start of pydantic's error type, the required value, and how to write it."""
 
 
 def _as_clause(sentence: str) -> str:

@@ -1,4 +1,4 @@
-"""What YAML says of a thing before its Jinja is rendered and a target overrides it: the same in every environment."""
+"""The YAML of sources and sinks before Jinja is rendered and a target overrides it: the same in every environment."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from sqlstream.project.values import ConfigPatch, Schema
 from sqlstream.project.yaml import YamlMapping, follow, plain
 
 DESCRIBING = ("name", "description", "tags", "meta")
-"""Keys that say nothing of how a source or sink is read or written; dbt, too, sees no modification in them."""
+"""Keys that do not change how a source or sink is read or written. dbt ignores changes of them, too."""
 
 
 def written_config(*patches: ConfigPatch) -> Mapping[str, object]:
-    """Returns the configuration that patches, in ascending precedence, make together."""
+    """Returns the configuration from patches in ascending precedence."""
     return {key: located.value for key, located in combine_patches(patches).items()}
 
 
 def written_keys(node: YamlMapping, path: Path, but: Collection[str] = DESCRIBING) -> dict[str, object]:
-    """Returns what the mapping at `path` says, `but` for these keys; nothing where there is none."""
+    """Returns the mapping at `path` without the keys `but`; empty if it does not exist."""
     mapping = follow(node, path)
     entries = mapping.entries if isinstance(mapping, YamlMapping) else ()
     values = ((entry.key, plain(entry.value)) for entry in entries if entry.key not in but)
@@ -27,9 +27,9 @@ def written_keys(node: YamlMapping, path: Path, but: Collection[str] = DESCRIBIN
 
 
 def written_table(node: YamlMapping, path: Path, schema: Schema | None) -> Mapping[str, object]:
-    """Returns what the source table at `path` says, with what it takes from its source.
+    """Returns the YAML of the source table at `path`, with the keys that it inherits from its source.
 
-    A schema counts as its text, be it in a file or not, and columns by their names and types.
+    A schema counts as its text, in a file or not, and columns as their names and types.
     """
     table, source = written_keys(node, path), written_keys(node, path[:2], (*DESCRIBING, "tables"))
     taken = {key: value for key, value in source.items() if key in ("format", "options")}

@@ -1,1 +1,1 @@
-"""The files of a project: read, and their text checked."""
+"""Reads and checks the files of a project."""

@@ -1,4 +1,4 @@
-"""CSV text as rows with their places, read as Spark's reader reads it: RFC 4180, with any one delimiter."""
+"""CSV text as rows with locations, read as by Spark's reader: RFC 4180, with any single delimiter."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _BLANKS = " \t"
 
 
 class Fault(NamedTuple):
-    """What is wrong with a row's quotes (one of the kinds below), and the offset of the character where it begins."""
+    """A fault in a row's quotes (one of the kinds below), and the offset of its first character."""
 
     kind: str
     offset: int
 
 
 UNCLOSED, TEXT_AFTER, BLANK_BEFORE = "unclosed", "text after", "blank before"
-"""The kinds of faults: a quote that is never closed, text after a closing quote, and blanks before an opening one,
-which make the quotes part of the value.
+"""The kinds of faults: a quote without an end, text after a closing quote, and blanks before an opening one, which make
+the quotes part of the value.
 """
 
 
 class Row(NamedTuple):
-    """One row: text[start:end], its line end up to `stop`, its number of values (`width`), and the first fault of its
-    quotes.
+    """One row: text[start:end], its line end up to `stop`, the number of its values (`width`), and the first fault of
+    its quotes.
     """
 
     start: int
@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
 
 class Value(NamedTuple):
-    """One value of a row: its text without quotes, the offset where it begins, and whether it is in quotes."""
+    """One value of a row: its text without quotes, its offset, and whether it is in quotes."""
 
     text: str
     offset: int
@@ -47,17 +47,17 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class CsvText:
-    """The text of a CSV file, without a byte order mark and with its own line ends."""
+    """The text of a CSV file, without a byte order mark and with its original line ends."""
 
     text: str
     delimiter: str
 
     def rows(self) -> Iterator[Row]:
-        """Yields the rows that are not blank, the header first. Spark skips lines of no characters at all."""
+        """Yields the rows that are not blank, the header first. Spark skips empty lines."""
         return (row for row in self._lines() if row.end > row.start)
 
     def odd_rows(self, count: int) -> Iterator[Row]:
-        """Yields those rows that have a fault, or do not have `count` values."""
+        """Yields the rows that have a fault, or do not have `count` values."""
         sound = self._sound_rows(count)
         offset = 0
         while offset < len(self.text):
@@ -73,14 +73,14 @@ class CsvText:
 
     @cached_property
     def line_end(self) -> str:
-        """The line end that Spark goes by: the first in the file, be it in quotes or not."""
+        """The line end that Spark uses: the first in the file, inside or outside of quotes."""
         match = _LINE_END.search(self.text)
         return match.group() if match else "\n"
 
     def stray_line_end(self) -> int | None:
-        """Returns the offset of the first line end outside of quotes that is not `line_end`, None in a sound file.
+        """Returns the offset of the first line end outside of quotes that is not `line_end`, None if there is none.
 
-        Spark takes such a line end for a part of the value, unless it is the last of a file with Windows line ends.
+        Spark reads such a line end as a part of the value, except for the last one of a file with Windows line ends.
         """
         returns, breaks = self.text.count("\r"), self.text.count("\n")
         if not returns or not breaks or returns == breaks == self.text.count("\r\n"):
@@ -126,7 +126,7 @@ class CsvText:
         return Row(start, end, line_end.end() if line_end else end, count, fault)
 
     def _sound_rows(self, count: int) -> re.Pattern[str]:
-        """A pattern for any number of sound rows at once: Python is too slow to look at each of a million."""
+        """A pattern for any number of correct rows at once: Python is too slow to check each of a million."""
         delimiter, blanks = re.escape(self.delimiter), _BLANKS.replace(self.delimiter, "")
         value = rf'(?:"(?:[^"]++|"")*+"[{blanks}]*+|(?![{blanks}]*")[^{delimiter}\r\n]*+)'
         row = rf"{value}(?:{delimiter}{value}){{{count - 1}}}"
@@ -136,7 +136,7 @@ class CsvText:
         if match["quoted"] is None:
             return Value(match["plain"], match.start(), is_quoted=False)
         text = match["quoted"].replace('""', '"')
-        # Spark gives line ends within quotes as one character where the file has them as two.
+        # Spark reads a line end of two characters within quotes as one
         text = text if self.line_end == "\n" else text.replace(self.line_end, "\n")
         return Value(text, match.start(), is_quoted=True)
 

@@ -1,4 +1,4 @@
-"""Files and folders that a project of dbt has and sqlstream does not read."""
+"""Files and folders of dbt projects that sqlstream does not read."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _AT_THE_ROOT = {
     "profiles.yml": "define each of its outputs in `targets:` of project.yml",
     "snapshots/": _SNAPSHOTS,
 }
-"""What to do instead of what dbt reads at the root of a project."""
+"""The replacements for files and folders at the root of a dbt project."""
 
 
 def unread_files(files: ProjectFiles) -> list[Finding]:
-    """Returns a warning for each file or folder that dbt reads and sqlstream does not, one a folder of tests."""
+    """Returns a warning for each file or folder that only dbt reads, one for a folder of tests."""
     found = [_unread(path, fix) for path, fix in _AT_THE_ROOT.items() if files.exists(path.rstrip("/"))]
     for folder in ("tests", "tests/generic"):
         tests = [path for path in files.files_in(folder) if path.endswith(".sql")]

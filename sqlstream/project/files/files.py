@@ -1,4 +1,4 @@
-"""The only place that reads project files: text from inside the project, or a finding that says why not."""
+"""The only reader of project files: text from inside the project, or a finding."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ PROJECT_FILE = "project.yml"
 DBT_PROJECT_FILE = "dbt_project.yml"
 
 LARGEST_FILE_BYTES = 5 * 1024 * 1024
-"""No SQL, YAML or seed that a person keeps in a repository is larger; data belongs in a source."""
+"""The greatest size of a file. No SQL, YAML or seed in a repository is larger; data belongs in a source."""
 
 ARTIFACTS_FOLDER = "target"
-"""What sqlstream writes itself at the project's root; it is never read back as the project."""
+"""Folders at the project's root that sqlstream writes, and never reads as part of the project."""
 
 
 @dataclass(frozen=True)
 class FileListing:
-    """The files below one folder: posix paths relative to the root, sorted, and what was wrong with links."""
+    """The files below one folder: posix paths relative to the root, sorted, and the findings for links."""
 
     paths: tuple[str, ...]
     findings: tuple[Finding, ...]
@@ -31,9 +31,9 @@ class FileListing:
 
 @dataclass(frozen=True)
 class ProjectFiles:
-    """The files of the project at `root`; every path is posix and relative to it. A folder is walked once.
+    """The files of the project at `root`. Every path is posix and relative to it. Each folder is listed once.
 
-    `_found` are the files that walks have found, which lie inside the project.
+    `_found` are the files already listed, which are inside the project.
     """
 
     root: Path
@@ -41,19 +41,19 @@ class ProjectFiles:
     _listings: dict[str, FileListing] = field(default_factory=dict, repr=False, compare=False)
 
     def exists(self, relative: str) -> bool:
-        """Returns whether there is a file at `relative`, wherever it may lead."""
+        """Returns whether a file exists at `relative`, inside or outside of the project."""
         return os.path.lexists(self.root / relative)
 
     def read_text(self, relative: str, named_at: Location | None = None) -> str:
         """Returns the file's text, without a byte order mark and with Unix line ends.
 
-        `named_at` is where the project names the file, if a person wrote the path. Raises: FindingsError for a file
-        that is missing, outside the project, not readable, too large or not UTF-8.
+        `named_at` is the location that names the file, if a person wrote the path. Raises: FindingsError for a file
+        that is missing, outside the project, unreadable, too large or not UTF-8.
         """
         return self.read_exactly(relative, named_at).replace("\r\n", "\n")
 
     def read_exactly(self, relative: str, named_at: Location | None = None) -> str:
-        """Returns the file's text as `read_text` does, but with the line ends that it has."""
+        """Returns the file's text like `read_text`, but with its original line ends."""
         at = named_at or Location(relative)
         path = os.path.join(self.root, relative)  # noqa: PTH118 - paths as text: there are thousands of files
         if relative not in self._found and "\0" not in relative and not is_inside(path, self.root):
@@ -61,17 +61,17 @@ class ProjectFiles:
         return _decode(_read_bytes(path, relative, at), relative).removeprefix("\ufeff")
 
     def files_in(self, folder: str) -> tuple[str, ...]:
-        """Returns the paths of what lies right in `folder`, sorted; none if there is no such folder."""
+        """Returns the paths of the entries of `folder`, sorted; empty if it does not exist."""
         try:
             return tuple(sorted(f"{folder}/{name}" for name in os.listdir(self.root / folder)))  # noqa: PTH208
         except OSError:
             return ()
 
     def list_files(self, folder: str, *suffixes: str) -> FileListing:
-        """Returns the files below `folder` that end in one of `suffixes`; none if there is no such folder.
+        """Returns the files below `folder` that end in one of `suffixes`; empty if it does not exist.
 
-        Hidden files and folders are left out. A link to a place inside the project is followed, once; a link out of it
-        is a finding.
+        Hidden files and folders are left out. A link inside the project is followed once; a link out of it is a
+        finding.
         """
         if folder not in self._listings:
             walk = _Walk(self.root)
@@ -95,7 +95,7 @@ def find_project_root(start: Path) -> Path:
 
 
 def project_not_found(folder: Path) -> Finding:
-    """Returns the finding for a folder that is in no project; a project of dbt may be meant."""
+    """Returns the finding for a folder that is in no project, which may be a dbt project."""
     what = f"there is no {PROJECT_FILE} in {quoted(folder)} or above it"
     of_dbt = next((path for path in (folder, *folder.parents) if (path / DBT_PROJECT_FILE).is_file()), None)
     if of_dbt is not None:
@@ -111,15 +111,16 @@ def project_not_found(folder: Path) -> Finding:
 
 
 def is_inside(path: Path | str, root: Path) -> bool:
-    """Returns whether `path`, with all links followed, is `root` or lies below it."""
+    """Returns whether `path`, with all links followed, is `root` or inside it."""
     # realpath, unlike Path.resolve in Python 3.11, does not raise on a circle of links.
     real, real_root = os.path.realpath(path), os.path.realpath(root)
     return PurePath(real).is_relative_to(real_root)
 
 
 class _Walk:
-    """One walk below a folder: collects the visible files, and enters every real folder once. Paths are posix and
-    relative to the root.
+    """One walk below a folder: collects the visible files, and enters every real folder once.
+
+    Paths are posix and relative to the root.
     """
 
     def __init__(self, root: Path) -> None:

@@ -17,14 +17,13 @@ from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.project.yaml import YamlEntry, YamlMapping, plain
 
 Folders = tuple[str, ...]
-"""Folders below models/ or seeds/, outermost first; the last may also be a file's name without ending, as in dbt."""
+"""Folders below models/ or seeds/, outermost first. The last can also be a file's name without suffix, as in dbt."""
 
 
 @dataclass(frozen=True)
 class FolderConfig:
-    """The patches of each folder, in ascending precedence, and the place of each folder that project.yml names.
-
-    `written` are the same patches before their Jinja is rendered.
+    """The patches of each folder, in ascending precedence, and the location of each folder in project.yml. `written`
+    are the same patches with Jinja unrendered.
     """
 
     patches: Mapping[Folders, tuple[ConfigPatch, ...]]
@@ -32,17 +31,17 @@ class FolderConfig:
     written: Mapping[Folders, tuple[ConfigPatch, ...]]
 
     def patches_for(self, folders: Folders, name: str) -> tuple[ConfigPatch, ...]:
-        """Returns the patches that hold for a file, from the outermost folder inwards."""
+        """Returns the patches that apply to a file, from the outermost folder inwards."""
         return _patches_along(self.patches, (*folders, name))
 
     def written_for(self, folders: Folders, name: str) -> tuple[ConfigPatch, ...]:
-        """Returns what `patches_for` does, with Jinja unrendered."""
+        """Returns the same as `patches_for`, with Jinja unrendered."""
         return _patches_along(self.written, (*folders, name))
 
 
 @dataclass(frozen=True)
 class Section:
-    """The part of project.yml that configures one kind of file, rendered and as it is written."""
+    """The part of project.yml that configures one kind of file, rendered and as written."""
 
     rendered: YamlMapping
     written: YamlMapping
@@ -51,10 +50,10 @@ class Section:
 def read_folder_config(
     section: Section, project_name: str, known: Collection[Folders], model: type[Document], findings: list[Finding]
 ) -> FolderConfig:
-    """Returns what a section (`models` or `seeds`) of project.yml sets, after adding to `findings` what is wrong.
+    """Returns what a section (`models` or `seeds`) of project.yml sets, and adds its errors to `findings`.
 
-    `known` are the files' paths as `Folders`. The project's own name may stand above the folders, as dbt has it, unless
-    a folder bears it.
+    `known` are the files' paths as `Folders`. The project's name can stand above the folders, as in dbt, unless a
+    folder has this name.
     """
     folders = _with_parents(known)
     reader = _Reader(model, folders, findings)
@@ -70,7 +69,7 @@ def _read_section(
         is_project = entry.key == project_name and (entry.key,) not in reader.folders
         if is_project and isinstance(entry.value, YamlMapping):
             reader.read((), entry.value)
-    # The keys beside the project's name are read first in dbt, so they come below it.
+    # dbt reads the keys beside the project's name first, so they have less precedence
     inner = dict(reader.patches)
     reader.patches = {}
     reader.read((), YamlMapping(_without_project(section, project_name, reader.folders), section.location))
@@ -82,14 +81,14 @@ def _patches_along(patches: Mapping[Folders, tuple[ConfigPatch, ...]], path: Fol
 
 
 def unused_folders(config: FolderConfig, known: Iterable[Folders], kind: str) -> list[Finding]:
-    """Returns a warning for each outermost folder of the configuration that holds none of the files."""
+    """Returns a warning for each outermost folder of the configuration that matches no file."""
     used = _with_parents(known)
     unused = [path for path in config.places if path not in used and (path[:-1] in used or not path[:-1])]
     return [_unused(path, kind, used, config.places[path]) for path in unused]
 
 
 class _Reader:
-    """Reads one section; `patches` and `places` grow as it does."""
+    """Reads one section, and adds to `patches` and `places`."""
 
     def __init__(self, model: type[Document], folders: Collection[Folders], findings: list[Finding]) -> None:
         self.patches: dict[Folders, tuple[ConfigPatch, ...]] = {}

@@ -1,4 +1,4 @@
-"""The files under models/ and macros/, and what holds for the names of all files."""
+"""The files under models/ and macros/, and the checks on the names of all files."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _ENDINGS = {MODELS: (".sql", ".py"), SEEDS: (".csv",), MACROS: (".sql",)}
 
 
 def find_files(files: ProjectFiles, folder: str, suffix: str, findings: list[Finding]) -> tuple[str, ...]:
-    """Returns the paths of the files below a folder; a link that leads out of the project is a finding, once."""
+    """Returns the paths of the files below a folder. A link out of the project is a finding, once."""
     listing = files.list_files(folder, suffix)
     findings.extend(finding for finding in listing.findings if finding not in findings)
     return listing.paths
 
 
 def file_name(path: str) -> str:
-    """Returns the name of the model or seed in a file: the file's name without its ending."""
+    """Returns the name of the model or seed in a file: the file's name without its suffix."""
     return posixpath.splitext(posixpath.basename(path))[0]
 
 
@@ -40,7 +40,7 @@ def folders_of(path: str) -> Folders:
 
 
 def refuse_other_files(files: ProjectFiles, findings: list[Finding]) -> None:
-    """Adds a finding for each file whose ending is one of its folder's in capitals."""
+    """Adds a finding for each file with the suffix of its folder in capitals."""
     for folder, ending in ((folder, ending) for folder, endings in _ENDINGS.items() for ending in endings):
         paths = files.list_files(folder, "").paths
         findings.extend(
@@ -57,7 +57,7 @@ def load_models(
     properties: Mapping[str, Properties],
     findings: list[Finding],
 ) -> tuple[ModelFile, ...]:
-    """Returns the models that can be read, in the order of their names."""
+    """Returns the readable models, sorted by name."""
     models = []
     for path in paths:
         text = _read(files, path, findings)
@@ -67,7 +67,7 @@ def load_models(
 
 
 def load_macros(files: ProjectFiles, findings: list[Finding]) -> tuple[MacroFile, ...]:
-    """Returns the macro files that can be read, in the order of their paths."""
+    """Returns the readable macro files, sorted by path."""
     macros = []
     for path in find_files(files, MACROS, ".sql", findings):
         text = _read(files, path, findings)
@@ -79,8 +79,8 @@ def load_macros(files: ProjectFiles, findings: list[Finding]) -> tuple[MacroFile
 def check_names(
     models: tuple[str, ...], seeds: tuple[str, ...], others: Mapping[str, Location], findings: list[Finding]
 ) -> None:
-    """Adds a finding for each file whose name cannot be a view's, or is another model's or seed's, and for each of the
-    `others`, the models without a file, whose name is.
+    """Adds a finding for each file whose name cannot be a view's name, or is already used by another model or seed. It
+    also checks the `others`, the models without a file.
     """
     names = SeenNames("models or seeds")
     for path in (*models, *seeds):

@@ -1,4 +1,4 @@
-"""The project's own Python, the files below python/: what they define, read without importing any of it."""
+"""The project's Python files below python/: what they define, read without importing them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.wording import quoted, quoted_list
 
 PYTHON = "python"
-"""The project's folder of Python, which is on the driver's path and shipped to executors."""
+"""The folder of Python, which is on the driver's path and is shipped to executors."""
 
 DECORATORS = frozenset({"udf", "pandas_udf", "arrow_udf", "udtf", "arrow_udtf"})
-"""What makes a function, or a class, one of SQL's (pyspark.sql.functions)."""
+"""The decorators that turn a function or class into a SQL function (pyspark.sql.functions)."""
 
 REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-"""How a name of a module is written: `module:name`, `package.module:name`."""
+"""The form of a reference to a name in a module: `module:name`, `package.module:name`."""
 
 
 @dataclass(frozen=True)
 class PythonName:
-    """A name that a module defines. `kind` is function, class, one of `DECORATORS`, or value where it is assigned or
-    imported; `returns` is the type that its decorator says literally, as Spark DDL. `bases` are the last parts of the
-    names of a class's bases.
+    """A name that a module defines. `kind` is function, class, one of `DECORATORS`, or value for an assigned or
+    imported name. `returns` is the literal type in its decorator, as Spark DDL. `bases` are the last parts of the names
+    of a class's bases.
     """
 
     name: str
@@ -38,19 +38,19 @@ class PythonName:
 
     @property
     def is_data_source(self) -> bool:
-        """Whether it is for certain a data source of PySpark's."""
+        """Whether it certainly is a data source of PySpark."""
         return self.kind == "class" and "DataSource" in self.bases
 
     @property
     def is_foreach(self) -> bool:
-        """Whether as a sink it is for certain called with rows: a function, or a class that has no base."""
+        """Whether a sink certainly calls it with rows: a function, or a class without a base."""
         return self.kind == "function" or (self.kind == "class" and not self.bases)
 
 
 @dataclass(frozen=True)
 class PythonModule:
-    """A module below python/ under the name by which it is imported; `whole` says that it has no other names, as it
-    could after `from x import *`. `digest` is that of its code, comments and layout aside.
+    """A module below python/ with its import name. `whole`: it has no other names, unlike after `from x import *`.
+    `digest` is the digest of its code without comments and layout.
     """
 
     module: str
@@ -62,8 +62,8 @@ class PythonModule:
 
 @dataclass(frozen=True)
 class PythonFunction:
-    """A function of the project's that SQL may call by `name`; `reference` is its `module:name`, `returns` its type as
-    Spark DDL where it is known. `digest` is that of its module.
+    """A function of the project that SQL can call by `name`. `reference` is its `module:name`, `returns` its type as
+    Spark DDL if known. `digest` is the digest of its module.
     """
 
     name: str
@@ -74,10 +74,7 @@ class PythonFunction:
 
 
 def load_python(files: ProjectFiles, findings: list[Finding]) -> tuple[PythonModule, ...]:
-    """Returns the modules below python/, in the order of their paths.
-
-    One that cannot be read or parsed is a finding; it may define any name.
-    """
+    """Returns the modules below python/, sorted by path. An unreadable one is a finding, and may define any name."""
     listing = files.list_files(PYTHON, ".py")
     findings.extend(listing.findings)
     modules = []
@@ -94,7 +91,7 @@ def load_python(files: ProjectFiles, findings: list[Finding]) -> tuple[PythonMod
 
 
 def find_name(modules: tuple[PythonModule, ...], reference: str, location: Location) -> PythonName | Finding:
-    """Returns what `reference`, a `module:name`, means; a finding where there is no such module or name."""
+    """Returns the definition of `reference`, a `module:name`, or a finding if the module or name does not exist."""
     if not REFERENCE.fullmatch(reference):
         return Finding(
             "python-name",
@@ -137,7 +134,7 @@ def _module(path: str, tree: ast.Module) -> PythonModule:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a module, those within `if`, `try` and `with` too."""
+    """The statements of a module, including those in `if`, `try` and `with`."""
     for statement in body:
         yield statement
         for name in ("body", "orelse", "finalbody"):
@@ -164,13 +161,13 @@ def _names(statement: ast.stmt) -> Iterator[PythonName]:
 
 
 def _last_word(node: ast.expr) -> str:
-    """The last part of a dotted name, also of one with an index: `Series` of `pd.Series` and of `Series[int]`."""
+    """The last part of a dotted name, also with an index: `Series` for `pd.Series` and `Series[int]`."""
     node = node.value if isinstance(node, ast.Subscript) else node
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _decorated(node: ast.expr) -> tuple[str, str | None] | None:
-    """The decorator of SQL functions that `node` is, with the type that it says literally."""
+    """The decorator of SQL functions in `node`, with its literal type."""
     call = node if isinstance(node, ast.Call) else None
     named = call.func if call else node
     name = named.attr if isinstance(named, ast.Attribute) else named.id if isinstance(named, ast.Name) else ""

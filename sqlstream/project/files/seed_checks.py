@@ -1,4 +1,4 @@
-"""What is wrong with a seed's file: its header, its quotes, its line ends and the number of values in its rows."""
+"""Checks of a seed's file: its header, quotes, line ends, and the number of values in its rows."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from sqlstream.project.wording import counted, quoted, quoted_list
 T = TypeVar("T")
 
 MOST_SHOWN = 5
-"""Findings of one kind for one file; what follows is only counted."""
+"""The most findings of one kind for one file. Others are only counted."""
 
 MOST_COUNTED = 1000
-"""Wrong rows that are looked for: a file with more is wrong as a whole, and counting on would take seconds."""
+"""The most wrong rows that are searched. A file with more is wrong as a whole, and counting all would take seconds."""
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-"""What separates values in the files that programs export."""
+"""The separators in files that programs export."""
 
 
 def check_file_name(seed: Seed, findings: list[Finding]) -> None:
-    """Adds a finding where Spark would take the file for a hidden one, and its rows for none."""
+    """Adds a finding for a file that Spark would treat as hidden, and read no rows from."""
     if seed.name.startswith("_"):
         findings.append(
             Finding(
@@ -43,7 +43,7 @@ def check_file_name(seed: Seed, findings: list[Finding]) -> None:
 
 
 def check_columns(seed: Seed, header: tuple[str, ...], findings: list[Finding]) -> None:
-    """Adds a finding for each column with a declared type that is not in the header, at its place in the YAML."""
+    """Adds a finding for each typed column that is not in the header, at its location in the YAML."""
     known = {name.lower() for name in header}
     findings.extend(
         Finding(
@@ -59,7 +59,7 @@ def check_columns(seed: Seed, header: tuple[str, ...], findings: list[Finding]) 
 
 
 def check_types(seed: Seed, files: ProjectFiles, findings: list[Finding]) -> None:
-    """Adds a finding for each declared type that Spark would refuse, at its place in the YAML."""
+    """Adds a finding for each declared type that Spark would refuse, at its location in the YAML."""
     for column in seed.columns:
         place = column.places.get("data_type", seed.properties_location)
         problem = type_problem(column.data_type, place, files) if column.data_type and place else None
@@ -69,12 +69,12 @@ def check_types(seed: Seed, files: ProjectFiles, findings: list[Finding]) -> Non
 
 
 def wrong_type(seed: Seed, column: DeclaredColumn) -> str:
-    """Returns the message for a declared type that the column cannot have."""
+    """Returns the message for an invalid type of the column."""
     return f"column {quoted(column.name)} of seed {quoted(seed.name)} cannot have the type {quoted(column.data_type)}"
 
 
 def first_few(items: Sequence[T], describe: Callable[[T], Finding]) -> list[Finding]:
-    """Returns the findings for the first `MOST_SHOWN` items, and one that says how many more there are."""
+    """Returns the findings for the first `MOST_SHOWN` items, and one with the number of the others."""
     findings = [describe(item) for item in items[: MOST_SHOWN + 1]]
     if len(items) > MOST_SHOWN:
         following = findings.pop()
@@ -92,9 +92,8 @@ def first_few(items: Sequence[T], describe: Callable[[T], Finding]) -> list[Find
 
 
 class SeedCheck:
-    """One check of one file; `findings` grows as it runs.
-
-    `configured` says whether the delimiter is known: where YAML could not be read, commas are only a guess.
+    """One check of one file, which adds to `findings`. `configured`: the delimiter is known. If YAML could not be read,
+    a comma is only a guess.
     """
 
     def __init__(self, path: str, csv: CsvText, configured: bool) -> None:
@@ -104,7 +103,7 @@ class SeedCheck:
         self._configured = configured
 
     def run(self) -> tuple[str, ...] | None:
-        """Returns the names of the header, None where the file is too broken to tell."""
+        """Returns the names of the header, None if the file is too broken to know."""
         header = next(self._csv.rows(), None)
         stray = self._csv.stray_line_end()
         if header is None or not self._csv.text.strip():
@@ -210,7 +209,7 @@ _FAULTS = {
 
 
 def _other_separator(header: tuple[Value, ...], delimiter: str) -> str | None:
-    """What separates the values instead of the delimiter: the header then looks like one unquoted name."""
+    """The separator that the file uses instead of the delimiter, if its header looks like a single unquoted name."""
     if len(header) > 1 or header[0].is_quoted:
         return None
     return next((letter for letter in header[0].text if letter in SEPARATORS and letter != delimiter), None)

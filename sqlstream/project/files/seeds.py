@@ -1,4 +1,4 @@
-"""The seeds: each CSV file under seeds/, checked, with what YAML says of it."""
+"""The seeds: each CSV file under seeds/, checked, with its YAML."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ def load_seeds(
     *,
     configured: bool,
 ) -> tuple[Seed, ...]:
-    """Returns the seeds that are enabled, in the order of their names, after adding what is wrong with their files.
-
-    `configured` says whether all YAML could be read: where not, a seed's own delimiter may be missing.
+    """Returns the enabled seeds, sorted by name, and adds the errors in their files. `configured`: all YAML could be
+    read; otherwise a seed's delimiter may be missing.
     """
     seeds = (_build_seed(path, folders, properties.get(file_name(path))) for path in paths)
     checked = [_with_header(files, seed, findings, configured) for seed in seeds if _is_enabled(seed)]
@@ -40,10 +39,10 @@ def load_seeds(
 
 
 def find_values(root: Path, seed: Seed, cells: Iterable[tuple[int, int]]) -> list[tuple[Location, str]]:
-    """Returns the place and the text of values of a seed, by row (0 is the first below the header) and column.
+    """Returns the location and text of values of a seed, by row (0 is the first below the header) and column.
 
-    A value that is no longer there, because the file has changed since, is left out. Raises: FindingsError where the
-    file can no longer be read.
+    Omits a value that no longer exists because the file has changed. Raises: FindingsError if the file can no longer be
+    read.
     """
     csv = CsvText(ProjectFiles(root).read_exactly(seed.path), seed.delimiter)
     found = []
@@ -76,7 +75,7 @@ def _is_enabled(seed: Seed) -> bool:
 
 
 def _with_header(files: ProjectFiles, seed: Seed, findings: list[Finding], configured: bool) -> Seed:
-    """The seed with the names of its columns, after adding what is wrong with its file."""
+    """The seed with the names of its columns. Adds the errors in its file."""
     check_file_name(seed, findings)
     check_types(seed, files, findings)
     try:
@@ -84,7 +83,7 @@ def _with_header(files: ProjectFiles, seed: Seed, findings: list[Finding], confi
     except FindingsError as error:
         findings.extend(error.findings)
         return seed
-    if check_patch(seed.config, SeedConfig):  # which is a finding already; the delimiter may be the reason
+    if check_patch(seed.config, SeedConfig):  # already a finding; the delimiter may be the reason
         return seed
     check = SeedCheck(seed.path, CsvText(text, seed.delimiter), configured)
     header = check.run()
@@ -92,5 +91,5 @@ def _with_header(files: ProjectFiles, seed: Seed, findings: list[Finding], confi
     if header is None:
         return seed
     check_columns(seed, header, findings)
-    # with Unix line ends, since those of a checkout depend on the machine
+    # with Unix line ends, because those of a checkout depend on the machine
     return replace(seed, header=header, checksum=checksum(text.replace("\r\n", "\n")))

@@ -22,7 +22,7 @@ class TypeSyntaxError(ValueError):
 
 
 class UnsureError(Exception):
-    """Only Spark can judge the text."""
+    """Only Spark can decide about the text."""
 
 
 class TokenCursor:
@@ -68,7 +68,7 @@ class TokenCursor:
     def identifier(self, wanted: str, fix: str) -> TypeToken:
         """Skips a name, and returns it. Raises: TypeSyntaxError, UnsureError."""
         if self.next.text.startswith('"'):
-            raise UnsureError  # a setting of Spark's makes it a name
+            raise UnsureError  # a setting of Spark makes it a name
         if not self.next.is_name:
             raise self.unexpected(wanted, fix)
         if self.next.needs_quotes:

@@ -1,4 +1,4 @@
-"""Declared types that Spark would refuse, each found at its own line and column."""
+"""Finds declared types that Spark would refuse, each with its line and column."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from sqlstream.project.types.parser import parse_schema, parse_type
 from sqlstream.project.yaml import YamlMapping, locate, locate_in_scalar
 
 _COLUMN = "c "
-"""A name before the type of one column: what may stand after a type, such as NOT NULL, belongs to a column."""
+"""A name before the type of one column. Clauses after a type, such as NOT NULL, belong to a column."""
 
 
 def schema_problem(ddl: str, node: YamlMapping, path: Path, files: ProjectFiles) -> Finding | None:
-    """Returns what is wrong with the DDL of the YAML text at `path`, None where Spark may accept it."""
+    """Returns the error in the DDL of the YAML text at `path`, None if Spark may accept it."""
     return _problem(ddl, lambda offset: _written(ddl, offset, locate(node, path), files))
 
 
 def schema_file_problem(text: str, name: str) -> Finding | None:
-    """Returns what is wrong with a file of DDL, None where Spark may accept it."""
+    """Returns the error in a file of DDL, None if Spark may accept it."""
     return _problem(text, lambda offset: location_at(name, text, offset))
 
 
 def type_problem(ddl: str, place: Location, files: ProjectFiles) -> Finding | None:
-    """Returns what is wrong with one type, which YAML has at `place`, None where Spark may accept it."""
+    """Returns the error in one type, which is in YAML at `place`, None if Spark may accept it."""
     return _problem(ddl, lambda offset: _written(ddl, offset, place, files), parse_type)
 
 
 def column_problems(
     columns: Sequence[ColumnDocument], node: YamlMapping, path: Path, files: ProjectFiles
 ) -> list[Finding]:
-    """Returns what is wrong with the types of the columns of the mapping at `path`."""
-    # one type stands at many columns, and hardly ever is it wrong
+    """Returns the errors in the types of the columns of the mapping at `path`."""
+    # many columns share a type, and few types are wrong
     types = {column.data_type for column in columns if column.data_type}
     wrong = {ddl for ddl in types if _problem(_COLUMN + ddl, lambda _: Location("")) is not None}
     findings: list[Finding] = []
@@ -56,7 +56,7 @@ def _problem(
     ddl: str, place: Callable[[int], Location], parse: Callable[[str], object] = parse_schema
 ) -> Finding | None:
     if is_template(ddl):
-        return None  # its rendering has failed, which is a finding already
+        return None  # its rendering has failed, which is another finding
     try:
         parse(ddl)
     except TypeSyntaxError as error:

@@ -1,4 +1,4 @@
-"""What somebody meant who wrote the name of a type that Spark does not know."""
+"""Suggests a type for a name that Spark does not know."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ MEANT = {
     "list": "array",
     "null": "void",
 }
-"""Names of types elsewhere, each with Spark's type for it."""
+"""Names of types in other systems, with Spark's types."""
 
 _FRACTIONS = frozenset({"number", "bignumeric", "money", "smallmoney"})
-"""Names elsewhere of types with decimal places, which Spark's `decimal` alone has none of."""
+"""Names of types with decimal places in other systems. Spark's `decimal` without parameters has none."""
 
 _KNOWN = (*PLAIN_NAMES, *ALIASES, "decimal", "numeric", "char", "varchar", "time", "array", "map", "struct")
 

@@ -1,7 +1,7 @@
-"""Spark's DDL of types and schemas to values, as `SqlBaseParser.g4` of Spark 4.3 has it (`dataType`, `colTypeList`).
+"""Parses Spark's DDL of types and schemas, as in `SqlBaseParser.g4` of Spark 4.3 (`dataType`, `colTypeList`).
 
-What Spark surely refuses is an error with its place; of what it may accept and this parser does not know the result is
-`Unknown`, for Spark to judge.
+DDL that Spark certainly refuses is an error with its location. DDL that Spark may accept and this parser does not know
+becomes `Unknown`, and Spark decides.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from sqlstream.project.types.types import (
 from sqlstream.project.wording import quoted
 
 DEEPEST_NESTING = 100
-"""Types within types that are followed: Python's own stack bears some more."""
+"""The greatest depth of nested types. Python's stack allows some more."""
 
 MOST_DIGITS = 38
 """The greatest precision of a decimal (`DecimalType.MAX_PRECISION`)."""
 
 GREATEST_NUMBER = 2**31 - 1
-"""Of lengths and digits (Java's `Integer.MAX_VALUE`)."""
+"""The greatest length or number of digits (Java's `Integer.MAX_VALUE`)."""
 
 _SIZED = frozenset({"CHAR", "CHARACTER", "VARCHAR"})
 _DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _UNITS = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
 _OPEN_CLAUSES = frozenset({"DEFAULT", "GENERATED", "COLLATE", "CHECK", "CONSTRAINT", "PRIMARY", "REFERENCES", "UNIQUE"})
-"""What may follow a column in CREATE TABLE, and may one day follow it here too."""
+"""Clauses that can follow a column in CREATE TABLE. A later Spark may allow them here too."""
 
 
 def parse_type(ddl: str) -> DataType:
@@ -69,7 +69,7 @@ class _Parser(TokenCursor):
         self._depth = 0
 
     def end(self) -> None:
-        """Makes sure that nothing is left. Raises: TypeSyntaxError."""
+        """Checks that nothing is left. Raises: TypeSyntaxError."""
         if self.next.kind == "end":
             return
         if self.next.is_name and self.next.key not in ("NOT", "COMMENT"):
@@ -77,7 +77,7 @@ class _Parser(TokenCursor):
         raise self.unexpected("the end", "remove it; each < needs one >, and each ( one )")
 
     def fields(self, *, in_struct: bool) -> tuple[Field, ...]:
-        """Reads columns, or a struct's fields, up to what no comma precedes."""
+        """Reads columns, or a struct's fields, as long as commas follow."""
         found = [self._field(in_struct=in_struct)]
         while self.take(","):
             found.append(self._field(in_struct=in_struct))

@@ -20,7 +20,7 @@ from sqlstream.project.yaml import YamlMapping, locate
 def build_schema(
     table: TableDocument, node: YamlMapping, path: Path, files: ProjectFiles, findings: list[Finding]
 ) -> Schema | None:
-    """Returns the table's schema, or None where it declares none or `findings` says what is wrong with it."""
+    """Returns the table's schema, or None if it declares none or an error is added to `findings`."""
     typed = any(column.data_type for column in table.columns)
     declared = {"schema": table.schema_, "schema_file": table.schema_file, "columns": typed}
     keys = [key for key, value in declared.items() if value]
@@ -39,8 +39,8 @@ def build_schema(
 def build_columns(
     columns: Sequence[ColumnDocument], node: YamlMapping, path: Path, findings: list[Finding]
 ) -> tuple[DeclaredColumn, ...]:
-    """Returns the columns of the mapping at `path`, after adding a finding for each name that is there twice."""
-    # Finding a place costs more than everything else here, and a name is hardly ever there twice.
+    """Returns the columns of the mapping at `path`, and adds a finding for each repeated name."""
+    # Locating a name costs more than everything else here, and few names are repeated.
     if len({column.name.casefold() for column in columns}) < len(columns):
         names = SeenNames("columns")
         for index, column in enumerate(columns):
@@ -92,7 +92,9 @@ def _empty(location: Location) -> Finding:
 
 
 def _struct_problem(text: str, name: str) -> Finding | None:
-    """Returns the finding for JSON that is no Spark StructType, whose form is `{"type": "struct", "fields": [...]}`."""
+    """Returns the finding for JSON that is not a Spark StructType, which has the form `{"type": "struct", "fields":
+    [...]}`.
+    """
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:

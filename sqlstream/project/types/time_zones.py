@@ -1,4 +1,4 @@
-"""Time zones as Spark takes them (`java.time.ZoneId`)."""
+"""Time zones that Spark accepts (`java.time.ZoneId`)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ONE_WORD = frozenset(
     WET Z Zulu
     """.split()  # noqa: SIM905 - as a list of quoted words this would be five times as long
 )
-"""The zones whose names have no slash, and Java's short names (`ZoneId.SHORT_IDS`)."""
+"""The zones without a slash in their names, and Java's short names (`ZoneId.SHORT_IDS`)."""
 
 
 def may_be_zone(text: str) -> bool:
-    """Returns whether `text` may name a time zone: of those of the form area/city only Java has the list."""
+    """Returns whether `text` may name a time zone. Only Java has the list of those in the form area/city."""
     return text in ONE_WORD or any(form.fullmatch(text) for form in (_OFFSET, _AREA))

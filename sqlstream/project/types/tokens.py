@@ -1,4 +1,4 @@
-"""Spark's DDL of types as tokens."""
+"""Tokens of Spark's DDL for types."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _TOKENS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""White space is what Spark's lexer takes for it, which is less than Python does. Digits are a number, also with the
-letters that give a literal its type; any other word may begin with a digit.
+"""White space as in Spark's lexer, which is less than Python's. Digits are a number, also with the letters that give a
+literal its type; any other word can begin with a digit.
 """
 
 
@@ -31,7 +31,7 @@ class TypeToken:
 
     @property
     def key(self) -> str:
-        """What it is compared with: the upper-case text of a word, or a symbol; empty for all others."""
+        """The text for comparisons: a word in upper case, or a symbol; empty for other kinds."""
         return self.text.upper() if self.kind in ("word", "symbol") else ""
 
     @property
@@ -41,12 +41,12 @@ class TypeToken:
 
     @property
     def needs_quotes(self) -> bool:
-        """Whether Spark refuses this word outside back-quotes for its letters."""
+        """Whether Spark refuses this word outside of back-quotes because of its letters."""
         return self.kind == "word" and not self.text.isascii()
 
     @property
     def may_be_keyword(self) -> bool:
-        """Whether this word has letters whose capitals are ASCII: Spark takes them for those in keywords."""
+        """Whether this word has letters whose capitals are ASCII. Spark treats them as the letters of keywords."""
         return self.needs_quotes and self.text.replace("ſ", "s").replace("ı", "i").isascii()
 
     @property
@@ -56,14 +56,14 @@ class TypeToken:
 
     @property
     def value(self) -> str:
-        """The text without its quotes; what back-slashes mean in it is left to Spark."""
+        """The text without its quotes. Spark interprets back-slashes in it."""
         if self.text[:1] in "rR":
             return self.text[2:-1]
         return self.text[1:-1].replace(self.text[0] * 2, self.text[0])
 
 
 def type_tokens(ddl: str) -> tuple[list[TypeToken], TypeToken]:
-    """Returns the tokens without comments, and the one that stands for the end of the text."""
+    """Returns the tokens without comments, and the token for the end of the text."""
     found = [(match.lastgroup or "", match.group(), match.start()) for match in _TOKENS.finditer(ddl)]
     tokens = [TypeToken(*piece) for piece in found if piece[0] != "space"]
     return tokens, TypeToken("end", "", len(ddl.rstrip()))

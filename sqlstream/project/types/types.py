@@ -1,6 +1,6 @@
-"""Spark's data types as frozen values, and how they are read from the JSON of a Spark schema.
+"""Spark's data types as frozen values, also read from the JSON of a Spark schema.
 
-A type's `str()` is what Spark calls its catalog string: `array<struct<a:int,b:decimal(10,2)>>`.
+A type's `str()` is Spark's catalog string: `array<struct<a:int,b:decimal(10,2)>>`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ALIASES = {
     "short": "smallint",
     "timestamp_ltz": "timestamp",
 }
-"""Spark's second names of types, each with the first one."""
+"""Spark's aliases of types."""
 
 PLAIN_NAMES = frozenset(
     {
@@ -27,14 +27,13 @@ PLAIN_NAMES = frozenset(
         *("date", "timestamp", "timestamp_ntz", "interval"),
     }
 )
-"""The names of types that need nothing after them (`trivialPrimitiveType` in `SqlBaseParser.g4` of Spark 4.3)."""
+"""The names of types without parameters (`trivialPrimitiveType` in `SqlBaseParser.g4` of Spark 4.3)."""
 
 
 @dataclass(frozen=True)
 class Primitive:
-    """A type without parts: `name` is Spark's first name for it, such as `bigint` or `interval day to second`.
-
-    `parameters` are those of `char(5)`, `varchar(5)`, `time(6)`, `geometry(4326)` and `geography(4326)`.
+    """A type without parts. `name` is Spark's main name, such as `bigint` or `interval day to second`. `parameters` are
+    those of `char(5)`, `varchar(5)`, `time(6)`, `geometry(4326)` and `geography(4326)`.
     """
 
     name: str
@@ -48,7 +47,7 @@ class Primitive:
 
 @dataclass(frozen=True)
 class Decimal:
-    """A number of `precision` digits, `scale` of them behind the point."""
+    """A number of `precision` digits, `scale` of them after the point."""
 
     precision: int = 10
     scale: int = 0
@@ -82,7 +81,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a struct, or one column of a schema; Spark ignores case in its name."""
+    """One field of a struct, or one column of a schema. Spark ignores the letter case of its name."""
 
     name: str
     type: DataType
@@ -92,7 +91,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Struct:
-    """Named fields in order; a schema is a struct too. Spark allows two fields of one name."""
+    """Named fields in order. A schema is a struct too. Spark allows fields with the same name."""
 
     fields: tuple[Field, ...]
 
@@ -100,13 +99,13 @@ class Struct:
         return f"struct<{','.join(f'{field.name}:{field.type}' for field in self.fields)}>"
 
     def field(self, name: str) -> Field | None:
-        """Returns the first field of that name, whatever its case."""
+        """Returns the first field of that name, in any letter case."""
         return next((field for field in self.fields if field.name.lower() == name.lower()), None)
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A type that only Spark can judge: `text` is how it is written."""
+    """A type that only Spark can interpret. `text` is its DDL."""
 
     text: str
 
@@ -122,9 +121,8 @@ _INTERVAL = re.compile(r"interval (?:(?:year|month)(?: to month)?|(?:day|hour|mi
 
 
 def read_json_schema(text: str) -> Struct | Unknown:
-    """Returns the schema that `df.schema.json()` of Spark has written; Unknown for text of any other form.
-
-    A type that is not known, such as a user-defined one, is Unknown at its place.
+    """Returns the schema in the output of Spark's `df.schema.json()`; Unknown for text of any other form. An unknown
+    type, such as a user-defined one, becomes Unknown.
     """
     try:
         found = _from_json(json.loads(text))

@@ -1,1 +1,1 @@
-"""Unit tests as YAML files have them."""
+"""Unit tests in YAML files."""

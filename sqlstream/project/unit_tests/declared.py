@@ -1,4 +1,4 @@
-"""Unit tests as the YAML files have them: each one validated alone, so that a broken one leaves the others alone."""
+"""Reads unit tests from YAML files. Each one is validated alone, so that an invalid one does not affect others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sqlstream.project.wording import given, quoted
 from sqlstream.project.yaml import ParseYaml, YamlMapping, YamlNode, YamlScalar, YamlSequence, follow, locate, plain
 
 TESTS_FOLDER = "tests/models"
-"""The folder whose YAML files, at any depth, hold unit tests, beside those of models/."""
+"""The folder whose YAML files, at any depth, contain unit tests, besides those of models/."""
 
 _INPUT = re.compile(
     r"""(?:(ref)\(\s*(['"])([^'"]+)\2\s*\)|(source)\(\s*(['"])([^'"]+)\5\s*,\s*(['"])([^'"]+)\7\s*\))"""
@@ -79,7 +79,7 @@ def _other_files(files: ProjectFiles, parse: ParseYaml, findings: list[Finding])
 
 
 def _misplaced(files: ProjectFiles) -> list[Finding]:
-    """Files right in tests/ or in tests/unit/ that hold unit tests and that nobody would read."""
+    """Files directly in tests/ or in tests/unit/ with unit tests that would be ignored."""
     near = (
         path for folder in ("tests", "tests/unit") for path in files.files_in(folder) if path.endswith(YAML_SUFFIXES)
     )
@@ -100,7 +100,7 @@ def _has_unit_tests(files: ProjectFiles, path: str) -> bool:
     try:
         return _UNIT_TESTS.search(files.read_text(path)) is not None
     except FindingsError:
-        return False  # what cannot be read is no matter of this project
+        return False  # an unreadable file is not part of this project
 
 
 def _nodes_of(tests: WrittenTests, findings: list[Finding]) -> tuple[YamlNode, ...]:
@@ -159,7 +159,7 @@ def _read(node: YamlNode, render: RenderYaml | None, files: ProjectFiles, findin
 
 
 def _without_braces(node: YamlMapping) -> YamlMapping:
-    """The unit test, in which an input that is copied from the model, `{{ ref('x') }}`, stands without its braces."""
+    """The unit test, with inputs that are copied from the model, such as `{{ ref('x') }}`, without their braces."""
 
     def plain_input(item: YamlNode, path: tuple[str, ...] = ("given", "input")) -> YamlNode:
         if isinstance(item, YamlSequence):
@@ -261,7 +261,7 @@ def _expected(node: YamlMapping, document: ExpectDocument, reader: FixtureReader
 
 
 _STATED = {"rows", "fixture", "batches", "late_rows_dropped", "watermark", "state_rows", "error"}
-"""The keys of an expectation that state something."""
+"""The keys of an expectation that check something."""
 
 
 def _contradictions(document: UnitTestDocument, node: YamlMapping) -> list[Finding]:

@@ -1,6 +1,6 @@
 """The rows of unit tests: written in YAML, or as CSV, JSON, JSON lines or SQL there or in tests/fixtures/.
 
-Whatever form they have, they become mappings of YAML nodes, so that each value keeps its text and its place.
+All forms become mappings of YAML nodes, so that each value keeps its text and its location.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ FIXTURES = "tests/fixtures"
 """The folder of fixture files."""
 
 FORMATS = ("csv", "json", "jsonl", "sql")
-"""What a fixture file may be, which is also its ending."""
+"""The formats of a fixture file, which are also its suffixes."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a batch or of an expectation: mappings of columns to values, or a query that gives them."""
+    """The rows of a batch or of an expectation: mappings of columns to values, or a query that returns them."""
 
     location: Location
     rows: tuple[YamlMapping, ...] = ()
@@ -37,7 +37,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class RowText:
-    """Rows as text: `place(offset)` says where a character of it stands."""
+    """Rows as text. `place(offset)` returns the location of a character."""
 
     text: str
     location: Location
@@ -45,14 +45,14 @@ class RowText:
 
 
 class FixtureReader:
-    """Reads rows; what is wrong with them is added to `findings`, and the rows are None then."""
+    """Reads rows. Invalid rows are None, with their errors in `findings`."""
 
     def __init__(self, files: ProjectFiles, findings: list[Finding]) -> None:
         self._files = files
         self.findings = findings
 
     def read(self, holder: YamlMapping) -> Rows | None:
-        """Returns the rows that `rows`, `fixture` and `format` of a mapping give, None where it has none of these."""
+        """Returns the rows in `rows`, `fixture` and `format` of a mapping, None if it has none of these."""
         rows, fixture = holder.entry("rows"), holder.entry("fixture")
         if rows is not None and fixture is not None:
             what = "rows are defined twice: here and in a fixture"
@@ -119,7 +119,7 @@ class FixtureReader:
         return self._from_text(rows, path.rsplit(".", 1)[-1])
 
     def _find(self, name: str, named: str | None, named_at: Location) -> str | None:
-        """The path of the fixture called `name`; None after adding why there is none."""
+        """The path of the fixture `name`; None after adding a finding if it does not exist."""
         listing = self._files.list_files(FIXTURES, *(f".{ending}" for ending in FORMATS))
         names = {path.removeprefix(f"{FIXTURES}/"): path for path in listing.paths}
         endings = (named,) if named in FORMATS else FORMATS
@@ -173,7 +173,7 @@ class FixtureReader:
         return Rows(rows.location, tuple(_csv_row(csv, line, header, rows) for line in lines[1:]))
 
     def _repeats(self, csv: CsvText, lines: list[Row], rows: RowText) -> bool:
-        """Whether two columns of the header have one name."""
+        """Whether two columns of the header have the same name."""
         seen: set[str] = set()
         for value in csv.values(lines[0]) if lines else ():
             name = value.text.strip().casefold()
@@ -198,7 +198,7 @@ class FixtureReader:
 
 
 class _NotARowError(ValueError):
-    """A JSON value that is no object; `place` is where it stands."""
+    """A JSON value that is not an object, with its location `place`."""
 
     def __init__(self, value: object, place: Location) -> None:
         super().__init__(given(value))
@@ -209,7 +209,7 @@ _DECODER = json.JSONDecoder(parse_float=Decimal)
 """Decimals keep all of their digits."""
 
 _BETWEEN = re.compile(r"[ \t\r\n,]*")
-"""What stands between the items of a JSON array."""
+"""The characters between the items of a JSON array."""
 
 
 def _json_lines(rows: RowText) -> list[YamlMapping]:
@@ -234,7 +234,7 @@ def _json_rows(rows: RowText) -> list[YamlMapping]:
 
 
 def _item_places(rows: RowText) -> list[Location]:
-    """Where each item of the array begins that the text is."""
+    """The offset of each item of the array in the text."""
     text = rows.text
     places: list[Location] = []
     at = text.index("[") + 1
@@ -254,7 +254,7 @@ def _json_row(value: object, place: Location) -> YamlMapping:
 
 
 def _csv_row(csv: CsvText, line: Row, header: list[str], rows: RowText) -> YamlMapping:
-    """A row of a CSV text; nothing between two commas is null, and two quotes are empty text."""
+    """A row of a CSV text. Nothing between two commas is null, and two quotes are empty text."""
     entries = []
     for name, value in zip(header, csv.values(line), strict=True):
         place = rows.place(value.offset)

@@ -1,4 +1,4 @@
-"""Unit tests as frozen values, each with its places."""
+"""Unit tests as frozen values with locations."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sqlstream.project.yaml import YamlMapping
 
 
 class BetweenBatches(StrEnum):
-    """What may stand between two batches: the query is stopped and started again on its checkpoint, by the same model
-    or, from an upgrade on, by the present one.
+    """The steps between two batches: the query stops and starts again on its checkpoint, with the same model or, from
+    an upgrade on, with the current one.
     """
 
     RESTART = "restart"
@@ -25,8 +25,8 @@ class BetweenBatches(StrEnum):
 
 @dataclass(frozen=True)
 class Batch:
-    """The rows of one given batch; `at` is what the clock says from here on; `with_previous` says that they come in one
-    micro-batch with those before.
+    """The rows of one given batch. `at` sets the clock from here on. `with_previous`: they are in one micro-batch with
+    the rows before.
     """
 
     rows: Rows
@@ -37,10 +37,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class Given:
-    """One input: `kind` and `parts` are what `ref()` (a name) or `source()` (the source and its table) say.
-
-    `steps` are its batches and what stands between them, None where no rows are given. `in_batches` says that
-    they were written as batches.
+    """One input: `kind` and `parts` are the arguments of `ref()` (a name) or `source()` (the source and its table).
+    `steps` are its batches and the words between them, None without rows. `in_batches`: the rows were written as
+    batches.
     """
 
     text: str
@@ -58,7 +57,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a case expects: `rows` at the end, `batches` by each given batch; None for what it does not say."""
+    """The expectation of a case: `rows` at the end, `batches` after each given batch; None for values that it omits."""
 
     location: Location
     rows: Rows | None
@@ -69,7 +68,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class UnitTest:
-    """One case. `places` gives the location of each of its keys, `node` the case as it is written."""
+    """One case. `places` has the location of each of its keys, `node` is the case as written."""
 
     name: str
     model: str
@@ -88,14 +87,14 @@ class UnitTest:
 
     @property
     def tags(self) -> frozenset[str]:
-        """The words to select it by."""
+        """The words that select it."""
         config = self.document.config
         return frozenset((*self.document.tags, *(config.tags if config else ())))
 
 
 @dataclass(frozen=True)
 class BrokenTest:
-    """A case that cannot be run, and why; its name and model where they can be told."""
+    """A case that cannot run, and the reason; its name and model if known."""
 
     name: str
     model: str | None
@@ -105,7 +104,7 @@ class BrokenTest:
 
 @dataclass(frozen=True)
 class UnitTests:
-    """All cases in the order of their files, the broken ones beside them, and what is wrong with whole files."""
+    """All cases in the order of their files, with the invalid ones, and the errors of whole files."""
 
     cases: tuple[UnitTest, ...]
     broken: tuple[BrokenTest, ...]

@@ -1,4 +1,4 @@
-"""The only home of PyYAML: YAML text to nodes with places."""
+"""The only package that uses PyYAML: parses YAML text to nodes with locations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The places of libyaml as those of an editor."""
+"""Converts positions of libyaml to lines and columns of an editor."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from sqlstream.location import Location, location_at
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _RARE = re.compile("[\x85\u2028\u2029]")
-"""What ends a line for libyaml and for no editor."""
+"""Characters that end a line for libyaml, but not for an editor."""
 
 
 class LibyamlMark(Protocol):
-    """A place as libyaml says it: both count from 0."""
+    """A position of libyaml. Both numbers count from 0."""
 
     @property
     def line(self) -> int:
@@ -35,9 +35,9 @@ class Marks:
         self._starts = () if is_plain else (0, *(found.end() for found in _BREAK.finditer(text)))
 
     def location(self, mark: LibyamlMark | None) -> Location:
-        """Returns the location of a mark, that of the file's beginning for none.
+        """Returns the location of a mark, or the file's beginning without one.
 
-        libyaml ends each text with a line end, and finds what is missing there on the line after it.
+        libyaml ends each text with a line end, and reports what is missing there on the next line.
         """
         if mark is None:
             return Location(self._path)

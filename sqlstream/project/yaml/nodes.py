@@ -1,4 +1,4 @@
-"""YAML as frozen nodes that know their places, and what can be asked of them."""
+"""YAML as frozen nodes with locations, and lookups in them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from sqlstream.location import Location
 
 @dataclass(frozen=True, slots=True)
 class YamlScalar:
-    """A single value: `value` as YAML reads it (None, bool, int, float, str), `text` as it stands in the file.
-
-    After rendering, `value` may also be a `SecretText`.
+    """A single value: `value` as YAML reads it (None, bool, int, float, str), `text` as in the file. After rendering,
+    `value` can also be a `SecretText`.
     """
 
     value: object
@@ -30,7 +29,7 @@ class YamlSequence:
 
 
 class YamlEntry(NamedTuple):
-    """One key of a mapping, where the key stands, and its value."""
+    """One key of a mapping, its location, and its value."""
 
     key: str
     key_location: Location
@@ -39,7 +38,7 @@ class YamlEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class YamlMapping:
-    """A mapping with its entries in the order of the file; no key is there twice."""
+    """A mapping with its entries in the order of the file. No key is repeated."""
 
     entries: tuple[YamlEntry, ...]
     location: Location
@@ -52,7 +51,7 @@ class YamlMapping:
         return None
 
     def get(self, key: object) -> YamlNode | None:
-        """Returns the value of `key`, or None where there is no such key."""
+        """Returns the value of `key`, or None without it."""
         entry = self.entry(key)
         return entry.value if entry else None
 
@@ -61,7 +60,7 @@ YamlNode = YamlScalar | YamlSequence | YamlMapping
 
 
 def plain(node: YamlNode) -> object:
-    """Returns the node as plain Python values: dict, list, and what `YamlScalar.value` may be."""
+    """Returns the node as plain Python values: dict, list, and the values of scalars."""
     if isinstance(node, YamlScalar):
         return node.value
     if isinstance(node, YamlSequence):
@@ -70,7 +69,7 @@ def plain(node: YamlNode) -> object:
 
 
 def from_plain(value: object, location: Location) -> YamlNode:
-    """Returns plain Python values as a node, all of it at `location`; the text of a scalar is its `str()`."""
+    """Returns plain Python values as a node, completely located at `location`. The text of a scalar is its `str()`."""
     if isinstance(value, dict):
         entries = (YamlEntry(str(key), location, from_plain(item, location)) for key, item in value.items())
         return YamlMapping(tuple(entries), location)
@@ -80,7 +79,7 @@ def from_plain(value: object, location: Location) -> YamlNode:
 
 
 def follow(node: YamlNode, path: Sequence[str | int]) -> YamlNode | None:
-    """Returns the node at a path of keys and indexes, or None where there is none."""
+    """Returns the node at a path of keys and indexes, or None if it does not exist."""
     current: YamlNode | None = node
     for part in path:
         if current is None:
@@ -90,9 +89,9 @@ def follow(node: YamlNode, path: Sequence[str | int]) -> YamlNode | None:
 
 
 def locate(node: YamlNode, path: Sequence[str | int]) -> Location:
-    """Returns the place of the value at a path of keys and indexes, or of its nearest parent that exists.
+    """Returns the location of the value at a path of keys and indexes, or of its nearest existing parent.
 
-    That is a scalar's own place, and the place of the key for a mapping or list, which itself begins a line later.
+    For a mapping or list it is the location of the key, because the value begins on a later line.
     """
     current, location = node, node.location
     for part in path:
@@ -106,7 +105,7 @@ def locate(node: YamlNode, path: Sequence[str | int]) -> Location:
 
 
 def merge_nodes(base: YamlNode, over: YamlNode) -> YamlNode:
-    """Returns `base` with the keys of `over` laid over it, mappings key by key; each value keeps its own place."""
+    """Returns `base` merged with `over`, mappings key by key. Each value keeps its location."""
     if not isinstance(base, YamlMapping) or not isinstance(over, YamlMapping):
         return over
     merged = {entry.key: entry for entry in base.entries}

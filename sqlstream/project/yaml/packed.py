@@ -1,8 +1,7 @@
-"""Parsed YAML as one flat JSON list and back, which is read several times faster than YAML, however deep it nests.
+"""Parsed YAML as one flat JSON list, which is several times faster to read than YAML, at any nesting.
 
-Each node is its kind, its line and its column, and then: of a scalar its text, and its value where that is another
-one; of a list the number of its items, and those; of a mapping the number of its entries, and each as key, the key's
-line and column, and value.
+Each node is its kind, its line and its column. A scalar adds its text, and its value if it differs; a list the number
+of its items, and the items; a mapping the number of its entries, and key, line, column and value of each.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from sqlstream.location import Location
 from sqlstream.project.yaml.nodes import YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 TEXT, VALUE, LIST, MAPPING = range(4)
-"""The kinds: a scalar that is its own text, any other one, and what holds others."""
+"""The kinds: a scalar whose value is its text, another scalar, a list, a mapping."""
 
 
 def pack(node: YamlMapping) -> str:
@@ -27,7 +26,7 @@ def pack(node: YamlMapping) -> str:
 
 
 def unpack(text: str, path: str) -> YamlMapping | None:
-    """Returns the mapping of the file `path` that `pack` has written as `text`; None for any other text."""
+    """Returns the mapping of the file `path` from `text` that `pack` has written; None for any other text."""
     try:
         node = _take(iter(from_json(text)).__next__, path)
     except (RecursionError, StopIteration, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The findings of YAML text, in words that need no knowledge of YAML's grammar."""
+"""The findings for YAML text, in words for readers who do not know YAML's grammar."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ _PROBLEMS: tuple[tuple[str, str, str], ...] = (
         "remove the character",
     ),
 )
-"""The start of libyaml's problem, why it is one, and what to do; the first that occurs in the problem counts."""
+"""The start of libyaml's problem, the reason, and the fix. The first entry that occurs in the problem applies."""
 
 UNCLOSED = re.compile("did not find expected ',' or|found unexpected end of stream")
-"""libyaml's problems whose cause is where the quote or bracket was opened, and not where the file ends."""
+"""libyaml's problems that are caused by an opening quote or bracket, not by the end of the file."""
 
 
 def syntax_problem(error: yaml.YAMLError, text: str, location: Location) -> Finding:
@@ -102,7 +102,7 @@ def syntax_problem(error: yaml.YAMLError, text: str, location: Location) -> Find
 
 
 def tab_in_indentation(location: Location) -> Finding:
-    """Returns the finding for a tab where YAML wants spaces."""
+    """Returns the finding for a tab where YAML needs spaces."""
     return Finding(
         "yaml-syntax",
         "a tab is used where YAML allows only spaces",
@@ -113,9 +113,8 @@ def tab_in_indentation(location: Location) -> Finding:
 
 
 def duplicate_key(key: str, first: Location, second: Location, *, begins_entry: bool = False) -> Finding:
-    """Returns the finding for a key that a mapping has twice.
-
-    `begins_entry` says that an entry of a list begins with this key: then a dash may be missing.
+    """Returns the finding for a repeated key. `begins_entry`: an entry of a list begins with this key, so a dash may be
+    missing.
     """
     fix = "remove one of them, or merge their values"
     return Finding(
@@ -158,7 +157,7 @@ def key_not_text(rest_of_line: str, location: Location) -> Finding:
 
 
 def _in_quotes(rest_of_line: str) -> str:
-    """Jinja that stands in a line, in quotes that it does not have itself."""
+    """Jinja in a line, inside quotes that belong to the YAML."""
     value = rest_of_line.split(" #", 1)[0].strip()
     value = value if value.startswith("{{") else "{" + value
     within_braces = re.match(r"(\{\{.*?\}\}) *[,}\]]", value)
@@ -202,7 +201,7 @@ def contains_itself(anchor: str, location: Location) -> Finding:
 
 
 def unsupported_tag(tag: str | None, location: Location) -> Finding:
-    """Returns the finding for an explicit tag that means nothing here, or does not fit its value."""
+    """Returns the finding for an explicit tag that has no meaning here, or does not fit its value."""
     return Finding(
         "yaml-syntax",
         f"the YAML tag {quoted(str(tag))} is not allowed here",
@@ -213,7 +212,7 @@ def unsupported_tag(tag: str | None, location: Location) -> Finding:
 
 
 def not_mergeable(location: Location) -> Finding:
-    """Returns the finding for `<<` with a value that has no keys."""
+    """Returns the finding for `<<` with a value without keys."""
     return Finding(
         "invalid-value",
         "`<<` needs a mapping, or a list of mappings",

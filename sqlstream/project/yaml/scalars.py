@@ -1,4 +1,4 @@
-"""What a YAML scalar means: YAML 1.1's null, booleans and numbers as PyYAML reads them, all else text."""
+"""The values of YAML scalars: YAML 1.1's null, booleans and numbers as in PyYAML; everything else is text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from sqlstream.project.yaml.nodes import YamlScalar
 TAG_PREFIX = "tag:yaml.org,2002:"
 
 LONGEST_NUMBER = 100
-"""Characters; a longer run of digits is text, because Python refuses to print integers of thousands of digits."""
+"""The most digits of a number. A longer one is text, because Python refuses to print integers of thousands of digits.
+"""
 
 _RESOLVER: Any = yaml.resolver.Resolver()
 _CONSTRUCTOR = yaml.constructor.SafeConstructor()
@@ -25,10 +26,10 @@ _CONSTRUCTORS: dict[str, Any] = {
 
 
 def resolve_scalar(text: str, tag: str | None, *, plain_style: bool, location: Location) -> YamlScalar | None:
-    """Returns the scalar, or None where its explicit tag is not supported or does not fit the text.
+    """Returns the scalar, or None if its explicit tag is not supported or does not fit the text.
 
-    `plain_style` says that the text stands there without quotes and without a tag. Dates and times stay text, since
-    their type is the schema's to say.
+    `plain_style`: the text has no quotes and no tag. Dates and times stay text, because the schema decides on their
+    type.
     """
     if plain_style:
         if text and text[0] not in yaml.resolver.Resolver.yaml_implicit_resolvers:

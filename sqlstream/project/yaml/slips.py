@@ -1,6 +1,6 @@
-"""Typical slips in YAML, each found by its repair: what makes the text readable is what was wrong with it.
+"""Common mistakes in YAML, found by trying repairs: a repair that makes the text readable shows the mistake.
 
-libyaml notices a slip only where nothing fits any more, often a line later, and in words of its grammar.
+libyaml reports a mistake only at the point where the grammar no longer fits, often a line later.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import yaml
 from sqlstream.project.wording import counted, quoted
 
 LONGEST_TEXT = 50_000
-"""Characters of a text that is parsed again for each repair: a few milliseconds each."""
+"""The most characters of a text that is parsed again for each repair, which takes a few milliseconds."""
 
 LINES_BACK = 3
-"""Lines before the one that libyaml stumbles over in which the slip may be."""
+"""The lines before libyaml's error in which the mistake may be."""
 
 _ENTRY = re.compile(r"(?P<indent> *)(?P<dash>- +)?(?P<key>[\w.+-]+):(?: +(?P<value>\S.*?))?\s*$")
 _NO_SPACE = re.compile(r"(?P<before> *(?:- +)?)(?P<key>[\w+-]+):(?P<value>[^\s:/].*)$")
@@ -29,7 +29,7 @@ _ODD_STARTS = "@`%*&!?,]}"
 
 @dataclass(frozen=True)
 class Slip:
-    """What is wrong, and what repairs it; the line and the column count from 1."""
+    """A mistake and its repair. Line and column count from 1."""
 
     line: int
     column: int
@@ -44,9 +44,9 @@ class _Repair:
 
 
 def find_slip(text: str) -> Slip | None:
-    """Returns the slip in a text that cannot be read, None where no repair helps.
+    """Returns the mistake in an unreadable text, None if no repair helps.
 
-    A repair helps if the whole text can be read then, or everything up to a later line.
+    A repair helps if the whole text becomes readable, or everything up to a later line.
     """
     wrong = _wrong_line(text) if len(text) <= LONGEST_TEXT else None
     if wrong is None:
@@ -60,7 +60,7 @@ def find_slip(text: str) -> Slip | None:
 
 
 def _wrong_line(text: str) -> int | None:
-    """The line, counted from 0, over which libyaml stumbles; None where it reads the text."""
+    """The 0-based line of libyaml's error, None if the text is readable."""
     try:
         for _ in yaml.parse(text, yaml.CSafeLoader):
             pass
@@ -73,7 +73,7 @@ def _wrong_line(text: str) -> int | None:
 
 
 def _repairs(lines: list[str], wrong: int) -> Iterator[_Repair]:
-    """Gives the repairs to try, the most certain first."""
+    """Yields the repairs to try, the most certain first."""
     near = [at for at in range(wrong, -1, -1) if lines[at].strip()][: LINES_BACK + 1]
     for change in _CHANGES:
         for at in near:
@@ -87,7 +87,7 @@ def _repairs(lines: list[str], wrong: int) -> Iterator[_Repair]:
 
 
 _Change = Callable[[str], tuple[str, int, str, str] | None]
-"""Makes of a line the repaired one, the offset of the slip, why it is one, and what to do."""
+"""Returns the repaired line, the offset of the mistake, the reason, and the fix."""
 
 
 def _changed(lines: list[str], at: int, change: _Change) -> Iterator[_Repair]:
@@ -105,7 +105,7 @@ def _space_after_dash(line: str) -> tuple[str, int, str, str] | None:
 
 
 def _space_after_aligned_dash(line: str) -> tuple[str, int, str, str] | None:
-    """The same where the lines below are aligned with the key as it stands."""
+    """The same if the lines below are aligned with the key as written."""
     found = _space_after_dash(line)
     return (found[0][1:], *found[1:]) if found is not None and line.startswith(" ") else None
 
@@ -135,7 +135,9 @@ def _colon_before_value(line: str) -> tuple[str, int, str, str] | None:
 
 
 def _quotes(line: str) -> tuple[str, int, str, str] | None:
-    """A value that holds a colon, or begins with a sign of YAML's or with a quotation that ends before the value."""
+    """A value that contains a colon, or begins with a special character of YAML or with a quotation that ends before
+    the value.
+    """
     entry = _ENTRY.match(line) or re.match(r"(?P<before> *- +)(?P<value>\S.*?)\s*$", line)
     value = entry["value"] if entry is not None else None
     if entry is None or value is None:
@@ -217,11 +219,11 @@ _CHANGES: tuple[_Change, ...] = (
     _comma,
     _brackets,
 )
-"""Repairs of one line that cannot be taken for one another, tried before what is less certain."""
+"""Repairs of one line that exclude each other. They are tried before less certain ones."""
 
 
 def _dashes(lines: list[str], at: int) -> Iterator[_Repair]:
-    """A new entry of a list without its dash: its key is the one with which the entries above begin."""
+    """A new entry of a list without its dash: it begins with the same key as the entries above."""
     entry = _ENTRY.match(lines[at])
     if entry is None or entry["dash"]:
         return
@@ -234,7 +236,7 @@ def _dashes(lines: list[str], at: int) -> Iterator[_Repair]:
 
 
 def _indents(lines: list[str], at: int) -> Iterator[_Repair]:
-    """The line alone, or with what is indented below it, as far in as a line above."""
+    """The line alone, or with the indented lines below it, indented as a line above."""
     own = _indent(lines[at])
     levels: dict[int, int] = {}
     for above in range(at - 1, -1, -1):
@@ -257,13 +259,13 @@ def _indents(lines: list[str], at: int) -> Iterator[_Repair]:
 
 
 def _word(line: str, level: int) -> str:
-    """What stands at that column of a line: its key, or the dash of an entry."""
+    """The element at that column of a line: its key, or the dash of an entry."""
     rest = line[level:]
     return "the dash" if rest.startswith("-") else quoted(rest.split(":", 1)[0].strip())
 
 
 def _levels(line: str) -> tuple[int, ...]:
-    """How far in a line begins, and the key after its dash."""
+    """The indentation of a line, and the key after its dash."""
     indent = _indent(line)
     dash = re.match(r"- +", line[indent:])
     return (indent, indent + dash.end()) if dash else (indent,)

@@ -1,4 +1,4 @@
-"""Where a value stands in a YAML text, from its first character to behind its last: for what is to be replaced."""
+"""The range of a value in a YAML text, from its first to its last character, for replacements."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import yaml
 
 
 def span_of(text: str, path: Sequence[str | int]) -> tuple[int, int] | None:
-    """Returns the offsets of the value at a path of keys and indexes, None where there is none.
-
-    Behind an alias it is the value that the alias stands for.
+    """Returns the offsets of the value at a path of keys and indexes, None if it does not exist. For an alias it is the
+    referenced value.
     """
     try:
         node: yaml.Node | None = yaml.compose(text, yaml.CSafeLoader)
@@ -33,6 +32,6 @@ def _child(node: yaml.Node | None, part: str | int) -> yaml.Node | None:
 
 
 def flow_text(value: object) -> str:
-    """Returns a value as YAML on one line, which is read back as it is."""
+    """Returns a value as YAML on one line that reads back as the same value."""
     dumped = yaml.safe_dump(value, default_flow_style=True, width=float("inf"), allow_unicode=True, sort_keys=False)
     return dumped.strip().removesuffix("\n...").removesuffix("...").strip()

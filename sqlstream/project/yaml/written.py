@@ -1,4 +1,4 @@
-"""Where a character of a scalar's text stands in the file, which YAML's styles do not tell by themselves."""
+"""The location in the file of a character in a scalar's text."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from sqlstream.location import Location
 
 
 def locate_in_scalar(file_text: str, scalar: Location, text: str, offset: int) -> Location:
-    """Returns the place of the character at `offset` of `text`, the text of the scalar at `scalar` in the file.
+    """Returns the location of the character at `offset` of `text`, the text of the scalar at `scalar` in the file.
 
-    That is exact for text on one line, with quotes or without, and for a literal block (`|`); for text that YAML or
-    Jinja has changed it is the place of the scalar.
+    It is exact for text on one line, with or without quotes, and for a literal block (`|`). For text that YAML or Jinja
+    has changed, it is the location of the scalar.
     """
     lines = file_text.split("\n")
     written = lines[scalar.line - 1][scalar.column - 1 :] if scalar.line <= len(lines) else ""
@@ -22,7 +22,7 @@ def locate_in_scalar(file_text: str, scalar: Location, text: str, offset: int) -
 
 
 def _in_block(lines: list[str], scalar: Location, text: str, offset: int) -> Location:
-    """The place in a literal block, whose lines follow that of the scalar and are indented alike."""
+    """The location in a literal block, whose lines follow the line of the scalar with equal indentation."""
     before = text[:offset]
     number, column = before.count("\n"), offset - (before.rfind("\n") + 1)
     wanted = text.split("\n")[number]

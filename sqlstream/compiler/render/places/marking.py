@@ -105,7 +105,7 @@ class MarkingEnvironment(TemplateEnvironment):
         return self._moved_marks(value[:first]) + value[first:last] + "".join(_marks_of(value[last:]))
 
     def _moved_marks(self, blank: str) -> str:
-        """The marks of a stripped beginning. A mark of template text moves by the number of blanks stripped after it."""
+        """The marks of a stripped beginning. A mark of template text moves by the blanks stripped after it."""
         kept: list[str] = []
         for match in MARK.finditer(blank):
             mark, text = match.group(), match.end()

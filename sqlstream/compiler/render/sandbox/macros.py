@@ -65,7 +65,7 @@ def override_macros(environment: TemplateEnvironment, results: Mapping[str, obje
 
 
 def _read_file(environment: TemplateEnvironment, source: TemplateSource) -> tuple[nodes.Template, dict[str, Any]]:
-    """The parsed file, and its macros and other values by name. Runs text outside of macros once, and drops its output."""
+    """The parsed file, and its macros and other values by name. Runs text outside of macros, and drops its output."""
     environment.sources[source.path] = source
     environment.state = RenderState(environment.limits)
     tree = environment.parse_source(source)
