@@ -12,7 +12,6 @@ from pyspark.sql.types import StructType
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from sqlstream.compiler.flow.functions.fixed_types import FIXED
 from sqlstream.compiler.flow.types.common_type import common_type
 from sqlstream.compiler.flow.types.nested import field_type
 from sqlstream.compiler.flow.types.types_of import generator_columns, type_of
@@ -167,10 +166,3 @@ def test_a_generator_gives_these_columns(table: SparkSession, generator: str, fo
     assert [(name, str(type_)) for name, type_ in columns] == [
         (field.name, field.dataType.simpleString()) for field in schema
     ]
-
-
-def test_functions_of_one_type_are_functions_of_spark(table: SparkSession) -> None:
-    """No name in the list is misspelt."""
-    functions = {row[0] for row in table.sql("show all functions").collect()}
-
-    assert sorted(set(FIXED) - functions) == []

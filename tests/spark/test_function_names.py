@@ -7,9 +7,7 @@ from every_type import COLUMNS, analyser, create_view
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.flow.functions.argument_types import FIRST_ARGUMENTS
-from sqlstream.compiler.flow.functions.arities import COUNTS, LEAST, PAIRS
-from sqlstream.compiler.flow.functions.names import ALL, TABLE_FUNCTIONS
+from sqlstream.compiler.flow.functions.known import FUNCTIONS, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.types.families import family
 
 OF_THE_GRAMMAR = {"convert", "identifier", "timediff", "timestampadd", "timestampdiff", "try_cast"}
@@ -21,8 +19,8 @@ def test_the_names_are_those_of_spark(spark: SparkSession) -> None:
     words = {row[0] for row in spark.sql("show system functions").collect()}
     names = {word for word in words if word.isidentifier()} - {"case"}
 
-    assert sorted(names - ALL - TABLE_FUNCTIONS) == []
-    assert sorted(ALL - names - OF_THE_GRAMMAR) == []
+    assert sorted(names - FUNCTIONS.keys() - TABLE_FUNCTIONS) == []
+    assert sorted(FUNCTIONS.keys() - names - OF_THE_GRAMMAR) == []
 
 
 def _refuses_the_number(spark: SparkSession, name: str, count: int) -> bool:
@@ -39,9 +37,14 @@ def test_functions_refuse_other_numbers_of_arguments(spark: SparkSession, side: 
 
     Spark takes a tenth of a second for each refusal, so every fifth function is asked for.
     """
-    numbers = {name: counts[0] - 1 if side == "fewer" else counts[-1] + 1 for name, counts in COUNTS.items()}
+    counts = {name: function.counts for name, function in FUNCTIONS.items()}
+    numbers = {
+        name: each.listed[0] - 1 if side == "fewer" else each.listed[-1] + 1
+        for name, each in counts.items()
+        if each.listed
+    }
     if side == "fewer":
-        numbers |= {name: least - 1 for name, least in LEAST.items()} | dict.fromkeys(PAIRS, 1)
+        numbers |= {name: each.smallest - 1 for name, each in counts.items() if each.least or each.even}
 
     asked = [name for name in sorted(numbers.keys() - OF_THE_GRAMMAR)[::5] if numbers[name] >= 0]
     taken = [name for name in asked if not _refuses_the_number(spark, name, numbers[name])]
@@ -53,7 +56,7 @@ def test_first_arguments_of_other_families_are_refused(spark: SparkSession) -> N
     """No column of a family that is not named is taken where a function has one argument."""
     create_view(spark)
     resolves = analyser(spark)
-    single = {name: families for name, (count, families) in FIRST_ARGUMENTS.items() if count == 1}
+    single = {name: families for name, function in FUNCTIONS.items() if (families := function.families(1))}
 
     taken = [
         (name, column)

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.columns import NOTHING_HELD, Column, LostWatermark
 from sqlstream.compiler.flow.expressions.held_times import NOTHING, UNKNOWN_HELD, Within, generated, taken, within
-from sqlstream.compiler.flow.functions.names import ALL, TABLE_FUNCTIONS
+from sqlstream.compiler.flow.functions.known import FUNCTIONS, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.names.problems import field_problem, function_problem, name_problem
 from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolution, Resolved, Scope
 from sqlstream.compiler.flow.nodes import Call, Node
@@ -29,7 +29,7 @@ TIME_WINDOWS = WINDOWS | {"window_time"}
 HOLDERS = frozenset({"struct", "named_struct", "array", "map", "arrays_zip", "map_from_arrays"})
 """Functions whose result holds their arguments, each with its watermark."""
 
-KNOWN = ALL | TABLE_FUNCTIONS
+KNOWN = FUNCTIONS.keys() | TABLE_FUNCTIONS
 
 Functions = Mapping[str, DataType | None]
 """The project's own functions by their names in lower case, with the type of a call where it is known."""

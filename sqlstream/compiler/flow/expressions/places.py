@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.functions.names import AGGREGATES, ALL, GENERATORS, WINDOW_FUNCTIONS
+from sqlstream.compiler.flow.functions.known import AGGREGATES, FUNCTIONS, GENERATORS, WINDOW_FUNCTIONS
 from sqlstream.compiler.flow.text import Text, is_windowed
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.project.wording import counted, quoted
@@ -136,7 +136,7 @@ def alias_problems(node: exp.Expr, columns: int | None, text: Text) -> Iterator[
     if (
         isinstance(node, exp.Aliases)
         and name not in GENERATORS
-        and (name in ALL or not isinstance(inner, exp.Anonymous))
+        and (name in FUNCTIONS or not isinstance(inner, exp.Anonymous))
     ):
         yield _problem(
             node,
@@ -158,7 +158,7 @@ def alias_problems(node: exp.Expr, columns: int | None, text: Text) -> Iterator[
 def lateral_view_problem(node: exp.Expr, text: Text) -> SqlProblem | None:
     """Returns the problem of a LATERAL VIEW of a function that is no generator."""
     name = text.function(node)
-    if name not in ALL or name in GENERATORS:
+    if name not in FUNCTIONS or name in GENERATORS:
         return None
     return _problem(
         node,

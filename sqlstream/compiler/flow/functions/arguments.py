@@ -1,4 +1,4 @@
-"""Whether functions get as many arguments as they take, and a first one of a type that they take."""
+"""Checks the number of arguments of each function call, and the type of the first one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from sqlstream.compiler.flow.expressions.column import Expressions
-from sqlstream.compiler.flow.functions.argument_types import FIRST_ARGUMENTS
-from sqlstream.compiler.flow.functions.arities import COUNTS, LEAST, PAIRS
+from sqlstream.compiler.flow.functions.known import FUNCTIONS, WITHOUT_PLACE
 from sqlstream.compiler.flow.names.scope import Scope
 from sqlstream.compiler.flow.text import Text
 from sqlstream.compiler.flow.types.families import family
@@ -17,17 +16,8 @@ from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.tokens import Tokens
 from sqlstream.project.wording import alternatives, counted, quoted
 
-WITHOUT_PLACE: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Substring: frozenset({"substring", "substr"}),
-    exp.ArgMax: frozenset({"max_by"}),
-    exp.ArgMin: frozenset({"min_by"}),
-    exp.Quantile: frozenset({"percentile"}),
-    exp.ApproxQuantile: frozenset({"percentile_approx", "approx_percentile"}),
-}
-"""Functions that sqlglot makes without keeping where the name stands, and their names."""
-
 UNCOUNTABLE = frozenset({"*", "=>", "FROM", "FOR", "IN", "USING"})
-"""What makes a list of arguments another one than its commas tell: stars, names, and functions' own grammar."""
+"""Arguments that cannot be counted by their commas have one of these: a star, a name, or special syntax."""
 
 
 BEFORE_CALLS = frozenset(
@@ -36,17 +26,17 @@ BEFORE_CALLS = frozenset(
         *("(", ",", "=", "<>", "!=", ">", "<=", ">=", "+", "-", "*", "/", "||"),
     }
 )
-"""What stands before a call and not before a type, an alias or the name of a CTE, the comma aside."""
+"""Tokens that can come before a call, and, except for the comma, not before a type, an alias or the name of a CTE."""
 
 SCRIPT = frozenset({"USING", "ROW"})
-"""What stands behind `TRANSFORM (...)` where it is a script's clause and not a function."""
+"""Tokens that follow `TRANSFORM (...)` if it is the clause that runs a script, and not the function."""
 
 TYPES = frozenset({"decimal", "char", "time", "timestamp", "string", "binary"})
-"""Functions whose names are also types, which have arguments of their own."""
+"""Functions whose names are also types, which have their own arguments."""
 
 
 def argument_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
-    """Gives a problem for each function in `node` that gets another number of arguments than Spark's takes."""
+    """Yields a problem for each function in `node` that has a number of arguments that Spark does not accept."""
     walked = text.parts_of(node)
     for _, part in walked.functions:
         if "start" in part.meta:
@@ -57,13 +47,15 @@ def argument_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
 
 
 def type_problems(node: exp.Expr, scope: Scope, expressions: Expressions) -> Iterator[SqlProblem]:
-    """Gives a problem for each function in `node` whose first argument is of a type that it does not take."""
+    """Yields a problem for each function in `node` whose first argument has a type that Spark does not accept."""
     text = expressions.text
     for _, part in text.parts_of(node).functions:
         index = text.token_at(part.meta["start"]) if "start" in part.meta else None
         name = "" if index is None else text.tokens[index].name.lower()
-        count, families = FIRST_ARGUMENTS.get(name, (0, frozenset()))
-        if index is None or count == 0 or _count(text, index + 1) != count:
+        function = FUNCTIONS.get(name)
+        count = None if index is None or function is None else _count(text, index + 1)
+        families = function.families(count) if function is not None and count else frozenset()
+        if not families:
             continue
         first = _first_argument(part, text)
         type_ = None if first is None else expressions.type_of(first, scope)
@@ -78,7 +70,7 @@ def type_problems(node: exp.Expr, scope: Scope, expressions: Expressions) -> Ite
 
 
 def _first_argument(call: exp.Expr, text: Text) -> exp.Expr | None:
-    """The argument that is written first, where it names a column: Spark takes more of literals."""
+    """The first argument in the text, if it reads a column: Spark accepts literals of more types."""
     children = sorted(call.iter_expressions(), key=lambda child: text.where(child).offset)
     first = children[0] if children else None
     if isinstance(first, exp.Cast) and not isinstance(first, exp.TryCast):  # sqlglot adds such casts
@@ -87,7 +79,7 @@ def _first_argument(call: exp.Expr, text: Text) -> exp.Expr | None:
 
 
 def unread_argument_problems(text: Text) -> Iterator[SqlProblem]:
-    """Gives the same problems of a text of which there is no tree: sqlglot reads no function with too few arguments."""
+    """Yields the same problems for a text that sqlglot cannot parse, because of a function with too few arguments."""
     for index, token in enumerate(text.tokens):
         is_call = at(text.tokens, index + 1).key == "(" and at(text.tokens, index - 1).key in BEFORE_CALLS
         if is_call and token.name.lower() not in TYPES:
@@ -98,7 +90,7 @@ def unread_argument_problems(text: Text) -> Iterator[SqlProblem]:
 
 
 def _unplaced(part: exp.Expr, text: Text) -> Iterator[SqlProblem]:
-    """The problem of a call that has no place, where it is the only one of its function in the text."""
+    """The problem of a call without a place, if it is the only call of its function in the text."""
     places = [index for name in WITHOUT_PLACE[type(part)] for index in text.calls.get(name, ())]
     if len(places) == 1:
         yield from _call_problem(text, places[0])
@@ -110,20 +102,21 @@ def _call_problem(text: Text, index: int | None) -> Iterator[SqlProblem]:
         return
     name = tokens[index]
     count = _count(text, index + 1)
-    taken = None if count is None else _taken(name.name.lower(), count)
-    if taken is not None:
+    function = FUNCTIONS.get(name.name.lower())
+    wanted = None if count is None or function is None else function.counts.wanted(count)
+    if wanted is not None:
         yield SqlProblem(
             name.start,
             "argument-count",
             f"{quoted(name.text)} has {counted(count or 0, 'argument')}",
-            f"this Spark function takes {taken}",
+            f"this Spark function takes {wanted}",
             "add or remove arguments; `describe function extended` in a Spark shell shows examples",
         )
 
 
 def _count(text: Text, opening: int) -> int | None:
-    """The number of arguments in the parentheses at `opening`; None where commas do not tell it."""
-    if opening not in text.after:  # sqlglot takes some characters for blanks that are none
+    """The number of arguments in the parentheses at `opening`; None if commas do not separate them."""
+    if opening not in text.after:  # sqlglot treats some other characters as blanks
         return None
     level = list(_level(text, opening + 1, text.after[opening] - 1))
     if any(text.tokens[index].key in UNCOUNTABLE and not _is_operator(text.tokens, index) for index in level):
@@ -132,7 +125,7 @@ def _count(text: Text, opening: int) -> int | None:
 
 
 def _level(text: Text, start: int, end: int) -> Iterator[int]:
-    """The indexes of the tokens between two places; of those in brackets only the opening one."""
+    """Yields the indexes of the tokens from `start` to `end`, but only the opening bracket of those in brackets."""
     tokens, index = text.tokens, start
     while index < end:
         yield index
@@ -144,16 +137,5 @@ def _level(text: Text, start: int, end: int) -> Iterator[int]:
 
 
 def _is_operator(tokens: Tokens, index: int) -> bool:
-    """Whether a star stands between two operands."""
+    """Whether a star is between two operands."""
     return tokens[index].key == "*" and at(tokens, index - 1).key not in ("(", ",", ".", "DISTINCT")
-
-
-def _taken(name: str, count: int) -> str | None:
-    """What a function takes, in words; None where `count` is right."""
-    if name in COUNTS and count not in COUNTS[name]:
-        *most, last = COUNTS[name]
-        listed = f"{', '.join(map(str, most))} or {last}" if most else str(last)
-        return f"{listed} argument{'' if COUNTS[name] == (1,) else 's'}" if last else "no arguments"
-    if count < LEAST.get(name, 0):
-        return f"at least {counted(LEAST[name], 'argument')}"
-    return "pairs of arguments, so an even number" if name in PAIRS and count % 2 else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sqlstream.compiler.flow.columns import Where
-from sqlstream.compiler.flow.functions.names import ALL
+from sqlstream.compiler.flow.functions.known import FUNCTIONS
 from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolved, Visible
 from sqlstream.compiler.node_ids import SOURCE, kind_of
 from sqlstream.compiler.sql.intervals import NEGATIVE, NO_DELAY
@@ -136,7 +136,7 @@ def field_problem(found: Resolved, offset: int) -> SqlProblem | None:
 
 def function_problem(name: str, offset: int, own: Iterable[str] = ()) -> SqlProblem:
     """Returns the problem of a function that neither Spark nor the project, whose functions are `own`, has."""
-    close = nearest(name, [*own, *sorted(ALL)])
+    close = nearest(name, [*own, *sorted(FUNCTIONS)])
     return SqlProblem(
         offset,
         "unknown-function",

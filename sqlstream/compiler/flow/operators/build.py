@@ -15,7 +15,7 @@ from sqlstream.compiler.flow.expressions.places import Clause
 from sqlstream.compiler.flow.expressions.subquery_types import subquery_problems
 from sqlstream.compiler.flow.expressions.unstable_functions import ROW_IDS
 from sqlstream.compiler.flow.functions.arguments import unread_argument_problems
-from sqlstream.compiler.flow.functions.names import AGGREGATES, GENERATORS
+from sqlstream.compiler.flow.functions.known import AGGREGATES, GENERATORS
 from sqlstream.compiler.flow.names.scope import Missing, Scope, Visible
 from sqlstream.compiler.flow.nodes import (
     Aggregate,

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions.column import Expressions
-from sqlstream.compiler.flow.functions.names import AGGREGATES, ALL
+from sqlstream.compiler.flow.functions.known import AGGREGATES, FUNCTIONS
 from sqlstream.compiler.flow.names.scope import Resolved, Scope
 from sqlstream.compiler.flow.text import is_windowed, parts_of
 
@@ -72,7 +72,7 @@ class GroupingKeys:
         if isinstance(node, exp.Filter):
             return self._is_made(node.this)
         name = self.expressions.text.function(node)
-        unknown = isinstance(node, exp.Anonymous) and name not in ALL
+        unknown = isinstance(node, exp.Anonymous) and name not in FUNCTIONS
         return unknown or (name in AGGREGATES and not is_windowed(node))
 
     def _is_own_window(self, node: exp.Expr) -> bool:

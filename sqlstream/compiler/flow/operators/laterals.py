@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.expressions.column import Expressions
-from sqlstream.compiler.flow.functions.names import GENERATORS
+from sqlstream.compiler.flow.functions.known import GENERATORS
 from sqlstream.compiler.flow.names.scope import Missing, Resolved, Scope
 from sqlstream.compiler.flow.operators.conditions import conjuncts
 from sqlstream.compiler.flow.text import parts_of

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.columns import Column, Columns, LostWatermark
 from sqlstream.compiler.flow.expressions.column import Expressions
-from sqlstream.compiler.flow.functions.names import AGGREGATES
+from sqlstream.compiler.flow.functions.known import AGGREGATES
 from sqlstream.compiler.flow.names.scope import Resolved, Scope
 from sqlstream.compiler.flow.nodes import Aggregate, Expansion, Key, Node, Opaque
 from sqlstream.compiler.flow.types.common_type import common_type_of

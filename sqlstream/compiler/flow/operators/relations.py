@@ -12,7 +12,7 @@ from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.expressions.places import Clause, lateral_view_problem, range_problems
 from sqlstream.compiler.flow.expressions.unstable_functions import clock_in
-from sqlstream.compiler.flow.functions.names import GENERATORS
+from sqlstream.compiler.flow.functions.known import GENERATORS
 from sqlstream.compiler.flow.names.problems import name_problem, negative_delay, version_problem
 from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolved, Scope, Visible
 from sqlstream.compiler.flow.nodes import (

@@ -11,7 +11,7 @@ from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import TIME_WINDOWS, Expressions
 from sqlstream.compiler.flow.expressions.places import Clause, misplaced_functions
-from sqlstream.compiler.flow.functions.names import AGGREGATES
+from sqlstream.compiler.flow.functions.known import AGGREGATES
 from sqlstream.compiler.flow.names.scope import Scope
 from sqlstream.compiler.flow.operators.grouping import Grouping, position_problems, ungrouped
 from sqlstream.compiler.flow.operators.time_windows import TimeWindows

@@ -12,7 +12,7 @@ from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions, type_of_field
 from sqlstream.compiler.flow.expressions.held_times import taken
 from sqlstream.compiler.flow.expressions.places import Clause, alias_problems
-from sqlstream.compiler.flow.functions.names import GENERATORS
+from sqlstream.compiler.flow.functions.known import GENERATORS
 from sqlstream.compiler.flow.names.scope import Resolved, Scope, Visible
 from sqlstream.compiler.flow.text import parts_of
 from sqlstream.compiler.flow.types.casts import named_type

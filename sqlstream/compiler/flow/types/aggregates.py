@@ -1,10 +1,9 @@
-"""The types of aggregate functions that depend on their arguments; those of one type are in `fixed_types`."""
+"""The types of aggregate functions that no signature can describe."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.types.nested import element_type
 from sqlstream.compiler.flow.types.typer import Handler, Typer, argument
 from sqlstream.compiler.flow.types.values import (
     BIGINT,
@@ -105,11 +104,6 @@ def _within_group(typer: Typer, node: exp.Expr) -> DataType | None:
     return typer.of(node.this) if isinstance(node.this, exp.GroupConcat) else None
 
 
-def _collected(typer: Typer, node: exp.Expr) -> DataType | None:
-    type_ = typer.of(_argument(node))
-    return None if type_ is None else Array(type_)
-
-
 def _extreme_by(typer: Typer, node: exp.Expr) -> DataType | None:
     """max_by: one value, or with a count an array of them."""
     type_ = typer.of(node.this)
@@ -136,21 +130,13 @@ def _histogram(typer: Typer, node: exp.Expr) -> DataType | None:
     return None if type_ is None else Array(Struct((Field("x", type_), Field("y", DOUBLE))))
 
 
-_SAME = (
-    *(exp.Max, exp.Min, exp.AnyValue, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Mode),
-    *(exp.Lag, exp.Lead, exp.BitwiseAndAgg, exp.BitwiseOrAgg, exp.BitwiseXorAgg),
-)
-
 BY_CLASS: dict[type[exp.Expr], Handler] = {
-    **dict.fromkeys(_SAME, _this),
     exp.Sum: _sum,
     exp.Avg: _average,
     exp.Median: _median,
     exp.Quantile: _percentile,
     exp.ApproxQuantile: _approximate_percentile,
     exp.WithinGroup: _within_group,
-    exp.ArrayAgg: _collected,
-    exp.ArrayUniqueAgg: _collected,
     exp.ArgMax: _extreme_by,
     exp.ArgMin: _extreme_by,
     exp.GroupConcat: _joined,
@@ -162,5 +148,4 @@ BY_NAME: dict[str, Handler] = {
     "try_avg": _average,
     "mean": _average,
     "histogram_numeric": _histogram,
-    "collect_union": lambda typer, node: Array(element) if (element := element_type(_this(typer, node))) else None,
 }

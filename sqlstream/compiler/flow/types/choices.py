@@ -41,14 +41,6 @@ def _decode(typer: Typer, node: exp.Expr) -> DataType | None:
     return found if family(found) == family(typer.of(value)) else None
 
 
-def _if(typer: Typer, node: exp.Expr) -> DataType | None:
-    return common_type_of((typer.of(node.args.get("true")), typer.of(node.args.get("false"))))
-
-
-def _coalesce(typer: Typer, node: exp.Expr) -> DataType | None:
-    return common_type_of(typer.of(value) for value in (node.this, *node.expressions))
-
-
 def _greatest(typer: Typer, node: exp.Expr) -> DataType | None:
     return common_type_of((typer.of(value) for value in (node.this, *node.expressions)), common_type_but_text)
 
@@ -71,16 +63,11 @@ BY_CLASS: dict[type[exp.Expr], Handler] = {
     **dict.fromkeys((exp.Paren, exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.Order), _this),
     exp.Case: _case,
     exp.DecodeCase: _decode,
-    exp.If: _if,
-    exp.Nvl2: _if,
-    exp.Coalesce: _coalesce,
     exp.Greatest: _greatest,
     exp.Least: _greatest,
-    exp.Nullif: _this,
     exp.Nanvl: _not_nan,
 }
 
 BY_NAME: dict[str, Handler] = {
     "zeroifnull": _zero_if_null,
-    "nullifzero": lambda typer, node: typer.of(argument(node)),
 }

@@ -1,4 +1,4 @@
-"""The types of functions that give text like their arguments': text of a collation would keep it."""
+"""The types of functions whose text is BINARY or an array for some arguments; a collation would be kept."""
 
 from __future__ import annotations
 
@@ -9,21 +9,11 @@ from sqlstream.compiler.flow.types.typer import Handler, Typer, arguments
 from sqlstream.compiler.flow.types.values import BINARY, STRING, is_plain, kind
 from sqlstream.project.types.types import Array, DataType, Primitive
 
-_NAMES = (
-    "btrim concat_ws format_number format_string initcap lcase lower ltrim make_valid_utf8 mask parse_url printf quote "
-    "randstr regexp_extract regexp_replace regexp_substr repeat replace rtrim soundex space split_part substring_index "
-    "to_char to_csv to_varchar to_xml translate try_parse_url try_url_decode try_validate_utf8 ucase upper url_decode "
-    "url_encode validate_utf8 xpath_string array_join right current_path"
-)
 _TEXT_OR_BINARY = (exp.Substring, exp.Overlay, exp.Left)
 
 
 def _text(typer: Typer, node: exp.Expr) -> DataType | None:
     return STRING if all(is_plain(typer.of(argument)) for argument in arguments(node)) else None
-
-
-def _texts(typer: Typer, node: exp.Expr) -> DataType | None:
-    return None if _text(typer, node) is None else Array(STRING)
 
 
 def _part(typer: Typer, node: exp.Expr) -> DataType | None:
@@ -67,15 +57,7 @@ BY_CLASS: dict[type[exp.Expr], Handler] = {
     exp.DPipe: _pipe,
     exp.Collate: _collated,
     exp.Pad: _padded,
-    exp.Trim: _text,
-    exp.Initcap: _text,
     exp.Decode: _text,
     exp.Elt: lambda typer, node: _joined([typer.of(value) for value in node.expressions]),
     **dict.fromkeys(_TEXT_OR_BINARY, _part),
-}
-
-BY_NAME: dict[str, Handler] = {
-    **dict.fromkeys(_NAMES.split(), _text),
-    "split": _texts,
-    "regexp_extract_all": _texts,
 }

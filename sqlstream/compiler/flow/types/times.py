@@ -93,11 +93,8 @@ BY_CLASS: dict[type[exp.Expr], Handler] = {
     exp.TsOrDsAdd: _added_days,
     exp.TimestampAdd: _added_units,
     exp.DateDiff: _difference,
-    exp.TimestampDiff: lambda _typer, _node: BIGINT,
     exp.AtTimeZone: _in_zone,
     exp.FromTimeZone: _in_zone,
-    exp.CurrentTimestamp: lambda _typer, _node: TIMESTAMP,
-    exp.CurrentDate: lambda _typer, _node: DATE,
 }
 
 BY_NAME: dict[str, Handler] = {
@@ -105,6 +102,5 @@ BY_NAME: dict[str, Handler] = {
     "datepart": _date_part,
     "window": _window,
     "session_window": _window,
-    "timediff": lambda _typer, _node: BIGINT,
     "window_time": _window_time,
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sqlstream.compiler.flow.functions.known import FUNCTIONS, WITHOUT_PLACE
 from sqlstream.project.types.types import DataType, Unknown
 
 ColumnType = Callable[[exp.Expr], DataType | None]
@@ -21,9 +22,8 @@ DEEPEST_NESTING = 80
 
 @dataclass(frozen=True)
 class Rules:
-    """How types are found: functions of one type only, functions by name as written, and nodes by class."""
+    """The types that need code: of functions by name, and of nodes by class."""
 
-    fixed: Mapping[str, DataType]
     by_name: Mapping[str, Handler]
     by_class: Mapping[type[exp.Expr], Handler]
 
@@ -70,13 +70,13 @@ class Typer:
 
     def _found(self, node: exp.Expr) -> DataType | None:
         if isinstance(node, exp.Func):
-            name = self.name(node)
-            fixed = self._rules.fixed.get(name)
-            if fixed is not None:
-                return fixed
+            name = self.name(node) or WITHOUT_PLACE.get(type(node), ("",))[0]
             named = self._rules.by_name.get(name)
             if named is not None:
                 return named(self, node)
+            signature = FUNCTIONS.get(name)
+            if signature is not None and signature.result is not None:
+                return signature.result_type([] if signature.is_fixed else list(map(self.of, arguments(node))))
         handler = self._rules.by_class.get(type(node))
         return None if handler is None else handler(self, node)
 

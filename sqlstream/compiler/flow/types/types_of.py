@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.functions.fixed_types import FIXED
 from sqlstream.compiler.flow.types import aggregates as aggregate_types
 from sqlstream.compiler.flow.types import casts as cast_types
 from sqlstream.compiler.flow.types import choices as choice_types
@@ -22,36 +21,12 @@ from sqlstream.compiler.flow.types import parsed as parsed_types
 from sqlstream.compiler.flow.types import texts as text_types
 from sqlstream.compiler.flow.types import times as time_types
 from sqlstream.compiler.flow.types.generators import GENERATORS, Columns
-from sqlstream.compiler.flow.types.typer import ColumnType, Handler, Known, Rules, Typer
-from sqlstream.compiler.flow.types.values import BIGINT, BOOLEAN, DOUBLE, INT, STRING
+from sqlstream.compiler.flow.types.typer import ColumnType, Known, Rules, Typer
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.types.types import DataType
 
-_WITHOUT_PLACE: dict[type[exp.Expr], DataType] = {
-    exp.Chr: STRING,
-    exp.CurrentUser: STRING,
-    exp.StrPosition: INT,
-    exp.RowNumber: INT,
-    exp.Rank: INT,
-    exp.DenseRank: INT,
-    exp.Ntile: INT,
-    exp.Count: BIGINT,
-    exp.CumeDist: DOUBLE,
-    exp.PercentRank: DOUBLE,
-    exp.LogicalAnd: BOOLEAN,
-    exp.LogicalOr: BOOLEAN,
-}
-"""Nodes of one type that sqlglot makes without keeping where the function's name stands."""
-
-
-def _always(type_: DataType) -> Handler:
-    """Returns the rule for a node of one type."""
-    return lambda _typer, _node: type_
-
-
 _RULES = Rules(
-    fixed=FIXED,
     by_name={
         **aggregate_types.BY_NAME,
         **choice_types.BY_NAME,
@@ -59,11 +34,9 @@ _RULES = Rules(
         **number_types.BY_NAME,
         **operator_types.BY_NAME,
         **parsed_types.BY_NAME,
-        **text_types.BY_NAME,
         **time_types.BY_NAME,
     },
     by_class={
-        **{node: _always(type_) for node, type_ in _WITHOUT_PLACE.items()},
         **aggregate_types.BY_CLASS,
         **cast_types.BY_CLASS,
         **choice_types.BY_CLASS,

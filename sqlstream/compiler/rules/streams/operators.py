@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlstream.compiler.flow.columns import Columns
-from sqlstream.compiler.flow.functions.names import AGGREGATES
+from sqlstream.compiler.flow.functions.known import AGGREGATES
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
     CteReference,
