@@ -43,7 +43,7 @@ MERGED = ("meta", "options")
 
 
 class ModelConfig(Document):
-    """What `config()`, properties files and project.yml's folders may set for a model."""
+    """The keys of a model that `config()`, properties files and the folders of project.yml can set."""
 
     called: ClassVar[str] = "a model's configuration"
 
@@ -88,7 +88,7 @@ class ModelConfig(Document):
 
 
 class SeedConfig(Document):
-    """What properties files and project.yml's folders may set for a seed."""
+    """The keys of a seed that properties files and the folders of project.yml can set."""
 
     called: ClassVar[str] = "a seed's configuration"
 

@@ -1,4 +1,4 @@
-"""What the YAML files may hold, as pydantic models: what validation, docs and JSON Schema come from."""
+"""The contents of YAML files as pydantic models: the base of validation, docs and JSON Schemas."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DESCRIPTION = "A description for readers."
 
 
 class WatermarkDocument(Document):
-    """A source's own event time."""
+    """The event time of a source table."""
 
     called: ClassVar[str] = "a watermark"
 
@@ -125,7 +125,7 @@ class SinkDocument(Document):
 
 
 class ModelProperties(Document):
-    """What a properties file says of one model."""
+    """The properties of one model."""
 
     called: ClassVar[str] = "a model's properties"
 
@@ -138,7 +138,7 @@ class ModelProperties(Document):
 
 
 class SeedProperties(Document):
-    """What a properties file says of one seed."""
+    """The properties of one seed."""
 
     called: ClassVar[str] = "a seed's properties"
 
@@ -151,7 +151,7 @@ class SeedProperties(Document):
 
 
 class ResourceDocument(Document):
-    """A YAML file of sources, sinks and properties, wherever it lies."""
+    """A YAML file of sources, sinks and properties, in any of their folders."""
 
     called: ClassVar[str] = "a file of sources, sinks, models and seeds"
 
@@ -184,7 +184,7 @@ class SelectorsDocument(Document):
 
 
 class TargetDocument(Document):
-    """An environment: where Spark runs and where data and checkpoints live."""
+    """An environment: where Spark runs, and where data and checkpoints are stored."""
 
     called: ClassVar[str] = "a target"
 

@@ -1,4 +1,4 @@
-"""What a unit test in YAML may hold, as pydantic models: dbt's keys, and those that streams need."""
+"""The keys of a unit test in YAML, as pydantic models: dbt's keys, and others for streams."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _META = "Any values."
 
 
 class BatchDocument(Document):
-    """One micro-batch that a case gives; the words `restart` and `upgrade` may stand between two of them."""
+    """One micro-batch of given rows. The words `restart` and `upgrade` can stand between two of them."""
 
     called: ClassVar[str] = "a batch"
 
@@ -44,7 +44,7 @@ class GivenDocument(Document):
 
 
 class ExpectedBatchDocument(Document):
-    """What has come out once one given batch is processed."""
+    """The expected output after one given batch."""
 
     called: ClassVar[str] = "an expected batch"
 
@@ -54,7 +54,7 @@ class ExpectedBatchDocument(Document):
 
 
 class ExpectDocument(Document):
-    """What a case expects."""
+    """The expectations of a case."""
 
     called: ClassVar[str] = "what a unit test expects"
 
@@ -78,7 +78,7 @@ class ExpectDocument(Document):
 
 
 class OverridesDocument(Document):
-    """What a case puts in the place of the project's own values."""
+    """The values of the project that a case overrides."""
 
     called: ClassVar[str] = "the overrides of a unit test"
 
@@ -98,7 +98,7 @@ class UnitTestConfig(Document):
 
 
 class UpgradeDocument(Document):
-    """The older form of the model that the first batches are run by."""
+    """The older form of the model, which processes the first batches."""
 
     called: ClassVar[str] = "an upgrade"
 
