@@ -17,7 +17,7 @@ from sqlstream.app.running.process_start import machine, process_start
 from sqlstream.errors import UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.state.runs.history import PastRun, past_runs
-from sqlstream.state.runs.status import Life, ProjectStatus, SeenRun, project_status
+from sqlstream.state.runs.status import KnownRun, ProjectStatus, RunStatus, project_status
 
 
 def read_status(request: ProjectRequest, selection: Selection = EVERYTHING) -> ProjectStatus:
@@ -42,22 +42,22 @@ def read_status(request: ProjectRequest, selection: Selection = EVERYTHING) -> P
     return status
 
 
-def seen_runs(root: Path) -> tuple[SeenRun, ...]:
+def seen_runs(root: Path) -> tuple[KnownRun, ...]:
     """Returns the runs of the project at `root` that have left anything, the first to begin first."""
     runs = past_runs(_lines(root), _read(root / ARTIFACTS_FOLDER / RUN_RESULTS))
-    return tuple(SeenRun(run, life_of(run)) for run in runs)
+    return tuple(KnownRun(run, life_of(run)) for run in runs)
 
 
-def life_of(run: PastRun) -> Life:
+def life_of(run: PastRun) -> RunStatus:
     """Returns what has become of a run."""
     if run.succeeded is not None:
-        return Life.ENDED
+        return RunStatus.ENDED
     if run.pid is not None and run.process_start is not None:
         if process_start(run.pid) == run.process_start:
-            return Life.RUNNING
+            return RunStatus.RUNNING
         if run.process_start.startswith(machine()):
-            return Life.KILLED
-    return Life.ELSEWHERE
+            return RunStatus.KILLED
+    return RunStatus.ELSEWHERE
 
 
 def _known_models(root: Path) -> frozenset[str] | None:

@@ -16,7 +16,7 @@ from sqlstream.errors import CODES, LOWERABLE, Finding, Severity, can_be_lowered
 from sqlstream.location import Location, location_at
 from sqlstream.project.configuration.lowering import lowering_problem
 from sqlstream.project.nearest import nearest
-from sqlstream.project.values import TO_SQLSTREAM, CommentedFile, MacroFile, ModelFile, Project, may_allow
+from sqlstream.project.values import COMMENT_START, CommentedFile, MacroFile, ModelFile, Project, may_have_comments
 from sqlstream.project.wording import quoted
 
 _NAMED = r"(?P<name>[A-Za-z]+)(?P<colon>[ \t]*:|\b)[ \t]*(?P<words>.*?)[ \t]*"
@@ -74,7 +74,7 @@ def _read_allowances(project: Project) -> tuple[list[Allowance], list[Finding]]:
     files: list[ModelFile | MacroFile | CommentedFile] = [*project.models, *project.macros, *project.commented]
     for file in files:
         pattern = _COMMENT if file.path.endswith(".sql") else _HASH_COMMENT
-        for comment in pattern.finditer(file.text) if may_allow(file.text) else ():
+        for comment in pattern.finditer(file.text) if may_have_comments(file.text) else ():
             if not _is_meant(comment):
                 continue
             location = location_at(file.path, file.text, comment.start())
@@ -88,7 +88,7 @@ def _read_allowances(project: Project) -> tuple[list[Allowance], list[Finding]]:
 
 
 def _is_named(comment: re.Match[str]) -> bool:
-    return f"{comment['name']}{comment['colon']}" == TO_SQLSTREAM
+    return f"{comment['name']}{comment['colon']}" == COMMENT_START
 
 
 def _is_meant(comment: re.Match[str]) -> bool:
@@ -100,7 +100,7 @@ def _is_meant(comment: re.Match[str]) -> bool:
     almost = _ALMOST.fullmatch(comment["words"])
     if almost is None or not (almost["because"] or almost["code"].lower() in CODES):
         return False
-    return bool(nearest(comment["name"], [TO_SQLSTREAM.rstrip(":")], likeness=LIKENESS))
+    return bool(nearest(comment["name"], [COMMENT_START.rstrip(":")], likeness=LIKENESS))
 
 
 def _not_of_the_form(comment: re.Match[str], location: Location) -> Finding:
@@ -112,7 +112,7 @@ def _not_of_the_form(comment: re.Match[str], location: Location) -> Finding:
         "invalid-allow",
         f"{quoted(words)} is not a valid comment for sqlstream",
         "the form is `sqlstream: allow CODE because ...`; the reason helps later readers",
-        f"write {'' if code else 'for example '}`{opening} {TO_SQLSTREAM} allow {example}`",
+        f"write {'' if code else 'for example '}`{opening} {COMMENT_START} allow {example}`",
         location,
     )
 

@@ -9,7 +9,7 @@ from sqlstream.compiler.cache.digest import declared, digest
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import Meanings, values_of
 from sqlstream.compiler.compiled import Output
-from sqlstream.compiler.render.values import Reads, RenderOptions, united
+from sqlstream.compiler.render.values import Reads, RenderOptions, merge_reads
 from sqlstream.compiler.render.yaml import SinkRenderer
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
@@ -58,7 +58,7 @@ def resolve_unused(
             filled.append(_fill_in(sink, options, _ANY_MODEL, ModelConfig(tags=("tag",))))
         except FindingsError as error:
             findings += [found for found in error.findings if found.code not in _ELSEWHERE and not _needs_meta(sink)]
-    outputs, reads = tuple(output for output, _ in filled), united(tuple(reads for _, reads in filled))
+    outputs, reads = tuple(output for output, _ in filled), merge_reads(tuple(reads for _, reads in filled))
     if not findings:
         memory.note("output", "", key, (outputs, reads, values_of(reads, options)))
     return outputs, findings

@@ -209,13 +209,13 @@ class MacroFile:
     text: str
 
 
-TO_SQLSTREAM = "sqlstream:"
+COMMENT_START = "sqlstream:"
 """The start of a comment to sqlstream."""
 
 
-def may_allow(text: str) -> bool:
+def may_have_comments(text: str) -> bool:
     """Whether a file may contain a comment to sqlstream, or one that was meant as such."""
-    return TO_SQLSTREAM in text or "allow" in text.lower()
+    return COMMENT_START in text or "allow" in text.lower()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from sqlstream.project.files.paths import join
 
 LEDGER_NAME = "ledger.json"
-HOLD_NAME = "run.lock"
+LOCK_NAME = "run.lock"
 _VERSION = re.compile(r"v([1-9][0-9]*)\Z")
 
 
@@ -17,9 +17,9 @@ def query_root(storage: str, query_id: str, checkpoint: str | None) -> str:
     return join(storage, checkpoint or f"queries/{query_id}").rstrip("/")
 
 
-def hold_path(root: str) -> str:
+def lock_path(root: str) -> str:
     """Returns the file that locks a query for one run."""
-    return f"{root}/{HOLD_NAME}"
+    return f"{root}/{LOCK_NAME}"
 
 
 def version_root(root: str, version: int) -> str:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.project.configuration.fields import format_name
 
-EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+SOURCE_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """The setting under which a checkpoint knows its sources by name. Without it, a checkpoint knows them by their order.
 """
 

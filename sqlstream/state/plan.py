@@ -11,7 +11,7 @@ from sqlstream.project.files.paths import is_absolute, plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state import refusals
 from sqlstream.state.changes import describe_changes
-from sqlstream.state.ledger import EVOLUTION, Ledger, QueryIdentity, SourceUse
+from sqlstream.state.ledger import SOURCE_EVOLUTION, Ledger, QueryIdentity, SourceUse
 from sqlstream.state.output_columns import ColumnChange, column_changes
 from sqlstream.state.readers import unsure_tables
 from sqlstream.state.refusals import PlaceOf, StartRefusal, StateChange
@@ -94,7 +94,7 @@ def plan_query(
         return QueryPlan(Action.FRESH_EACH_RUN, state.version + 1, writes_ledger=True)
     was_batch = state.ledger is not None and state.ledger.identity.batch
     if was_batch and format_of(identity.sink_format).writes_files:
-        return _refused(refusals.other_kind(identity, state.ledger_path, place_of(None, None)))
+        return _refused(refusals.kind_changed(identity, state.ledger_path, place_of(None, None)))
     if not state.has_batches:
         return QueryPlan(Action.START, max(state.version, 1), writes_ledger=True)
     if not state.is_used and (state.ledger is None or state.ledger.identity != identity):
@@ -117,7 +117,7 @@ def _refused(*findings: Finding) -> StartRefusal:
 def _write(identity: QueryIdentity, state: CheckpointState, place_of: PlaceOf) -> QueryPlan | StartRefusal:
     """The plan of a batch model, which writes its whole output each time, so any change is safe."""
     if state.has_batches:
-        return _refused(refusals.other_kind(identity, state.ledger_path, place_of(None, None)))
+        return _refused(refusals.kind_changed(identity, state.ledger_path, place_of(None, None)))
     changed = state.ledger is None or state.ledger.identity != identity
     return QueryPlan(Action.WRITE, max(state.version, 1), writes_ledger=changed)
 
@@ -130,18 +130,18 @@ def _go_on(
     if state.ledger is None:
         problem = f"cannot be read: {state.unreadable}" if state.unreadable else "is missing"
         if not options.accept_state_change:
-            return _refused(refusals.without_ledger(identity, state.ledger_path, problem, place))
+            return _refused(refusals.ledger_missing(identity, state.ledger_path, problem, place))
         change = f"its ledger {problem}"
         return QueryPlan(Action.RESUME, state.version, writes_ledger=True, changes=(change,), accepted=True)
     old = state.ledger.identity
     if _sink(old) != _sink(identity) and format_of(identity.sink_format).writes_files:
         before, after = (f"{fmt} `{path}`" if path else fmt for fmt, path in (_sink(old), _sink(identity)))
-        return _refused(refusals.other_sink(identity, state.ledger_path, before, after, place))
+        return _refused(refusals.sink_changed(identity, state.ledger_path, before, after, place))
     moved = _moved_source(old, identity)
     if moved is not None:
-        return _refused(refusals.other_place(identity, state.ledger_path, *moved, place))
-    if old.settings.get(EVOLUTION) != "true" and _in_order(old) != _in_order(identity):
-        return _refused(refusals.other_order(identity, state.ledger_path, old, place))
+        return _refused(refusals.source_moved(identity, state.ledger_path, *moved, place))
+    if old.settings.get(SOURCE_EVOLUTION) != "true" and _in_order(old) != _in_order(identity):
+        return _refused(refusals.sources_reordered(identity, state.ledger_path, old, place))
     return _resume(identity, state, old, options, place_of)
 
 
@@ -184,7 +184,7 @@ def _lost_columns(
     """The findings for changes that the format of the sink cannot hold."""
     path, accepted = state.ledger_path, options.accept_state_change
     return [
-        refusals.other_columns(identity, path, change, place_of(identity.model, change.offset), accepted=accepted)
+        refusals.columns_changed(identity, path, change, place_of(identity.model, change.offset), accepted=accepted)
         for change in columns
         if change.undo is not None
     ]

@@ -101,7 +101,7 @@ def _difference(change: Change, *, alone: bool) -> str:
     return change.difference if alone else f"in `{change.model}`, {change.difference}"
 
 
-def other_kind(identity: QueryIdentity, ledger_path: str, place: Place) -> Finding:
+def kind_changed(identity: QueryIdentity, ledger_path: str, place: Place) -> Finding:
     """Returns the refusal of a stream that writes to the output of a batch model, or the reverse.
 
     A stream keeps a log beside its files with their absolute paths. Readers use only this log, so they do not see files
@@ -117,7 +117,7 @@ def other_kind(identity: QueryIdentity, ledger_path: str, place: Place) -> Findi
     )
 
 
-def other_sink(identity: QueryIdentity, ledger_path: str, before: str, after: str, place: Place) -> Finding:
+def sink_changed(identity: QueryIdentity, ledger_path: str, before: str, after: str, place: Place) -> Finding:
     """Returns the refusal of an output whose log lacks the earlier batches.
 
     Spark does not find them when it compacts the log, after at most ten batches. The query then always fails, and the
@@ -134,7 +134,7 @@ def other_sink(identity: QueryIdentity, ledger_path: str, before: str, after: st
     )
 
 
-def other_columns(
+def columns_changed(
     identity: QueryIdentity, ledger_path: str, change: ColumnChange, place: Place, *, accepted: bool
 ) -> Finding:
     """Returns the refusal of columns that the sink cannot store beside the existing ones. `accepted`: the user has
@@ -161,7 +161,7 @@ def unfit_table(model: str, table: str, problem: ColumnChange, place: Place) -> 
     )
 
 
-def other_order(identity: QueryIdentity, ledger_path: str, old: QueryIdentity, place: Place) -> Finding:
+def sources_reordered(identity: QueryIdentity, ledger_path: str, old: QueryIdentity, place: Place) -> Finding:
     """Returns the refusal of different sources on a checkpoint that knows them only by their order."""
     return _finding(
         "source-change",
@@ -174,7 +174,7 @@ def other_order(identity: QueryIdentity, ledger_path: str, old: QueryIdentity, p
     )
 
 
-def other_place(
+def source_moved(
     identity: QueryIdentity, ledger_path: str, before: SourceUse, after: SourceUse, place: Place
 ) -> Finding:
     """Returns the refusal of a source at a new path, where Spark does not find the files of the last batch."""
@@ -208,7 +208,7 @@ def _readers(identity: QueryIdentity) -> str:
     return ", ".join(f"{use.name} ({use.via})" for use in identity.sources) or "none"
 
 
-def without_ledger(identity: QueryIdentity, ledger_path: str, problem: str, place: Place) -> Finding:
+def ledger_missing(identity: QueryIdentity, ledger_path: str, problem: str, place: Place) -> Finding:
     """Returns the refusal of a checkpoint whose origin is unknown."""
     return _finding(
         "ledger-unreadable",
@@ -220,7 +220,7 @@ def without_ledger(identity: QueryIdentity, ledger_path: str, problem: str, plac
     )
 
 
-def used_output(model: str, output: str, location: Location) -> Finding:
+def output_in_use(model: str, output: str, location: Location) -> Finding:
     """Returns the refusal of an output that has batches of another checkpoint. Spark's file sink would take new batches
     for the written ones with the same numbers, and skip them (FileStreamSink of Spark 4.3).
     """

@@ -23,7 +23,7 @@ from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.reading.views import ViewBuilder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import read_error
-from sqlstream.state.ledger import EVOLUTION
+from sqlstream.state.ledger import SOURCE_EVOLUTION
 from sqlstream.state.readers import source_uses
 from sqlstream.state.runs.progress import ROWS_OUT
 
@@ -81,7 +81,7 @@ class Judge:
             return Verdict(False, stage, type(error).__name__, str(error)[:MESSAGE_LENGTH])
 
     def _analysed(self, compiled: CompiledProject, model: CompiledModel) -> DataFrame:
-        session = child_session(self.runtime, {EVOLUTION: str(self.runtime.names_sources).lower()})
+        session = child_session(self.runtime, {SOURCE_EVOLUTION: str(self.runtime.names_sources).lower()})
         readers = Readers(session, Secrets({}), compiled.project.root)
         uses = source_uses(compiled, model, None)
         return ViewBuilder(NodeReader(compiled, readers), uses, self.runtime.names_sources).build(model)

@@ -12,7 +12,7 @@ from conftest import ProjectFolder, order_rows
 
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.errors import FindingsError
-from sqlstream.state.ledger import EVOLUTION
+from sqlstream.state.ledger import SOURCE_EVOLUTION
 from sqlstream.state.runs.events import Notice, QueryStarted, RunEvent, Status, TableShown
 
 Rows = Callable[[Path], list[dict[str, Any]]]
@@ -436,8 +436,8 @@ def test_named_sources_need_a_spark_that_can_name_them(orders: ProjectFolder) ->
     orders.write({"models/all.sql": "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"})
     orders.result()
     written = ledger(orders, "all", 1)
-    can_name = written["identity"]["settings"][EVOLUTION] == "true"
-    written["identity"]["settings"][EVOLUTION] = "true"
+    can_name = written["identity"]["settings"][SOURCE_EVOLUTION] == "true"
+    written["identity"]["settings"][SOURCE_EVOLUTION] = "true"
     orders.write({"store/queries/all/v1/ledger.json": json.dumps(written)})
 
     if can_name:

@@ -22,7 +22,7 @@ from sqlstream.project.configuration import documents
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.values import ModelFile, Target
 from sqlstream.spark.jvm.session import FROZEN_SETTINGS, spark_settings
-from sqlstream.state.ledger import EVOLUTION
+from sqlstream.state.ledger import SOURCE_EVOLUTION
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -93,7 +93,7 @@ def test_every_setting_of_spark_is_there() -> None:
     given = {**spark_settings(target("local[2]"), "a", "w"), **spark_settings(target("yarn"), "a", "w")}
 
     assert [
-        name for name in (*given, EVOLUTION, *FROZEN_SETTINGS) if f"`{name}`" not in section("Spark's settings")
+        name for name in (*given, SOURCE_EVOLUTION, *FROZEN_SETTINGS) if f"`{name}`" not in section("Spark's settings")
     ] == []
 
 

@@ -24,8 +24,8 @@ from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.report.rows import json_text
 from sqlstream.state.results.rows import ShownColumn, ShownRows
 from sqlstream.state.runs.history import PastRun
-from sqlstream.state.runs.standing import Standing
-from sqlstream.state.runs.status import Life
+from sqlstream.state.runs.run_state import LiveStatus
+from sqlstream.state.runs.status import RunStatus
 
 LIVE_FOLDER = "live"
 ASK_SECONDS = 0.2
@@ -106,7 +106,7 @@ def _run_of(root: Path, target: str, model: str) -> PastRun | None:
     """The newest run that still lives and has a query of `model` going."""
     for seen in reversed(seen_runs(root)):
         entry = seen.run.queries.get(model, {})
-        if seen.life is Life.RUNNING and seen.run.target == target and entry.get("status") in set(Standing):
+        if seen.life is RunStatus.RUNNING and seen.run.target == target and entry.get("status") in set(LiveStatus):
             return seen.run
     return None
 
@@ -121,7 +121,7 @@ def _asked(root: Path, run: PastRun, model: str, limit: int) -> Mapping[str, Any
         while time.monotonic() < until:
             if answer.exists():
                 return _read(answer)
-            if life_of(run) is not Life.RUNNING:
+            if life_of(run) is not RunStatus.RUNNING:
                 return {}
             time.sleep(ASK_SECONDS)
     finally:

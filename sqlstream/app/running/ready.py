@@ -27,7 +27,7 @@ from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
 from sqlstream.state.output_columns import table_problems
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
-from sqlstream.state.refusals import StartRefusal, refusal_findings, unfit_table, used_output
+from sqlstream.state.refusals import StartRefusal, output_in_use, refusal_findings, unfit_table
 
 LOOK_SECONDS = 0.1
 """How often it is looked whether a stop was asked for."""
@@ -98,7 +98,7 @@ class Ready:
         with storage_problems(output, model.file.location, checks.secrets):
             is_used = has_committed_files(checks.storage_of, output)
         if is_used:
-            raise FindingsError([used_output(model.name, output, model.file.location)])
+            raise FindingsError([output_in_use(model.name, output, model.file.location)])
 
     def check_whole(self, checks: Checks) -> None:
         """Looks whether the checkpoint lets the query go on exactly. Raises: FindingsError."""

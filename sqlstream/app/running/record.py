@@ -23,8 +23,8 @@ from sqlstream.report.runs.as_json import event_fields, event_name, to_line
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.runs.events import Notice, QueryResult, QuerySilent, RunEvent, Status, TableShown, Warned
 from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.state.runs.run_state import RunState, end_unfinished, follow
 from sqlstream.state.runs.silence import QUIET_BATCHES, why_ended_silent, why_silent
-from sqlstream.state.runs.standing import RunStanding, abandon, follow
 
 RESULTS_SECONDS = 1.0
 """How often run_results.json is written for batches alone; the journal has every one of them."""
@@ -47,7 +47,7 @@ class Record:
         self._process = {"pid": os.getpid(), "process_start": process_start(os.getpid())}
         self._complained: set[str] = set()
         self._findings: list[Finding] = []
-        self._run = RunStanding()
+        self._run = RunState()
         self._target: str | None = None
 
     def begin(self, target: str | None) -> None:
@@ -65,7 +65,7 @@ class Record:
     def end(self, *, succeeded: bool, findings: tuple[Finding, ...]) -> None:
         """Notes how the run has ended. Raises: UsageError where run_results.json cannot be written."""
         self._findings = list(findings)
-        self._run = abandon(self._run)
+        self._run = end_unfinished(self._run)
         self._append("run_ended", {"succeeded": succeeded})
         self._write_results(succeeded)
 

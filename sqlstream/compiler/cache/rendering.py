@@ -15,7 +15,7 @@ from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.graph import closure_of
 from sqlstream.compiler.python_models import read_python_model
-from sqlstream.compiler.render.values import MacroIndex, Reads, RenderedModel, RenderOptions, united
+from sqlstream.compiler.render.values import MacroIndex, Reads, RenderedModel, RenderOptions, merge_reads
 from sqlstream.errors import Finding
 from sqlstream.location import Place
 from sqlstream.project.values import MacroFile, ModelFile, Project
@@ -87,7 +87,7 @@ class CachedRenderer:
 
     def _index_meanings(self, index: MacroIndex) -> Meanings | None:
         """What the files asked for while they were read, macros aside; None where that changes each time."""
-        return self._meanings(united(index.reads.values()), None, _Macros(index, {}))
+        return self._meanings(merge_reads(index.reads.values()), None, _Macros(index, {}))
 
     def missing(self, files: Sequence[ModelFile]) -> list[ModelFile]:
         """Returns those of `files` that are not remembered; the others are then ready to be rendered."""
@@ -159,7 +159,7 @@ class CachedRenderer:
         files = self._macros.files_of(model.reads)
         if not self._index.stateful.isdisjoint(files):
             return None
-        read = united([model.reads, *(self._index.reads[path] for path in files)])
+        read = merge_reads([model.reads, *(self._index.reads[path] for path in files)])
         return self._meanings(read, model.file, self._macros)
 
     def _meanings(self, reads: Reads, file: ModelFile | None, macros: _Macros) -> Meanings | None:

@@ -44,7 +44,7 @@ class Reads:
     secrets: tuple[str, ...] = ()
 
 
-def united(reads: Iterable[Reads]) -> Reads:
+def merge_reads(reads: Iterable[Reads]) -> Reads:
     """Returns everything that any of `reads` contains."""
     columns = zip(*((item.names, item.variables, item.environment, item.secrets) for item in reads), strict=True)
     return Reads(*(tuple(sorted(set(chain(*column)))) for column in columns))

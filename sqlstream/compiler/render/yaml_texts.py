@@ -14,7 +14,7 @@ from sqlstream.compiler.render.sandbox.failures import reading_finding, running_
 from sqlstream.compiler.render.sandbox.plain_values import plain_value
 from sqlstream.compiler.render.sandbox.secret_environment import SecretEnvironment
 from sqlstream.compiler.render.sandbox.state import RenderState
-from sqlstream.compiler.render.values import Reads, united
+from sqlstream.compiler.render.values import Reads, merge_reads
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 
@@ -47,7 +47,7 @@ class YamlTexts:
             value = environment.with_secrets(_run(environment, template, native))
         except Exception as error:
             raise _located(running_finding(error, environment, source), location) from error
-        self.reads = united((self.reads, environment.state.reads))
+        self.reads = merge_reads((self.reads, environment.state.reads))
         return value
 
 

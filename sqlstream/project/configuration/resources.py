@@ -13,7 +13,7 @@ from sqlstream.project.configuration.settings import Settings
 from sqlstream.project.configuration.templates import KEPT_PATHS, RESOURCE_RULES, render_mapping, render_node
 from sqlstream.project.configuration.validate import Path, is_template, validate_node
 from sqlstream.project.files.files import ProjectFiles
-from sqlstream.project.values import CommentedFile, WrittenTests, may_allow
+from sqlstream.project.values import CommentedFile, WrittenTests, may_have_comments
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import ParseYaml, YamlMapping, follow, locate
 
@@ -130,7 +130,7 @@ def _load(
     except FindingsError as error:
         findings.extend(error.findings)
         return None
-    if may_allow(text):
+    if may_have_comments(text):
         commented.append(CommentedFile(path, text))
     overrides = overrides_of(settings) if settings is not None else NO_OVERRIDES
     # Most files have no Jinja, and rendering one would visit all of its nodes for nothing.

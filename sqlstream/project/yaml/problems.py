@@ -9,7 +9,7 @@ import yaml
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.wording import LONGEST_NAME, given, quoted
-from sqlstream.project.yaml.slips import find_slip
+from sqlstream.project.yaml.mistakes import find_mistake
 
 _PROBLEMS: tuple[tuple[str, str, str], ...] = (
     (
@@ -90,10 +90,10 @@ def syntax_problem(error: yaml.YAMLError, text: str, location: Location) -> Find
     line = text.split("\n", location.line)[location.line - 1 : location.line]
     if line and "\t" in line[0][: location.column]:
         return tab_in_indentation(location)
-    slip = find_slip(text)
-    if slip is not None:
-        place = Location(location.path, slip.line, slip.column)
-        return Finding("yaml-syntax", "this YAML cannot be parsed", slip.why, slip.fix, place)
+    mistake = find_mistake(text)
+    if mistake is not None:
+        place = Location(location.path, mistake.line, mistake.column)
+        return Finding("yaml-syntax", "this YAML cannot be parsed", mistake.why, mistake.fix, place)
     for start, why, fix in _PROBLEMS:
         if start in problem:
             return Finding("yaml-syntax", "this YAML cannot be parsed", why, fix, location)

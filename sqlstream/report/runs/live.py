@@ -15,7 +15,7 @@ from sqlstream.report.runs.query_table import query_table
 from sqlstream.report.runs.text import TIME_LAYOUT, Silent, TextReporter, done_line, shown_path, silence_texts
 from sqlstream.state.runs.events import QueriesChosen, QueryResult, QuerySilent, QueryStarted, RunEvent, Status
 from sqlstream.state.runs.progress import BatchProgress
-from sqlstream.state.runs.standing import QueryStanding, RunStanding, follow
+from sqlstream.state.runs.run_state import QueryState, RunState, follow
 
 FRAMES_PER_SECOND = 2.0
 """Enough for batches, and for a terminal whose size changes."""
@@ -33,7 +33,7 @@ class LiveReporter:
     def __init__(self, file: IO[str], width: int | None = None) -> None:
         self._console = Console(file=file, force_terminal=True, width=width, highlight=False, legacy_windows=False)
         self._plain = TextReporter(self._print, layout=TIME_LAYOUT)
-        self._run = RunStanding()
+        self._run = RunState()
         self._live: Live | None = None
         self._has_table = True
 
@@ -86,6 +86,6 @@ class LiveReporter:
         self._console.print(Text(line), soft_wrap=True)
 
 
-def _silence_of(query: QueryStanding) -> Silent | None:
+def _silence_of(query: QueryState) -> Silent | None:
     silence, had_rows = query.why_silent(), bool(query.figures.rows_out)
     return None if silence is None else Silent(query.query.model, silence.text, query.has_ended, had_rows)

@@ -10,8 +10,8 @@ from typing import Any
 from sqlstream.report.numbers import HOUR, MINUTE, plural, seconds_text
 from sqlstream.report.runs.query_table import query_table
 from sqlstream.report.runs.text import Silent, silence_texts
-from sqlstream.state.runs.standing import Standing
-from sqlstream.state.runs.status import Life, ProjectStatus, SeenQuery, SeenRun
+from sqlstream.state.runs.run_state import LiveStatus
+from sqlstream.state.runs.status import KnownQuery, KnownRun, ProjectStatus, RunStatus
 
 DAY = 24 * HOUR
 
@@ -49,35 +49,35 @@ def status_json(status: ProjectStatus) -> str:
     return json.dumps(content, indent=2)
 
 
-def _run_line(seen: SeenRun, now: datetime) -> str:
+def _run_line(seen: KnownRun, now: datetime) -> str:
     run = seen.run
     of = f" of target {run.target}" if run.target else ""
     heard = _ago(run.heard_at, now)
     told = {
-        Life.RUNNING: f"has been running for {_span(run.began_at, now)} as process {run.pid}, last update {heard}",
-        Life.ENDED: f"{_ended(seen)} {heard}",
-        Life.KILLED: f"was killed: process {run.pid} ended without reporting a result, last update {heard}",
-        Life.ELSEWHERE: "has not reported a result, and ran on another machine, in another container or before a "
+        RunStatus.RUNNING: f"has been running for {_span(run.began_at, now)} as process {run.pid}, last update {heard}",
+        RunStatus.ENDED: f"{_ended(seen)} {heard}",
+        RunStatus.KILLED: f"was killed: process {run.pid} ended without reporting a result, last update {heard}",
+        RunStatus.ELSEWHERE: "has not reported a result, and ran on another machine, in another container or before a "
         f"restart of this one; last update {heard}",
     }[seen.life]
     return f"Run {run.invocation_id[:8]}{of} {told}"
 
 
-def _ended(seen: SeenRun) -> str:
+def _ended(seen: KnownRun) -> str:
     if seen.is_refused:
         return "was rejected before any query started (see target/run_results.json), and ended"
     return "ended" if seen.run.succeeded else "failed, and ended"
 
 
-def _silence_of(query: SeenQuery) -> Silent | None:
+def _silence_of(query: KnownQuery) -> Silent | None:
     silence = query.entry.get("silence")
     if not isinstance(silence, Mapping):
         return None
-    has_ended, had_rows = query.status not in set(Standing), bool(query.entry.get("rows_out"))
+    has_ended, had_rows = query.status not in set(LiveStatus), bool(query.entry.get("rows_out"))
     return Silent(query.model, str(silence.get("text")), has_ended, had_rows)
 
 
-def _notes(query: SeenQuery, now: datetime) -> Iterator[str]:
+def _notes(query: KnownQuery, now: datetime) -> Iterator[str]:
     error, failure = (query.entry.get(key) for key in ("error", "last_failure"))
     if isinstance(error, Mapping):
         yield f"{query.model} failed {_ago(query.entry['heard_at'], now)}\n{_finding(error)}"

@@ -19,7 +19,7 @@ from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding
 from sqlstream.spark.writing.outputs import check_output
-from sqlstream.state.ledger import EVOLUTION
+from sqlstream.state.ledger import SOURCE_EVOLUTION
 
 
 def ask_spark(
@@ -35,7 +35,7 @@ def ask_spark(
     `before_each` is called before each model, and may raise to end the check. Raises: FindingsError where Spark's JVM
     has died.
     """
-    session = child_session(runtime, {EVOLUTION: str(runtime.names_sources).lower()})
+    session = child_session(runtime, {SOURCE_EVOLUTION: str(runtime.names_sources).lower()})
     register_functions(session, compiled.project.functions)
     asker = _Asker(NodeReader(compiled, Readers(session, secrets, compiled.project.root)), runtime.names_sources)
     wanted = {model.unique_id for model in models}

@@ -30,7 +30,7 @@ from sqlstream.spark.running.endpoints import Endpoint, endpoints_of
 from sqlstream.spark.running.plans import is_stateful, processors
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.outputs import check_output
-from sqlstream.state.ledger import EVOLUTION, Ledger, OutputColumn, QueryIdentity, SourceUse
+from sqlstream.state.ledger import SOURCE_EVOLUTION, Ledger, OutputColumn, QueryIdentity, SourceUse
 from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import refresh_text
 from sqlstream.state.runs.progress import ROWS_OUT
@@ -76,12 +76,12 @@ def prepare_query(
     readers = Readers(session, secrets, compiled.project.root)
     uses = source_uses(compiled, model, ledger)
     _check_secrets(output, compiled, model, readers)
-    names_sources = frozen[EVOLUTION] == "true"
+    names_sources = frozen[SOURCE_EVOLUTION] == "true"
     frame = ViewBuilder(NodeReader(compiled, readers), uses, names_sources).build(model)
     check_output(model, output, frame, secrets)
     if frame.isStreaming and any(processor.in_rocksdb for processor in processors(frame)):
         session.conf.set(PROVIDER, ROCKSDB)  # Spark keeps such state nowhere else
-    settings = {name: str(session.conf.get(name)) for name in (*FROZEN_SETTINGS, TIME_ZONE, EVOLUTION)}
+    settings = {name: str(session.conf.get(name)) for name in (*FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION)}
     identity = identity_of(compiled, model, uses, frame.schema, stateful=is_stateful(frame), settings=settings)
     counts_rows = model.streaming and model.config.trigger.kind not in UNCOUNTED
     counted = frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if counts_rows else frame
@@ -100,13 +100,13 @@ def prepare_query(
 
 def _frozen_settings(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger | None) -> dict[str, str]:
     if ledger is None:
-        evolution = {EVOLUTION: "true" if runtime.names_sources else "false"}
+        evolution = {SOURCE_EVOLUTION: "true" if runtime.names_sources else "false"}
         partitions = runtime.cluster.partitions() if runtime.cluster and model.streaming else None
         return evolution if partitions is None else {**evolution, PARTITIONS: str(partitions)}
-    if ledger.identity.settings.get(EVOLUTION) == "true" and not runtime.names_sources:
+    if ledger.identity.settings.get(SOURCE_EVOLUTION) == "true" and not runtime.names_sources:
         raise FindingsError([_older_spark(model, runtime, ledger)])
     kept = {name: ledger.identity.settings[name] for name in FROZEN_SETTINGS if name in ledger.identity.settings}
-    return {EVOLUTION: ledger.identity.settings.get(EVOLUTION, "false"), **kept}
+    return {SOURCE_EVOLUTION: ledger.identity.settings.get(SOURCE_EVOLUTION, "false"), **kept}
 
 
 def _older_spark(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger) -> Finding:

@@ -20,7 +20,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding
 from sqlstream.spark.storage.hadoop import default_file_system, hadoop_file_system, hadoop_replace
 from sqlstream.spark.storage.holding import HeldError, holding
-from sqlstream.state.layout import hold_path
+from sqlstream.state.layout import lock_path
 from sqlstream.state.output_files import StoredFile
 
 CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
@@ -265,7 +265,7 @@ def held(storage: Storage, root: str, model: str, location: Location) -> Iterato
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(storage.hold(hold_path(root)))
+            stack.enter_context(storage.hold(lock_path(root)))
         except HeldError as error:
             raise FindingsError([in_use(model, str(error), location)]) from error
         yield

@@ -12,7 +12,7 @@ RATES_KEPT = 20
 
 
 @dataclass(frozen=True)
-class Quiet:
+class SilentSpan:
     """The input since the last batch that emitted a row. `batches` counts those that read rows, `rows_in` their rows,
     by reader in `source_rows`. `idle_batches` counts the latest batches without rows, by reader.
     """
@@ -44,7 +44,7 @@ class Figures:
     newest_event: str | None = None
     last: BatchProgress | None = None
     rates: tuple[float, ...] = ()
-    quiet: Quiet = field(default_factory=Quiet)
+    quiet: SilentSpan = field(default_factory=SilentSpan)
 
     @property
     def lag_seconds(self) -> float | None:
@@ -68,11 +68,11 @@ def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
         newest_event=max(filter(None, (figures.newest_event, batch.newest_event)), default=None),
         last=batch,
         rates=(*figures.rates, batch.input_rows_per_second or 0.0)[-RATES_KEPT:],
-        quiet=Quiet() if batch.rows_out != 0 else _add_quiet(figures.quiet, batch),
+        quiet=SilentSpan() if batch.rows_out != 0 else _add_quiet(figures.quiet, batch),
     )
 
 
-def _add_quiet(quiet: Quiet, batch: BatchProgress) -> Quiet:
+def _add_quiet(quiet: SilentSpan, batch: BatchProgress) -> SilentSpan:
     state = batch.state
     rows = dict(quiet.source_rows)
     for source in batch.sources:  # a table may have several readers
@@ -95,7 +95,7 @@ def _add_quiet(quiet: Quiet, batch: BatchProgress) -> Quiet:
     )
 
 
-def _idle_batches(quiet: Quiet, batch: BatchProgress) -> tuple[tuple[str, int], ...]:
+def _idle_batches(quiet: SilentSpan, batch: BatchProgress) -> tuple[tuple[str, int], ...]:
     before = dict(quiet.idle_batches)
     giving = {source.name for source in batch.sources if source.rows_in != 0}
     names = dict.fromkeys(source.name for source in batch.sources)

@@ -178,7 +178,7 @@ def _rate(data: Mapping[str, Any], name: str) -> float | None:
 
 def _rows_read(source: Mapping[str, Any]) -> int | None:
     """The rows that one reader read. If the optimizer has removed the reader from the plan (`where false`), Spark
-    reports 0 rows although the offsets advanced; nobody counted those rows.
+    reports 0 rows although the offsets advanced, so the number is unknown.
     """
     rows = source.get("numInputRows", -1)
     moved = source.get("startOffset") != source.get("endOffset")

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from sqlstream.compiler.emission.examples import Delay, Emission, Release, Step
 from sqlstream.compiler.emission.windows import TimeWindow, read_window
-from sqlstream.state.runs.figures import Figures, Quiet, moment
+from sqlstream.state.runs.figures import Figures, SilentSpan, moment
 
 QUIET_BATCHES = 3
 """The number of batches with input and without output after which sqlstream looks for the reason."""
@@ -219,21 +219,21 @@ def _window_end(call: TimeWindow, time: datetime) -> datetime | None:
     return time + slide - (time - EPOCH - call.offset - call.length) % slide
 
 
-def _idle(quiet: Quiet) -> tuple[str, ...]:
+def _idle(quiet: SilentSpan) -> tuple[str, ...]:
     """The sources that had no rows for `QUIET_BATCHES` batches in which others had."""
     return tuple(name for name, batches in quiet.idle_batches if batches >= _least_idle(quiet))
 
 
-def _least_idle(quiet: Quiet) -> int:
+def _least_idle(quiet: SilentSpan) -> int:
     """Fewer than `QUIET_BATCHES` only for a query that has ended earlier."""
     return min(QUIET_BATCHES, quiet.batches)
 
 
-def _idle_span(quiet: Quiet) -> str:
+def _idle_span(quiet: SilentSpan) -> str:
     return _batches(min(batches for _, batches in quiet.idle_batches if batches >= _least_idle(quiet)))
 
 
-def _seen(quiet: Quiet) -> str:
+def _seen(quiet: SilentSpan) -> str:
     if quiet.rows_in == 1:
         return f"1 row was read in {_batches(quiet.batches)}"
     rows = "rows" if quiet.rows_in is None else f"{quiet.rows_in:,} rows"

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.history import PastRun
-from sqlstream.state.runs.standing import Standing
+from sqlstream.state.runs.run_state import LiveStatus
 
 KILLED = "killed"
 """The status of a query whose run died without a report."""
@@ -18,7 +18,7 @@ UNKNOWN = "unknown"
 FAILED = frozenset({Status.ERROR, KILLED})
 
 
-class Life(StrEnum):
+class RunStatus(StrEnum):
     """What became of a run. `KILLED`: its process is gone and has not reported its end. `ELSEWHERE`: it has not
     reported its end either, and ran on another machine, in another container, or before the last reboot.
     """
@@ -30,11 +30,11 @@ class Life(StrEnum):
 
 
 @dataclass(frozen=True)
-class SeenRun:
+class KnownRun:
     """A run and what became of it."""
 
     run: PastRun
-    life: Life
+    life: RunStatus
 
     @property
     def is_refused(self) -> bool:
@@ -43,10 +43,10 @@ class SeenRun:
 
 
 @dataclass(frozen=True)
-class SeenQuery:
+class KnownQuery:
     """A query after its newest run: the entry of run_results.json, with its current `status`."""
 
-    run: SeenRun
+    run: KnownRun
     entry: Mapping[str, Any]
 
     @property
@@ -64,8 +64,8 @@ class SeenQuery:
 class ProjectStatus:
     """The queries by their names, and their runs, the newest last."""
 
-    queries: tuple[SeenQuery, ...]
-    runs: tuple[SeenRun, ...]
+    queries: tuple[KnownQuery, ...]
+    runs: tuple[KnownRun, ...]
 
     @property
     def is_well(self) -> bool:
@@ -74,23 +74,23 @@ class ProjectStatus:
         return not newest_refused and not any(query.status in FAILED for query in self.queries)
 
 
-def project_status(runs: Sequence[SeenRun], wanted: Collection[str] | None) -> ProjectStatus:
+def project_status(runs: Sequence[KnownRun], wanted: Collection[str] | None) -> ProjectStatus:
     """Returns the newest state of each query of `runs`, which are in the order in which they began. `wanted` are the
     unique ids of the models to include, None for all.
     """
-    newest: dict[str, SeenQuery] = {}
+    newest: dict[str, KnownQuery] = {}
     for seen in runs:
         for model, entry in seen.run.queries.items():
             if wanted is None or entry.get("unique_id") in wanted:
-                newest[model] = SeenQuery(seen, {**entry, **_now(seen.life, str(entry.get("status")))})
+                newest[model] = KnownQuery(seen, {**entry, **_now(seen.life, str(entry.get("status")))})
     queries = tuple(newest[model] for model in sorted(newest))
     shown = [seen for seen in runs if any(query.run is seen for query in queries) or seen is runs[-1]]
     return ProjectStatus(queries, tuple(shown))
 
 
-def _now(life: Life, status: str) -> dict[str, Any]:
+def _now(life: RunStatus, status: str) -> dict[str, Any]:
     """The fields that no longer apply to a query whose run is gone."""
-    if life is Life.RUNNING or status not in set(Standing):
+    if life is RunStatus.RUNNING or status not in set(LiveStatus):
         return {}
-    gone = {Life.KILLED: KILLED, Life.ELSEWHERE: UNKNOWN}.get(life, str(Status.INTERRUPTED))
+    gone = {RunStatus.KILLED: KILLED, RunStatus.ELSEWHERE: UNKNOWN}.get(life, str(Status.INTERRUPTED))
     return {"status": gone, "silence": None}

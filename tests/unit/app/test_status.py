@@ -14,7 +14,7 @@ from sqlstream.app.request import Selection
 from sqlstream.app.running.process_start import process_start
 from sqlstream.app.status import read_status
 from sqlstream.cli.main import main
-from sqlstream.state.runs.status import Life
+from sqlstream.state.runs.status import RunStatus
 
 FILES = {
     "project.yml": "name: shop\nversion: 1.0.0\n",
@@ -75,7 +75,7 @@ def test_a_process_that_has_its_number_by_chance_is_another_one(project: Path) -
     note(project, "r1", os.getpid(), start.rpartition("/")[0] + "/1", a="running")
 
     (seen,) = read_status(ProjectRequest(project)).runs
-    assert seen.life is Life.KILLED
+    assert seen.life is RunStatus.KILLED
     assert code("status", "--project-dir", str(project)) == 1
 
 

@@ -11,7 +11,7 @@ import pytest
 from sqlstream.report.runs.query_table import query_table, sparkline
 from sqlstream.report.runs.status import status_json, status_text
 from sqlstream.state.runs.history import PastRun
-from sqlstream.state.runs.status import Life, ProjectStatus, SeenQuery, SeenRun
+from sqlstream.state.runs.status import KnownQuery, KnownRun, ProjectStatus, RunStatus
 
 NOW = datetime(2024, 1, 1, 12, 5, 30, tzinfo=UTC)
 FAILURE = {
@@ -44,22 +44,22 @@ BIG: dict[str, Any] = {
 POOR: dict[str, Any] = {"model": "poor", "status": "error", "error": FAILURE, "heard_at": "2024-01-01T12:05:00.000Z"}
 
 
-def seen(life: Life, succeeded: bool | None = None) -> SeenRun:
+def seen(life: RunStatus, succeeded: bool | None = None) -> KnownRun:
     """A run of five minutes."""
     run = PastRun(
         "3f2a91c4-0000", "local", 4711, "b/1", "2024-01-01T12:00:00.000Z", "2024-01-01T12:05:27.000Z", succeeded
     )
-    return SeenRun(run, life)
+    return KnownRun(run, life)
 
 
-def shown(run: SeenRun, *entries: dict[str, Any]) -> str:
+def shown(run: KnownRun, *entries: dict[str, Any]) -> str:
     """The text of a status in which all queries are of one run."""
-    return status_text(ProjectStatus(tuple(SeenQuery(run, entry) for entry in entries), (run,)), NOW, None)
+    return status_text(ProjectStatus(tuple(KnownQuery(run, entry) for entry in entries), (run,)), NOW, None)
 
 
 def test_a_run_that_goes_on() -> None:
     """The run, the table, and why a query gives no rows or has failed."""
-    assert shown(seen(Life.RUNNING), BIG, POOR) == (
+    assert shown(seen(RunStatus.RUNNING), BIG, POOR) == (
         "Run 3f2a91c4 of target local has been running for 5 min 30 s as process 4711, last update 3 s ago\n"
         "\n"
         "query   status    batch   rows in   rows out   in/s   done/s     took   watermark                     lag   state rows   memory   late   trend\n"
@@ -79,13 +79,13 @@ def test_a_run_that_goes_on() -> None:
 @pytest.mark.parametrize(
     ("life", "succeeded", "words"),
     [
-        (Life.ENDED, True, "Run 3f2a91c4 of target local ended 3 s ago"),
-        (Life.ENDED, False, "Run 3f2a91c4 of target local failed, and ended 3 s ago"),
-        (Life.KILLED, None, "was killed: process 4711 ended without reporting a result, last update 3 s ago"),
-        (Life.ELSEWHERE, None, "has not reported a result, and ran on another machine"),
+        (RunStatus.ENDED, True, "Run 3f2a91c4 of target local ended 3 s ago"),
+        (RunStatus.ENDED, False, "Run 3f2a91c4 of target local failed, and ended 3 s ago"),
+        (RunStatus.KILLED, None, "was killed: process 4711 ended without reporting a result, last update 3 s ago"),
+        (RunStatus.ELSEWHERE, None, "has not reported a result, and ran on another machine"),
     ],
 )
-def test_what_has_become_of_a_run(life: Life, succeeded: bool | None, words: str) -> None:
+def test_what_has_become_of_a_run(life: RunStatus, succeeded: bool | None, words: str) -> None:
     """Each in its own words."""
     run = seen(life, succeeded)
     run.run.queries["big"] = BIG
@@ -95,7 +95,7 @@ def test_what_has_become_of_a_run(life: Life, succeeded: bool | None, words: str
 
 def test_a_run_without_queries() -> None:
     """One that was refused says where the reasons are."""
-    text = shown(seen(Life.ENDED, False))
+    text = shown(seen(RunStatus.ENDED, False))
 
     assert "was rejected before any query started (see target/run_results.json)" in text
     assert text.endswith("No query was started.")
@@ -103,15 +103,15 @@ def test_a_run_without_queries() -> None:
 
 def test_a_query_that_was_restarted_shows_its_last_failure() -> None:
     """Although it runs again."""
-    text = shown(seen(Life.RUNNING), {**BIG, "silence": None, "restarts": 2, "last_failure": FAILURE})
+    text = shown(seen(RunStatus.RUNNING), {**BIG, "silence": None, "restarts": 2, "last_failure": FAILURE})
 
     assert "big has had 2 restarts; its last error was\nmodels/poor.sql:3:2: [query-failed]" in text
 
 
 def test_json_has_the_entries_and_the_runs() -> None:
     """With the run that each query is of."""
-    run = seen(Life.KILLED)
-    content = json.loads(status_json(ProjectStatus((SeenQuery(run, {**BIG, "status": "killed"}),), (run,))))
+    run = seen(RunStatus.KILLED)
+    content = json.loads(status_json(ProjectStatus((KnownQuery(run, {**BIG, "status": "killed"}),), (run,))))
 
     assert (content["succeeded"], content["runs"][0]["life"]) == (False, "killed")
     assert content["queries"][0]["invocation_id"] == content["runs"][0]["invocation_id"]
@@ -135,9 +135,9 @@ def test_a_curve_of_rates() -> None:
 
 def test_queries_that_are_silent_for_one_reason_share_a_line() -> None:
     """As several that read one empty source."""
-    run = seen(Life.ENDED, True)
+    run = seen(RunStatus.ENDED, True)
     silent = {"status": "success", "silence": {"cause": "no_input", "text": "there was no new data to read from a.b"}}
-    queries = tuple(SeenQuery(run, {**BIG, "model": name, **silent}) for name in ("one", "two"))
+    queries = tuple(KnownQuery(run, {**BIG, "model": name, **silent}) for name in ("one", "two"))
 
     text = status_text(ProjectStatus(queries, (run,)), NOW, None)
 

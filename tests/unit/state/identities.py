@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.state.ledger import EVOLUTION, Ledger, QueryIdentity, SourceUse
+from sqlstream.state.ledger import SOURCE_EVOLUTION, Ledger, QueryIdentity, SourceUse
 
 ORDERS = SourceUse("shop__orders", "shop.orders", None)
 ZONE = "spark.sql.session.timeZone"
@@ -17,7 +17,7 @@ STATEFUL = QueryIdentity(
     sink_path="per_hour",
     output_mode="append",
     stateful=True,
-    settings={ZONE: "UTC", EVOLUTION: "true", "spark.sql.shuffle.partitions": "2"},
+    settings={ZONE: "UTC", SOURCE_EVOLUTION: "true", "spark.sql.shuffle.partitions": "2"},
 )
 """An aggregation that reads one view."""
 

@@ -11,7 +11,7 @@ from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.state.changes import describe_changes
-from sqlstream.state.ledger import EVOLUTION, OutputColumn, QueryIdentity, SourceUse
+from sqlstream.state.ledger import SOURCE_EVOLUTION, OutputColumn, QueryIdentity, SourceUse
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 
@@ -349,7 +349,7 @@ def test_references_that_cannot_be_told_apart_are_refused() -> None:
 
 def test_without_names_the_order_of_sources_counts() -> None:
     """A checkpoint of an older Spark would take each source for the one at its place."""
-    unnamed = replace(STATELESS, settings={**STATELESS.settings, EVOLUTION: "false"})
+    unnamed = replace(STATELESS, settings={**STATELESS.settings, SOURCE_EVOLUTION: "false"})
     refunds = SourceUse("shop__refunds", "shop.refunds", None)
     old, new = replace(unnamed, sources=(ORDERS, refunds)), replace(unnamed, sources=(refunds, ORDERS))
 

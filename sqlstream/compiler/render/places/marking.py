@@ -22,10 +22,10 @@ from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.generator import BoundedGenerator, start_of
 from sqlstream.location import Location
 
-KEEPING = frozenset({"upper", "lower", "replace", "join", "indent", "string", "format", "map", "list", "trim"})
+UNAFFECTED = frozenset({"upper", "lower", "replace", "join", "indent", "string", "format", "map", "list", "trim"})
 """Filters, and methods of text, for which marks make no difference. All others get the text without marks."""
 
-KEEPING_METHODS = frozenset({"append", "insert", "extend", "update"})
+STORING_METHODS = frozenset({"append", "insert", "extend", "update"})
 """Methods of collections that only store their arguments."""
 
 MARKED_LIMITS = RenderLimits(steps=10_000_000, output_characters=100_000_000, value_size=20_000_000)
@@ -84,14 +84,14 @@ class MarkingEnvironment(TemplateEnvironment):
 
     def plain(self, value: Any, operation: str = "") -> Any:
         """Returns text without marks, unless the operation treats both the same."""
-        return without_marks(value) if isinstance(value, str) and operation not in KEEPING else value
+        return without_marks(value) if isinstance(value, str) and operation not in UNAFFECTED else value
 
     def plain_call(self, method: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """Returns a method and its arguments without marks, unless it treats marked text the same."""
         owner, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
-        if isinstance(owner, str) and name not in KEEPING:
+        if isinstance(owner, str) and name not in UNAFFECTED:
             method = getattr(without_marks(owner), name)
-        if name in KEEPING_METHODS or (isinstance(owner, str) and name in KEEPING):
+        if name in STORING_METHODS or (isinstance(owner, str) and name in UNAFFECTED):
             return method, args
         return method, tuple(self.plain(argument) for argument in args)
 

@@ -11,7 +11,7 @@ from sqlstream.compiler.render.places.source import TemplateSource
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProblem, UndefinedUse, unsafe_use
 from sqlstream.compiler.render.sandbox.unclosed import unclosed_block
-from sqlstream.compiler.render.sandbox.undefined import a_kind, one_line, undefined_finding
+from sqlstream.compiler.render.sandbox.undefined import one_line, type_in_words, undefined_finding
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.dbt_words import TEMPLATE_TAGS
@@ -160,7 +160,7 @@ def _failed_expression(error: Exception) -> TemplateProblem:
         message, why = _in_words(message), "the definition of the macro has other parameters"
         fix = "pass the arguments that the macro defines"
     elif isinstance(error, TypeError) and (operands := OPERANDS.match(message)):
-        left, right = (a_kind(name) for name in operands.groups()[1:] if name)
+        left, right = (type_in_words(name) for name in operands.groups()[1:] if name)
         message = f"`{operands[1] or '+'}` cannot be applied to {left} and {right}"
         why = "the types of both sides must fit, such as two numbers"
         fix = "convert one side (|int, |float, |string), or join texts with ~"

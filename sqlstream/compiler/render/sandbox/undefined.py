@@ -80,7 +80,7 @@ def _kind(owner: object) -> str:
     return KINDS.get(name, name.lower())
 
 
-def a_kind(type_name: str) -> str:
+def type_in_words(type_name: str) -> str:
     """Returns the user's word for a Python type."""
     known = {"str": "text", "NoneType": "nothing"}.get(type_name)
     return known or f"a {KINDS.get(type_name, type_name)}"

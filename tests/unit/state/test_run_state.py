@@ -20,8 +20,8 @@ from sqlstream.state.runs.events import (
     RunEvent,
     Status,
 )
+from sqlstream.state.runs.run_state import LiveStatus, QueryState, RunState, end_unfinished, follow
 from sqlstream.state.runs.silence import Cause, Silence
-from sqlstream.state.runs.standing import QueryStanding, RunStanding, Standing, abandon, follow
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 ORDERS = ChosenQuery("orders", "model.shop.orders", "lake", "parquet", "append", "10 seconds", ("shop.orders",))
@@ -31,33 +31,33 @@ FAILURE = Finding("query-failed", "it failed", "no disk", "make room")
 RESULT = QueryResult("orders", "model.shop.orders", 1, 2, Status.SUCCESS, 1, 5, 5, 3.5, "/out", "/check")
 
 
-def standing(*events: RunEvent) -> RunStanding:
+def state_after(*events: RunEvent) -> RunState:
     """The run after `events`, one a second from noon on."""
-    run = RunStanding()
+    run = RunState()
     for second, event in enumerate((CHOSEN, *events)):
         run = follow(run, event, NOON + timedelta(seconds=second))
     return run
 
 
-def orders(*events: RunEvent) -> QueryStanding:
+def orders(*events: RunEvent) -> QueryState:
     """The query `orders` after `events`."""
-    return standing(*events).queries["orders"]
+    return state_after(*events).queries["orders"]
 
 
 def test_a_query_is_pending_then_runs() -> None:
     """Where it writes is known when it starts, and it runs from then on."""
-    assert orders().status is Standing.PENDING
+    assert orders().status is LiveStatus.PENDING
     running = orders(STARTED)
-    assert (running.status, running.output, running.checkpoint) == (Standing.RUNNING, "/out", "/check")
+    assert (running.status, running.output, running.checkpoint) == (LiveStatus.RUNNING, "/out", "/check")
     assert running.seconds(NOON + timedelta(seconds=61)) == 60
 
 
 def test_a_failure_is_remembered_when_it_runs_again() -> None:
     """And when it has ended well."""
     failing = (STARTED, QueryRestarting("orders", 1, 3, 1.0, FAILURE))
-    assert orders(*failing).status is Standing.RESTARTING
+    assert orders(*failing).status is LiveStatus.RESTARTING
     again = orders(*failing, QueryResumed("orders", 1))
-    assert (again.status, again.restarts, again.failure) == (Standing.RUNNING, 1, FAILURE)
+    assert (again.status, again.restarts, again.failure) == (LiveStatus.RUNNING, 1, FAILURE)
     assert orders(*failing, QueryResumed("orders", 1), RESULT).failure == FAILURE
 
 
@@ -87,9 +87,9 @@ def test_a_query_that_has_read_nothing_says_so() -> None:
 
 def test_what_a_run_leaves_behind_is_no_longer_running() -> None:
     """Of a run that ends before its queries; of one that was refused there is nothing to tell."""
-    left = abandon(standing(STARTED))
+    left = end_unfinished(state_after(STARTED))
     assert [query.status for query in left.queries.values()] == [Status.INTERRUPTED, Status.SKIPPED]
-    assert abandon(standing()).queries == {}
+    assert end_unfinished(state_after()).queries == {}
 
 
 def test_an_entry_is_plain_json_and_has_all_that_is_known() -> None:
@@ -109,4 +109,4 @@ def test_an_entry_is_plain_json_and_has_all_that_is_known() -> None:
 
 def test_events_of_no_query_change_nothing() -> None:
     """Nor those of one that was not chosen."""
-    assert follow(standing(), replace(RESULT, model="other"), NOON) == standing()
+    assert follow(state_after(), replace(RESULT, model="other"), NOON) == state_after()

@@ -28,7 +28,7 @@ _ODD_STARTS = "@`%*&!?,]}"
 
 
 @dataclass(frozen=True)
-class Slip:
+class Mistake:
     """A mistake and its repair. Line and column count from 1."""
 
     line: int
@@ -39,11 +39,11 @@ class Slip:
 
 @dataclass(frozen=True)
 class _Repair:
-    slip: Slip
+    mistake: Mistake
     lines: list[str]
 
 
-def find_slip(text: str) -> Slip | None:
+def find_mistake(text: str) -> Mistake | None:
     """Returns the mistake in an unreadable text, None if no repair helps.
 
     A repair helps if the whole text becomes readable, or everything up to a later line.
@@ -55,7 +55,7 @@ def find_slip(text: str) -> Slip | None:
     for repair in _repairs(lines, min(wrong, len(lines) - 1)):
         left = _wrong_line("\n".join(repair.lines))
         if left is None or left > wrong:
-            return repair.slip
+            return repair.mistake
     return None
 
 
@@ -94,7 +94,7 @@ def _changed(lines: list[str], at: int, change: _Change) -> Iterator[_Repair]:
     found = change(lines[at])
     if found is not None:
         line, offset, why, fix = found
-        yield _Repair(Slip(at + 1, offset + 1, why, fix), [*lines[:at], line, *lines[at + 1 :]])
+        yield _Repair(Mistake(at + 1, offset + 1, why, fix), [*lines[:at], line, *lines[at + 1 :]])
 
 
 def _space_after_dash(line: str) -> tuple[str, int, str, str] | None:
@@ -231,8 +231,10 @@ def _dashes(lines: list[str], at: int) -> Iterator[_Repair]:
     if firsts and firsts[-1]["key"] == entry["key"] and firsts[-1]["indent"] == entry["indent"]:
         written = f"- {lines[at].strip()}"
         why = f"the entries of the list start with `- {entry['key']}:`, but this line has no dash"
-        slip = Slip(at + 1, len(entry["indent"]) + 1, why, f"use {quoted(written)}, and indent the lines below it")
-        yield _Repair(slip, [*lines[:at], entry["indent"] + written, *lines[at + 1 :]])
+        mistake = Mistake(
+            at + 1, len(entry["indent"]) + 1, why, f"use {quoted(written)}, and indent the lines below it"
+        )
+        yield _Repair(mistake, [*lines[:at], entry["indent"] + written, *lines[at + 1 :]])
 
 
 def _indents(lines: list[str], at: int) -> Iterator[_Repair]:
@@ -251,11 +253,11 @@ def _indents(lines: list[str], at: int) -> Iterator[_Repair]:
         why = f"with {counted(own, 'space')} before it, this line is not part of anything above it"
         like = f"like {_word(lines[levels[level]], level)} in line {levels[level] + 1}"
         fix = f"indent it by {spaces}, {like}" if level else f"remove the spaces before it: it starts {like}"
-        slip = Slip(at + 1, own + 1, why, fix)
+        mistake = Mistake(at + 1, own + 1, why, fix)
         alone = " " * level + lines[at].lstrip()
-        yield _Repair(slip, [*lines[:at], alone, *lines[at + 1 :]])
+        yield _Repair(mistake, [*lines[:at], alone, *lines[at + 1 :]])
         moved = [_moved(line, level - own) for line in lines[at + 1 : below]]
-        yield _Repair(slip, [*lines[:at], alone, *moved, *lines[below:]])
+        yield _Repair(mistake, [*lines[:at], alone, *moved, *lines[below:]])
 
 
 def _word(line: str, level: int) -> str:

@@ -24,7 +24,7 @@ from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.silence import Silence, no_input, nothing_new
 
 
-class Standing(StrEnum):
+class LiveStatus(StrEnum):
     """The state of a query that has not ended. `PENDING`: it has not started. `RUNNING`: it runs. `RESTARTING`: it has
     failed and waits for its restart.
     """
@@ -35,13 +35,13 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True)
-class QueryStanding:
+class QueryState:
     """One query of a run: its state, the time since it runs, and its figures. `failure` is the last one, also if the
     query runs again. `result` is how it ended, None until then.
     """
 
     query: ChosenQuery
-    status: Status | Standing = Standing.PENDING
+    status: Status | LiveStatus = LiveStatus.PENDING
     started_at: datetime | None = None
     output: str | None = None
     checkpoint: str | None = None
@@ -54,7 +54,7 @@ class QueryStanding:
     @property
     def has_ended(self) -> bool:
         """Whether it has finished for good."""
-        return not isinstance(self.status, Standing)
+        return not isinstance(self.status, LiveStatus)
 
     def seconds(self, now: datetime) -> float:
         """Returns how long it has run, or ran."""
@@ -66,7 +66,7 @@ class QueryStanding:
         """Returns why it emits nothing, or emitted nothing until its end; None if it emits rows, has failed, or is too
         young.
         """
-        if self.status is Standing.RUNNING and self.figures.batches == 0:
+        if self.status is LiveStatus.RUNNING and self.figures.batches == 0:
             return no_input(self.query.sources)
         if self.status in (Status.ERROR, Status.SKIPPED):
             return None
@@ -105,51 +105,53 @@ class QueryStanding:
 
 
 @dataclass(frozen=True)
-class RunStanding:
+class RunState:
     """The queries of a run by the names of their models, in the order in which they are started."""
 
-    queries: Mapping[str, QueryStanding] = field(default_factory=dict)
+    queries: Mapping[str, QueryState] = field(default_factory=dict)
 
     @property
     def has_started(self) -> bool:
         """Whether any query was started or skipped. A refused run has none."""
-        return any(query.status is not Standing.PENDING for query in self.queries.values())
+        return any(query.status is not LiveStatus.PENDING for query in self.queries.values())
 
 
-def follow(run: RunStanding, event: RunEvent, now: datetime) -> RunStanding:
+def follow(run: RunState, event: RunEvent, now: datetime) -> RunState:
     """Returns the state of the run after `event`, which happened at `now` (with a time zone)."""
     if isinstance(event, QueriesChosen):
-        return RunStanding({query.model: QueryStanding(query) for query in event.queries})
+        return RunState({query.model: QueryState(query) for query in event.queries})
     model: str = getattr(event, "model", "")
     if model not in run.queries:
         return run
     after = _follow_query(run.queries[model], event, now)
-    return RunStanding({**run.queries, model: after})
+    return RunState({**run.queries, model: after})
 
 
-def _follow_query(query: QueryStanding, event: RunEvent, now: datetime) -> QueryStanding:
+def _follow_query(query: QueryState, event: RunEvent, now: datetime) -> QueryState:
     if isinstance(event, QueryStarted):
-        return replace(query, status=Standing.RUNNING, started_at=now, output=event.output, checkpoint=event.checkpoint)
+        return replace(
+            query, status=LiveStatus.RUNNING, started_at=now, output=event.output, checkpoint=event.checkpoint
+        )
     if isinstance(event, BatchProgress):
         figures = add_batch(query.figures, event)
         return replace(query, figures=figures, silence=query.silence if figures.quiet.batches else None)
     if isinstance(event, QuerySilent):
         return replace(query, silence=event.silence)
     if isinstance(event, QueryRestarting):
-        return replace(query, status=Standing.RESTARTING, failure=event.finding)
+        return replace(query, status=LiveStatus.RESTARTING, failure=event.finding)
     if isinstance(event, QueryResumed):
-        return replace(query, status=Standing.RUNNING, restarts=event.restarts)
+        return replace(query, status=LiveStatus.RUNNING, restarts=event.restarts)
     if isinstance(event, QueryResult):
         return replace(query, status=event.status, result=event, failure=event.finding or query.failure)
     return query
 
 
-def abandon(run: RunStanding) -> RunStanding:
+def end_unfinished(run: RunState) -> RunState:
     """Returns the run that ended before its queries: running ones count as interrupted, the others as skipped."""
-    return RunStanding({name: _abandoned(query) for name, query in run.queries.items()} if run.has_started else {})
+    return RunState({name: _abandoned(query) for name, query in run.queries.items()} if run.has_started else {})
 
 
-def _abandoned(query: QueryStanding) -> QueryStanding:
+def _abandoned(query: QueryState) -> QueryState:
     if query.has_ended:
         return query
-    return replace(query, status=Status.SKIPPED if query.status is Standing.PENDING else Status.INTERRUPTED)
+    return replace(query, status=Status.SKIPPED if query.status is LiveStatus.PENDING else Status.INTERRUPTED)

@@ -1,4 +1,4 @@
-"""Typical slips in YAML: each is found at its own line, with a fix that makes the file readable."""
+"""Typical mistakes in YAML: each is found at its own line, with a fix that makes the file readable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     "a key more indented": (SINKS + "      format: noop\n", "3:7", "by 4 spaces"),
     "a key at the level of the dash": (SINKS + "  format: noop\n", "3:3", "by 4 spaces"),
     "a mapping at the level of the dash": (SINKS + "    format: noop\n  options:\n    a: b\n", "4:3", "by 4 spaces"),
-    "a second slip below": (SINKS + "     format: noop\n  - name: b\n   format:noop\n", "3:6", "by 4 spaces"),
+    "a second mistake below": (SINKS + "     format: noop\n  - name: b\n   format:noop\n", "3:6", "by 4 spaces"),
     "a key below a value": ("name: shop\n  version: 1\n", "2:3", "remove the spaces"),
     "an entry more indented": ("columns:\n  - name: a\n    type: b\n   - name: c\n    type: d\n", "4:4", "by 2 spaces"),
     "no space after a dash": ("sinks:\n  -name: out\n    format: noop\n", "2:3", "`- name: out`"),
@@ -56,7 +56,7 @@ def finding(text: str) -> Finding:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_slip_is_found_at_its_place_with_its_fix(name: str) -> None:
-    """The line is that of the slip, not the one at which the parser gives up."""
+    """The line is that of the mistake, not the one at which the parser gives up."""
     text, place, fix = CASES[name]
 
     found = finding(text)
