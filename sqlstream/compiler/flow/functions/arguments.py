@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from sqlstream.compiler.flow.expressions.column import Expressions
-from sqlstream.compiler.flow.functions.known import FUNCTIONS, WITHOUT_PLACE
+from sqlstream.compiler.flow.functions.known import FUNCTIONS
+from sqlstream.compiler.flow.functions.without_place import WITHOUT_PLACE
 from sqlstream.compiler.flow.names.scope import Scope
 from sqlstream.compiler.flow.text import Text
 from sqlstream.compiler.flow.types.families import family

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
-
 from sqlstream.compiler.flow.functions import aggregates, scalars
 from sqlstream.compiler.flow.functions.signatures import read_signatures
 
@@ -21,34 +19,3 @@ AGGREGATES = frozenset(_AGGREGATES)
 GENERATORS = frozenset(_GENERATORS)
 WINDOW_FUNCTIONS = frozenset(_WINDOW_FUNCTIONS)
 TABLE_FUNCTIONS = GENERATORS | frozenset(aggregates.TABLE_FUNCTIONS.split())
-
-WITHOUT_PLACE: dict[type[exp.Expr], tuple[str, ...]] = {
-    exp.AnyValue: ("any_value",),
-    exp.ApproxQuantile: ("percentile_approx", "approx_percentile"),
-    exp.ArgMax: ("max_by",),
-    exp.ArgMin: ("min_by",),
-    exp.Chr: ("chr", "char"),
-    exp.Count: ("count",),
-    exp.CumeDist: ("cume_dist",),
-    exp.CurrentDate: ("current_date",),
-    exp.CurrentTimestamp: ("current_timestamp",),
-    exp.CurrentUser: ("current_user",),
-    exp.DenseRank: ("dense_rank",),
-    exp.First: ("first",),
-    exp.FirstValue: ("first_value",),
-    exp.If: ("if",),
-    exp.Initcap: ("initcap",),
-    exp.Last: ("last",),
-    exp.LastValue: ("last_value",),
-    exp.LogicalAnd: ("bool_and", "every"),
-    exp.LogicalOr: ("bool_or", "any", "some"),
-    exp.Ntile: ("ntile",),
-    exp.PercentRank: ("percent_rank",),
-    exp.Quantile: ("percentile",),
-    exp.Rank: ("rank",),
-    exp.RowNumber: ("row_number",),
-    exp.StrPosition: ("position",),
-    exp.Substring: ("substring", "substr"),
-    exp.Trim: ("trim",),
-}
-"""Functions that sqlglot makes without keeping the place of the name, and their names."""

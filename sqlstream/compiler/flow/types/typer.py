@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.functions.known import FUNCTIONS, WITHOUT_PLACE
+from sqlstream.compiler.flow.functions.known import FUNCTIONS
+from sqlstream.compiler.flow.functions.without_place import WITHOUT_PLACE
 from sqlstream.project.types.types import DataType, Unknown
 
 ColumnType = Callable[[exp.Expr], DataType | None]
