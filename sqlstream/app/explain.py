@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sqlstream.errors import CODES, UsageError
+from sqlstream.codes import CODES
+from sqlstream.errors import UsageError
 from sqlstream.project.nearest import did_you_mean
 
 PACKAGE = Path(__file__).parents[1]

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from sqlstream.cli.first_process import end_on_signals
 
-end_on_signals()  # before the modules of the commands are loaded, which takes up to a second
+end_on_signals()  # first: loading the modules of the commands takes up to a second

@@ -1,4 +1,4 @@
-"""The commands that dbt has and sqlstream does not, with what to do instead."""
+"""The commands that dbt has and sqlstream does not, and what to use instead."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ OF_DBT = {
 
 
 class HintingGroup(click.Group):
-    """A group of commands whose error for an unknown command says what to do instead."""
+    """A command group that suggests an alternative for an unknown command."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Returns the command that is asked for. Raises: click.UsageError where there is none."""
+        """Returns the command. Raises: click.UsageError for an unknown command."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

@@ -1,4 +1,4 @@
-"""Signals that come before a command has handlers of its own, in a container that has no other process 1."""
+"""Signals that arrive before a command has installed its handlers, if sqlstream is process 1 of a container."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import os
 import signal
 
 ENDING = ("SIGTERM", "SIGHUP")
-"""What a supervisor or a closed terminal sends. Python itself handles SIGINT from its start on."""
+"""The signals of a supervisor and of a closed terminal. Python itself handles SIGINT from the start."""
 
 
 def end_on_signals() -> None:
-    """Has SIGTERM and SIGHUP end this process if it is process 1, as they end any other process.
+    """Makes SIGTERM and SIGHUP end this process if it is process 1, as they end any other process.
 
-    The kernel drops a signal to process 1 that has no handler (pid_namespaces(7)), so that one which comes while Python
-    still loads modules would be lost, and the supervisor would wait until it kills the process. `run` replaces the
-    handlers by those that stop queries after their batch.
+    The kernel drops a signal to process 1 that has no handler (pid_namespaces(7)). Without this, a signal that arrives
+    while Python loads modules would be lost, and the supervisor would wait and then kill the process. `run` replaces
+    the handlers with ones that stop queries after their batch.
     """
     if os.getpid() != 1:
         return

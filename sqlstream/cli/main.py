@@ -1,4 +1,4 @@
-"""The `sqlstream` command: its group, and what becomes of errors."""
+"""The `sqlstream` command: its subcommands, error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ COMMANDS = (
     "state",
     "clean",
 )
-"""In the order in which a newcomer meets them. Each is the one command in the module of its name."""
+"""In the order in which a newcomer needs them. Each is the only command in the module with its name."""
 
 ALIASES = {"list": "ls"}
-"""Other names of commands, which help does not list: dbt has both of these."""
+"""Other names of commands, not listed in the help. dbt accepts both names."""
 
 OFF = ("", "0", "false", "f", "no", "n", "off")
-"""What click reads as no in the environment variable of a flag."""
+"""The values that click reads as false in the environment variable of a flag."""
 
 
 class _Commands(HintingGroup):
-    """A group that loads a command when it is asked for, and lists the commands in their own order."""
+    """A group that imports a command only when it is used, and lists the commands in the order of `COMMANDS`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Returns the names of the commands."""
@@ -54,7 +54,7 @@ class _Commands(HintingGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Returns the command of that name, None where there is none."""
+        """Returns the command with that name, None if it does not exist."""
         del ctx
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
@@ -75,30 +75,30 @@ def cli() -> None:
 
 
 def program() -> NoReturn:
-    """The command `sqlstream` as a process: `main`, and its end.
+    """Runs `main` and ends the process.
 
-    What compiling has made is left to the system, which takes it back at once; Python would take half a second to free
-    the objects of a thousand models one by one. Where Spark was used, its own end is waited for.
+    Ends without freeing objects: Python would take half a second to free those of a thousand models. If Spark was
+    used, waits for Python's normal exit, which stops Spark.
     """
-    logging.getLogger().addHandler(logging.NullHandler())  # py4j would print that a JVM is gone, also after the end
+    logging.getLogger().addHandler(logging.NullHandler())  # py4j would log that the JVM is gone, even after the end
     try:
         main()
     except SystemExit as ended:
         if "pyspark" in sys.modules or not isinstance(ended.code, int):
-            gc.freeze()  # Python looks for garbage at its end, among all that pandas has brought
+            gc.freeze()  # skips the last garbage collection, which is slow with pandas loaded
             raise
         logging.shutdown()
         try:
             sys.stdout.flush()
             sys.stderr.flush()
-        except (OSError, ValueError):  # closed, or nobody reads it any more
+        except (OSError, ValueError):  # stdout is closed
             raise ended from None
         os._exit(ended.code)
     raise AssertionError("main() ends by SystemExit")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line and exits with 0, 1 or 2."""
+    """Parses and runs the command line, and exits with 0, 1 or 2."""
     collect_seldom()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo("Stopped before any query started.", err=True)
         sys.exit(FAILED)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone, as with `| head`; nobody is left to tell
+        sys.stderr.close()  # the reader of stdout has ended, as `| head` does
         sys.exit(FAILED)
     except Exception as error:
         click.echo(redacted(f"Unexpected error: {type(error).__name__}: {error}"), err=True)

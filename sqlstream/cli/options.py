@@ -1,9 +1,11 @@
-"""The options that several commands share, and what they mean together."""
+"""The options that several commands share, and the requests that they make."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +18,8 @@ from sqlstream.cli.output import echo_progress
 from sqlstream.cli.variables import EXAMPLE, read_variables
 from sqlstream.errors import UsageError
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+AnyCommand = Callable[..., Any]
+Command = TypeVar("Command", bound=AnyCommand)
 
 project_dir_option = click.option(
     "--project-dir",
@@ -26,14 +29,6 @@ project_dir_option = click.option(
     show_envvar=True,
     help="Project folder, or a folder in it (default: current folder).",
 )
-
-
-PARTIAL_PARSE = "sqlstream.partial_parse"
-"""Where click keeps whether the cache is to be used: every command has the option, and none does anything with it."""
-
-
-def _keep_partial_parse(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    context.meta[PARTIAL_PARSE] = value
 
 
 PROJECT_OPTIONS = (
@@ -59,8 +54,6 @@ PROJECT_OPTIONS = (
         default=True,
         envvar="SQLSTREAM_PARTIAL_PARSE",
         show_envvar=True,
-        expose_value=False,
-        callback=_keep_partial_parse,
         help="Reuse cached results of unchanged files (default), or compile everything.",
     ),
     click.option(
@@ -113,7 +106,7 @@ SELECTION_OPTIONS = (
 
 
 def limit_option(default: int, text: str) -> Callable[[Command], Command]:
-    """Returns the option that says how many rows are shown."""
+    """Returns the decorator that adds `--limit`, a number of rows, with `text` as help."""
     return click.option(
         "--limit",
         type=click.IntRange(min=1),
@@ -153,55 +146,69 @@ TYPE_OPTIONS = (
 )
 
 
-def project_options(command: Command) -> Command:
-    """Adds the options that say which project, for which target, with which variables."""
-    return _with_options(command, PROJECT_OPTIONS)
+def project_options(command: AnyCommand) -> AnyCommand:
+    """Adds the options that say which project, for which target, with which variables.
+
+    The command gets them as `project`, a `ProjectRequest`, and `--debug` as `debug`.
+    """
+
+    @wraps(command)
+    def with_project(
+        project_dir: Path, target: str | None, variables: str | None, partial_parse: bool, **options: Any
+    ) -> object:
+        project = ProjectRequest(
+            project_dir.resolve(),
+            target,
+            read_variables(variables),
+            dict(os.environ),
+            target_named_by=_target_named_by(),
+            partial_parse=partial_parse,
+            notify=silent if options.get("quiet") else echo_progress,
+        )
+        return command(project=project, **options)
+
+    return _with_options(with_project, PROJECT_OPTIONS)
 
 
-def selection_options(command: Command) -> Command:
-    """Adds --select and --exclude, in dbt's grammar, --selector and --state."""
-    return _with_options(command, SELECTION_OPTIONS)
+def selection_options(command: AnyCommand) -> AnyCommand:
+    """Adds --select and --exclude, in dbt's grammar, --selector and --state; the command gets them as `selection`."""
+
+    @wraps(command)
+    def with_selection(
+        select: tuple[str, ...], exclude: tuple[str, ...], selector: str | None, state: Path | None, **options: Any
+    ) -> object:
+        _check_selectors(select, exclude, selector)
+        return command(selection=Selection(select, exclude, selector=selector, state=state), **options)
+
+    return _with_options(with_selection, SELECTION_OPTIONS)
 
 
-def type_options(command: Command) -> Command:
-    """Adds the options that choose by the type of a node."""
-    return _with_options(command, TYPE_OPTIONS)
+def type_options(command: AnyCommand) -> AnyCommand:
+    """Adds the options that choose by the type of a node; needs `selection_options` above it."""
+
+    @wraps(command)
+    def with_types(
+        selection: Selection, types: tuple[str, ...], excluded_types: tuple[str, ...], **options: Any
+    ) -> object:
+        return command(selection=replace(selection, resource_types=types, excluded_types=excluded_types), **options)
+
+    return _with_options(with_types, TYPE_OPTIONS)
 
 
-def _with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+def _with_options(command: AnyCommand, options: Sequence[Callable[[AnyCommand], AnyCommand]]) -> AnyCommand:
     for option in reversed(options):
         command = option(command)
     return command
 
 
-def project_request(
-    project_dir: Path, target: str | None, variables: str | None, *, quiet: bool = False
-) -> ProjectRequest:
-    """Returns the request that the project options of the running command make; with `quiet` it tells of no progress.
-
-    Raises: UsageError for --vars that are no mapping of names to values.
-    """
-    context = click.get_current_context()
-    source = context.get_parameter_source("target")
-    named_by = "SQLSTREAM_TARGET" if source is ParameterSource.ENVIRONMENT else "--target"
-    return ProjectRequest(
-        project_dir.resolve(),
-        target,
-        read_variables(variables),
-        dict(os.environ),
-        target_named_by=named_by,
-        partial_parse=context.meta.get(PARTIAL_PARSE, True),
-        notify=silent if quiet else echo_progress,
-    )
+def _target_named_by() -> str:
+    source = click.get_current_context().get_parameter_source("target")
+    return "SQLSTREAM_TARGET" if source is ParameterSource.ENVIRONMENT else "--target"
 
 
-def selection_of(
-    select: tuple[str, ...], exclude: tuple[str, ...], selector: str | None, state: Path | None
-) -> Selection:
-    """Returns the selection that the selection options make.
-
-    Raises: UsageError for an empty selector, which to dbt is everything; most often it is a variable of the shell that
-    is not set. And for --selector together with the two that it stands for, which dbt leaves unused in silence.
+def _check_selectors(select: tuple[str, ...], exclude: tuple[str, ...], selector: str | None) -> None:
+    """Raises: UsageError for an empty selector, which dbt reads as everything; the usual cause is an unset shell
+    variable. Also for --selector together with --select or --exclude, which dbt silently ignores.
     """
     named = () if selector is None else (selector,)
     for flag, selectors in (("--select", select), ("--exclude", exclude), ("--selector", named)):
@@ -210,4 +217,3 @@ def selection_of(
     if named and (select or exclude):
         flag = "--select" if select else "--exclude"
         raise UsageError(f"--selector cannot be combined with {flag}; use {flag} selector:{selector}")
-    return Selection(select, exclude, selector=selector, state=state)

@@ -1,4 +1,4 @@
-"""How commands print: results on stdout, as text or JSON; warnings beside them on stderr; the lines of a run."""
+"""How commands print: results on stdout as text or JSON, warnings and progress on stderr, and the lines of a run."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from sqlstream.spark.secrets import Secrets
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DONE, FAILED, UNUSABLE = 0, 1, 2
-"""Exit codes: done; the user's project or queries failed; bad usage or an unexpected fault (dbt's)."""
+"""Exit codes, as in dbt: success; an error in the project or a failed query; bad usage or an unexpected error."""
 
 
 def output_option(described: str) -> Callable[[Command], Command]:
-    """Returns the decorator that adds `--output text|json`, with what the two mean as help."""
+    """Returns the decorator that adds `--output text|json`, with `described` as help."""
     return click.option("--output", type=click.Choice(["text", "json"]), default="text", help=described)
 
 
 @contextmanager
 def refusals_printed(output: str, debug: bool) -> Iterator[None]:
-    """Prints the findings that end a command as JSON on stdout, where `output` is json; `main` prints them as text."""
+    """Prints findings that end the command as JSON if `output` is json; otherwise `main` prints them as text."""
     try:
         yield
     except FindingsError as error:
@@ -42,18 +42,18 @@ def refusals_printed(output: str, debug: bool) -> Iterator[None]:
 
 
 def echo_warnings(warnings: Sequence[Finding]) -> None:
-    """Prints the warnings beside a result: on stderr, since stdout holds the result alone."""
+    """Prints warnings on stderr: stdout holds only the result."""
     if warnings:
         click.echo(findings_text(warnings), err=True)
 
 
 def echo_progress(line: str) -> None:
-    """Prints what a command is doing on stderr: it is no part of its result."""
+    """Prints on stderr what the command is doing."""
     click.echo(line, err=True)
 
 
 def echo_trace() -> None:
-    """Prints on stderr where the exception that is being handled happened, without secrets."""
+    """Prints the traceback of the current exception on stderr, without secrets."""
     click.echo(redacted(traceback.format_exc()), err=True)
 
 
@@ -63,17 +63,17 @@ def redacted(text: str) -> str:
 
 
 class RunLines:
-    """Prints the lines of a run on stdout for as long as somebody reads them, and then drops them.
+    """Prints the lines of a run on stdout while stdout can be written, and then drops them.
 
-    Queries run on when a terminal is closed or `head` has seen enough: an error while a line is printed would end them
-    in the middle of a batch.
+    Queries continue when the terminal is closed or `head` ends: an error on printing a line would stop them in the
+    middle of a batch.
     """
 
     def __init__(self) -> None:
         self._read = True
 
     def __call__(self, line: str) -> None:
-        """Prints `line`, or drops it."""
+        """Prints `line`, or drops it if stdout is closed."""
         if not self._read:
             return
         try:
@@ -84,7 +84,7 @@ class RunLines:
 
 
 class RunScreen(io.TextIOBase):
-    """The terminal that a live table is drawn on; what cannot be drawn, as it is closed, is dropped."""
+    """The terminal for a live table. Output is dropped once the terminal is closed."""
 
     def __init__(self) -> None:
         self._read = True
@@ -95,16 +95,16 @@ class RunScreen(io.TextIOBase):
         return sys.stdout.encoding
 
     def isatty(self) -> bool:
-        """Whether it is a terminal, which it is made for."""
+        """Returns True: rich then redraws the table in place."""
         return True
 
     def write(self, text: str) -> int:
-        """Draws `text`, or drops it."""
+        """Writes `text`, or drops it if the terminal is closed."""
         self._try(lambda: sys.stdout.write(text))
         return len(text)
 
     def flush(self) -> None:
-        """Shows what has been drawn."""
+        """Flushes what was written."""
         self._try(sys.stdout.flush)
 
     def _try(self, act: Callable[[], object]) -> None:
@@ -123,7 +123,7 @@ def is_screen() -> bool:
 
 
 def _discard_stdout() -> None:
-    """Lets stdout lead nowhere, so that what is left in its buffer fails no more when Python ends."""
+    """Redirects stdout to the null device, so that flushing its buffer does not fail when Python ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     with suppress(OSError):  # a replaced stdout may have no descriptor
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,8 +1,8 @@
 """The pytest plugin: `pytest` collects the unit tests of a project's YAML files, one item each.
 
-pytest loads it wherever sqlstream is installed, so that nothing else is imported before a YAML file of a project with
-unit tests is found. The project is compiled once for each pytest process, and Spark started for the first item that is
-run; with xdist each worker has its own.
+pytest loads the plugin wherever sqlstream is installed. It imports the rest of sqlstream only after it has found a YAML
+file with unit tests. Each pytest process, including each worker of pytest-xdist, compiles the project once and starts
+Spark for the first item that it runs.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 YAML_SUFFIXES = (".yml", ".yaml")
 KEY = "unit_tests"
 FOLDERS = (("models",), ("tests", "models"))
-"""Where unit tests stand, below the folder of project.yml."""
+"""The folders of unit tests, relative to project.yml."""
 
 
 class Projects:
-    """The projects of one pytest process, and the Spark that their cases share: one after the other, one for each."""
+    """The compiled projects of one pytest process, and the Spark session of the project whose tests are running."""
 
     def __init__(self) -> None:
         self._opened: dict[Path, TestedProject] = {}
@@ -43,13 +43,13 @@ class Projects:
         from sqlstream.app.test import open_tests
 
         if root not in self._opened:
-            logging.getLogger("sqlstream").propagate = False  # what the JVM logs is no part of a failure
+            logging.getLogger("sqlstream").propagate = False  # the failure report must not contain log lines of the JVM
             target = os.environ.get("SQLSTREAM_TARGET") or None
             self._opened[root] = open_tests(ProjectRequest(root, target, target_named_by="SQLSTREAM_TARGET"))
         return self._opened[root]
 
     def run(self, root: Path, test: UnitTest | BrokenTest) -> CaseResult:
-        """Returns how a test ended."""
+        """Runs a test and returns its result."""
         from sqlstream.app.test import prepare_case
         from sqlstream.testing.cases import Case
 
@@ -69,7 +69,7 @@ class Projects:
         return self._harness
 
     def close(self) -> None:
-        """Stops Spark, where it runs."""
+        """Stops Spark, if it is running."""
         self._running.close()
         self._harness = None
 
@@ -88,7 +88,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> YamlFile | None:
-    """Called by pytest for every file that it comes upon."""
+    """Called by pytest for every file in its folders."""
     if file_path.suffix not in YAML_SUFFIXES:
         return None
     root = _project_of(file_path)
@@ -99,7 +99,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> YamlFile |
 
 
 def _project_of(path: Path) -> Path | None:
-    """The folder of the project in which `path` may hold unit tests."""
+    """Returns the folder of the project in which `path` may contain unit tests, None if there is no such project."""
     for folder in path.parents:
         if (folder / "project.yml").is_file():
             parts = path.relative_to(folder).parts
@@ -115,7 +115,7 @@ class YamlFile(pytest.File):
         self.root = root
 
     def collect(self) -> Iterator[CaseItem]:
-        """Gives an item for each unit test of the file."""
+        """Yields an item for each unit test in the file."""
         from sqlstream.app.test import ordered_tests
         from sqlstream.errors import FindingsError
         from sqlstream.report.findings import findings_text
@@ -144,7 +144,7 @@ class CaseItem(pytest.Item):
         self.extra_keyword_matches.update(getattr(test, "tags", ()))
 
     def runtest(self) -> None:
-        """Runs it. Raises: CaseNotPassedError."""
+        """Runs the test. Raises: CaseNotPassedError."""
         from sqlstream.state.results.unit_tests import Outcome
 
         parent = self.parent
@@ -156,7 +156,7 @@ class CaseItem(pytest.Item):
             raise CaseNotPassedError(result)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Returns what pytest prints of a test that did not pass: the rows that differ, and not a traceback."""
+        """Returns what pytest prints for a test that did not pass: the different rows, without a traceback."""
         if not isinstance(excinfo.value, CaseNotPassedError):
             return super().repr_failure(excinfo, style)
         from sqlstream.report.unit_tests.text import failure_text

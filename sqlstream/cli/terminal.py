@@ -1,4 +1,4 @@
-"""The terminal that stdout may be."""
+"""The width of the terminal."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ import sys
 
 
 def terminal_width() -> int | None:
-    """Returns how many characters a line of the terminal takes, None where stdout is none: a file may be as wide."""
+    """Returns the number of characters in a line of the terminal, None if stdout is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

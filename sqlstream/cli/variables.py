@@ -12,14 +12,14 @@ EXAMPLE = "{min_fare: 3}"
 
 _NAME = re.compile(r"[^\W\d][\w.-]*")
 _NEARLY = re.compile(r"\s*\{?\s*([^\W\d][\w.-]*)\s*[:=]\s*([^\s,:={}\[\]][^,:={}\[\]]*?)\s*\}?\s*")
-"""One variable, written `a=3`, `a:3` or `{a:3}`."""
+"""A single variable, written `a=3`, `a:3` or `{a:3}`."""
 
 
 def read_variables(text: str | None) -> dict[str, object]:
     """Returns the variables that a YAML mapping of names to values sets.
 
-    Raises: UsageError for other text, and for keys that are no names, above all `a:3`, which YAML reads as a key of
-    three letters without a value.
+    Raises: UsageError for any other text, and for keys that are not names. The common case is `a:3`, which YAML reads
+    as one key without a value.
     """
     if not text:
         return {}

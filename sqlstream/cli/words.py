@@ -1,4 +1,4 @@
-"""The words of a command line before click reads them."""
+"""Prepares the words of a command line for click."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ SELECTOR_FLAGS = frozenset({"-s", "--select", "--exclude", "-m", "--models", "--
 def join_selectors(arguments: Sequence[str]) -> list[str]:
     """Returns the arguments with the words after a selector flag joined by spaces.
 
-    So dbt's `--select a b` and `--select=a b` work without quotes: no command that selects takes words of its own.
+    This makes dbt's `--select a b` and `--select=a b` work without quotes: no command with selectors has positional
+    arguments.
     """
     joined: list[str] = []
     selecting = False

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from sqlstream.codes import CODES, LOWERABLE
 from sqlstream.compiler.spark_versions import on_spark
-from sqlstream.errors import CODES, LOWERABLE, Finding, Severity, can_be_lowered
+from sqlstream.errors import Finding, Severity, can_be_lowered
 from sqlstream.location import Location, location_at
 from sqlstream.project.configuration.lowering import lowering_problem
 from sqlstream.project.nearest import nearest

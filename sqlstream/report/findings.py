@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable
 from itertools import groupby
 
-from sqlstream.errors import BRIEF, Finding
+from sqlstream.codes import BRIEF
+from sqlstream.errors import Finding
 from sqlstream.location import Location
 
 NOWHERE = Location("")

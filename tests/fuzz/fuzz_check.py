@@ -15,8 +15,9 @@ from sqlstream.app.explain_model import explain_model
 from sqlstream.app.lineage import trace
 from sqlstream.app.ls import list_nodes
 from sqlstream.app.request import ProjectRequest
+from sqlstream.codes import CODES
 from sqlstream.compiler.cache.rendering import OF_THE_MOMENT
-from sqlstream.errors import CODES, Finding, FindingsError, UsageError
+from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Location
 from sqlstream.report.compiled import compiled_json, compiled_text
 from sqlstream.report.emission import emission_json, emission_text, refused_text

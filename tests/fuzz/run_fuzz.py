@@ -17,7 +17,7 @@ from fuzz_cases import make_case
 from fuzz_watch import fuzz
 from fuzz_worker import MEGABYTES, SECONDS, Done
 
-from sqlstream.errors import CODES
+from sqlstream.codes import CODES
 
 REPRODUCTIONS = Path(__file__).parents[2] / "target" / "fuzz"
 RESULTS = ("compiled", "refused", "usage", "broke")

@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 
-from sqlstream.errors import CODES
+from sqlstream.codes import CODES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "errors.md"

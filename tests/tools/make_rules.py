@@ -20,10 +20,10 @@ sys.path.insert(0, str(ROOT / "tests" / "corpus"))
 
 from corpus_cases import read_cases  # noqa: E402 - the corpus is no package
 
+from sqlstream.codes import CODES  # noqa: E402
 from sqlstream.compiler import rules  # noqa: E402
 from sqlstream.compiler.rules import sources  # noqa: E402
 from sqlstream.compiler.rules.rule import Rule  # noqa: E402
-from sqlstream.errors import CODES  # noqa: E402
 
 PAGE = ROOT / "docs" / "rules.md"
 ERRORS = ROOT / "docs" / "errors.md"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from make_errors import fill_examples
 
+from sqlstream.codes import BRIEF, CODES, SPARK_DECIDES
 from sqlstream.compiler.spark_versions import LISTED, TESTED
-from sqlstream.errors import BRIEF, CODES, SPARK_DECIDES
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "errors.md").read_text(encoding="utf-8")

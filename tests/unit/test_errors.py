@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import sqlstream
-from sqlstream.errors import CODES, Finding, FindingsError, Severity, SqlstreamError, UsageError
+from sqlstream.codes import CODES
+from sqlstream.errors import Finding, FindingsError, Severity, SqlstreamError, UsageError
 from sqlstream.location import Location
 
 PACKAGE = Path(sqlstream.errors.__file__).parent

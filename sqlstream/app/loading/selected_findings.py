@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from sqlstream.codes import BRIEF
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import model_id, seed_id
-from sqlstream.errors import BRIEF, Finding
+from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.values import Sink
 

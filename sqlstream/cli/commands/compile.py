@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from sqlstream.app.check import check_models
 from sqlstream.app.compile import Compiled, compile_models
 from sqlstream.app.explain_model import explain_model
-from sqlstream.app.request import EVERYTHING, ProjectRequest
+from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.systems import require_spark_system
-from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
+from sqlstream.cli.options import project_options, selection_options
 from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.report.compiled import compiled_json, compiled_text
@@ -37,14 +35,9 @@ from sqlstream.report.emission import emission_json, emission_text, refused_text
 )
 @click.option("-q", "--quiet", is_flag=True, envvar="SQLSTREAM_QUIET", show_envvar=True, help="Print only errors.")
 def compile_(
-    project_dir: Path,
-    target: str | None,
-    variables: str | None,
+    project: ProjectRequest,
     debug: bool,
-    select: tuple[str, ...],
-    exclude: tuple[str, ...],
-    selector: str | None,
-    state: Path | None,
+    selection: Selection,
     output: str,
     check: bool,
     explained: str | None,
@@ -57,15 +50,13 @@ def compile_(
     """
     if check:
         require_spark_system("compile --check")
-    request = project_request(project_dir, target, variables, quiet=quiet)
-    selection = selection_of(select, exclude, selector, state)
     if explained is not None:
         if check or selection != EVERYTHING:
             raise UsageError("--explain takes a single model: do not combine it with --check or a selection")
-        _explain(request, explained, output, debug)
+        _explain(project, explained, output, debug)
         return
     with refusals_printed(output, debug):
-        compiled, spark = check_models(request, selection) if check else (compile_models(request, selection), None)
+        compiled, spark = check_models(project, selection) if check else (compile_models(project, selection), None)
     _show(compiled, spark, output, quiet)
 
 

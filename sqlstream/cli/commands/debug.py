@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
 from sqlstream.app.debug import debug as debug_project
 from sqlstream.app.debug import session_version
+from sqlstream.app.request import ProjectRequest
 from sqlstream.app.systems import require_spark_system
-from sqlstream.cli.options import project_options, project_request
+from sqlstream.cli.options import project_options
 from sqlstream.cli.output import DONE, FAILED, output_option
 from sqlstream.errors import UsageError
 from sqlstream.report.checks import check_text, checks_json
@@ -28,9 +28,7 @@ from sqlstream.report.checks import check_text, checks_json
     help="Build or remove the archive of Spark's classes, and check nothing.",
 )
 def debug(
-    project_dir: Path,
-    target: str | None,
-    variables: str | None,
+    project: ProjectRequest,
     debug: bool,
     output: str,
     class_archive: str | None,
@@ -46,7 +44,7 @@ def debug(
             raise UsageError("--class-archive prints text only; remove --output json")
         return _build_archive() if class_archive == "build" else _remove_archives()
     checks = []
-    for check in debug_project(project_request(project_dir, target, variables), session_version):
+    for check in debug_project(project, session_version):
         checks.append(check)
         if output == "text":
             click.echo(check_text(check.name, check.ok, check.found, check.fix))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
 
 import click
 
 from sqlstream.app.dev import Refreshed, watch_rows
-from sqlstream.app.request import EVERYTHING
+from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.show import ShowRequest
 from sqlstream.app.systems import require_spark_system
-from sqlstream.cli.options import project_options, project_request, selection_of, selection_options, show_limit_option
+from sqlstream.cli.options import project_options, selection_options, show_limit_option
 from sqlstream.cli.output import echo_progress
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.errors import UsageError
@@ -23,14 +22,9 @@ from sqlstream.report.dev import refreshed_text
 @selection_options
 @show_limit_option
 def dev(
-    project_dir: Path,
-    target: str | None,
-    variables: str | None,
+    project: ProjectRequest,
     debug: bool,
-    select: tuple[str, ...],
-    exclude: tuple[str, ...],
-    selector: str | None,
-    state: Path | None,
+    selection: Selection,
     limit: int,
 ) -> None:
     """Show the first rows of the selected models, or the errors, and again after each save.
@@ -40,10 +34,9 @@ def dev(
     """
     require_spark_system("dev")
     del debug  # the traceback of an error is printed by main
-    selection = selection_of(select, exclude, selector, state)
     if selection == EVERYTHING:
         raise UsageError("dev needs a selection, such as --select my_model")
-    request = ShowRequest(project_request(project_dir, target, variables), selection, limit=limit)
+    request = ShowRequest(project, selection, limit=limit)
     watch_rows(request, echo_progress, _show)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from sqlstream.app.lineage import trace
-from sqlstream.cli.options import project_options, project_request
+from sqlstream.app.request import ProjectRequest
+from sqlstream.cli.options import project_options
 from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 from sqlstream.report.lineage import lineage_json, lineage_text
 
@@ -16,9 +15,9 @@ from sqlstream.report.lineage import lineage_json, lineage_text
 @project_options
 @click.argument("name", metavar="MODEL[.COLUMN]")
 @output_option("A table, or one JSON object.")
-def lineage(project_dir: Path, target: str | None, variables: str | None, debug: bool, name: str, output: str) -> None:
+def lineage(project: ProjectRequest, debug: bool, name: str, output: str) -> None:
     """Show the columns of a model: their types, watermarks, and the columns that they come from. Needs no Java."""
     with refusals_printed(output, debug):
-        found = trace(project_request(project_dir, target, variables), name)
+        found = trace(project, name)
     echo_warnings(found.warnings)
     click.echo(lineage_json(found.model, found.columns) if output == "json" else lineage_text(found.columns))

@@ -9,10 +9,10 @@ from typing import IO, cast
 
 import click
 
-from sqlstream.app.request import MEMORY_ROWS, RunRequest
+from sqlstream.app.request import MEMORY_ROWS, ProjectRequest, RunRequest, Selection
 from sqlstream.app.run import run_models
 from sqlstream.app.systems import require_spark_system
-from sqlstream.cli.options import limit_option, project_options, project_request, selection_of, selection_options
+from sqlstream.cli.options import limit_option, project_options, selection_options
 from sqlstream.cli.output import DONE, FAILED, RunLines, RunScreen, echo_trace, is_screen
 from sqlstream.errors import FindingsError
 from sqlstream.report.runs.as_json import JsonReporter
@@ -23,7 +23,7 @@ from sqlstream.state.runs.limits import RunLimits
 
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_SECONDS = 100 * 365 * SECONDS["d"]
-"""A hundred years: more is a mistake, and more than threads can wait."""
+"""A hundred years: a longer time is a mistake, and threads cannot wait for it."""
 
 
 class Duration(click.ParamType[float]):
@@ -108,14 +108,9 @@ class Duration(click.ParamType[float]):
 )
 @limit_option(MEMORY_ROWS, "Maximum number of rows to show of each memory sink at the end; JSON has all rows.")
 def run(
-    project_dir: Path,
-    target: str | None,
-    variables: str | None,
+    project: ProjectRequest,
     debug: bool,
-    select: tuple[str, ...],
-    exclude: tuple[str, ...],
-    selector: str | None,
-    state: Path | None,
+    selection: Selection,
     available_now: bool,
     stop_after: float | None,
     until_idle: float | None,
@@ -135,8 +130,8 @@ def run(
     """
     require_spark_system("run")
     request = RunRequest(
-        project=project_request(project_dir, target, variables),
-        selection=selection_of(select, exclude, selector, state),
+        project=project,
+        selection=selection,
         available_now=available_now,
         limits=RunLimits(stop_after, until_idle, fail_fast, threads),
         accept_state_change=accept_state_change,
@@ -145,17 +140,20 @@ def run(
         console_to_stderr=log_format == "json",
         limit=None if log_format == "json" else limit,
     )
-    if log_format == "json":
-        code = _run_for_machines(request, RunLines())
-    else:
-        code = _run_on_screen(request, RunLines()) if is_screen() else _run_for_people(request, RunLines())
+    code = _run(request, log_format)
     if code == DONE:
         _build_class_archive()
     return code
 
 
+def _run(request: RunRequest, log_format: str) -> int:
+    if log_format == "json":
+        return _run_as_json(request, RunLines())
+    return _run_on_screen(request, RunLines()) if is_screen() else _run_as_text(request, RunLines())
+
+
 def _build_class_archive() -> None:
-    """So that Spark starts faster from the next run on."""
+    """Builds the archive with which Spark starts faster from the next run on."""
     from sqlstream.app.running.class_archive import build_later  # pyspark is loaded by now, and not for --help
 
     line = build_later(os.environ)
@@ -163,14 +161,14 @@ def _build_class_archive() -> None:
         click.echo(line, err=True)
 
 
-def _run_for_people(request: RunRequest, write: RunLines) -> int:
+def _run_as_text(request: RunRequest, write: RunLines) -> int:
     outcome = run_models(request, TextReporter(write))
     write(summary_text(outcome.results, len(outcome.warnings), Path.cwd()))
     return DONE if outcome.succeeded else FAILED
 
 
 def _run_on_screen(request: RunRequest, write: RunLines) -> int:
-    """The same with a table that is redrawn instead of a line for every batch."""
+    """Runs with a table that is redrawn, instead of a line for every batch."""
     reporter = LiveReporter(cast("IO[str]", RunScreen()))
     try:
         outcome = run_models(request, reporter)
@@ -183,8 +181,8 @@ def _run_on_screen(request: RunRequest, write: RunLines) -> int:
     return DONE if outcome.succeeded else FAILED
 
 
-def _run_for_machines(request: RunRequest, write: RunLines) -> int:
-    """The same with JSON lines for every event, findings that refuse the run included."""
+def _run_as_json(request: RunRequest, write: RunLines) -> int:
+    """Runs with one JSON line for every event, including the findings that refuse the run."""
     reporter = JsonReporter(write)
     try:
         outcome = run_models(request, reporter)

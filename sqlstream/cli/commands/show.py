@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from sqlstream.app.request import EVERYTHING
+from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.show import Shown, ShowRequest, show_rows
 from sqlstream.app.systems import require_spark_system
-from sqlstream.cli.options import project_options, project_request, selection_of, selection_options, show_limit_option
+from sqlstream.cli.options import project_options, selection_options, show_limit_option
 from sqlstream.cli.output import echo_warnings, refusals_printed
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.errors import UsageError
@@ -29,14 +27,9 @@ from sqlstream.report.rows import rows_csv, rows_json, rows_text
 )
 @click.option("-q", "--quiet", is_flag=True, envvar="SQLSTREAM_QUIET", show_envvar=True, help="Hide progress messages.")
 def show(
-    project_dir: Path,
-    target: str | None,
-    variables: str | None,
+    project: ProjectRequest,
     debug: bool,
-    select: tuple[str, ...],
-    exclude: tuple[str, ...],
-    selector: str | None,
-    state: Path | None,
+    selection: Selection,
     inline: str | None,
     limit: int,
     output: str,
@@ -49,12 +42,12 @@ def show(
     shows the current table of that query.
     """
     require_spark_system("show")
-    selection = selection_of(select, exclude, selector, state)
+    del quiet  # `project` holds it
     if inline is None and selection == EVERYTHING:
         raise UsageError("show needs a selection such as --select my_model, or a query with --inline")
     if inline is not None and selection != EVERYTHING:
         raise UsageError("--inline and a selection cannot be combined; use only one of them")
-    request = ShowRequest(project_request(project_dir, target, variables, quiet=quiet), selection, inline, limit)
+    request = ShowRequest(project, selection, inline, limit)
     with refusals_printed(output, debug):
         shown = show_rows(request)
     echo_warnings(shown.warnings)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from sqlstream.app.request import ProjectRequest
 from sqlstream.app.source_schema import SAMPLED_FILES, source_schema
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.dbt_commands import HintingGroup
-from sqlstream.cli.options import project_options, project_request
+from sqlstream.cli.options import project_options
 from sqlstream.cli.output import echo_progress, output_option, refusals_printed
 from sqlstream.report.source_columns import columns_json, columns_yaml
 
@@ -32,14 +31,12 @@ def source() -> None:
     help="Maximum number of files to read.",
 )
 @output_option("Output format: YAML to paste, or one JSON object.")
-def schema(
-    project_dir: Path, target: str | None, variables: str | None, debug: bool, name: str, sample: int, output: str
-) -> None:
+def schema(project: ProjectRequest, debug: bool, name: str, sample: int, output: str) -> None:
     """Infer the columns of a source from its data with Spark, and print them as YAML to paste under the table.
 
     Declared columns remain; comments show how many files were read and where the data differ. Changes no file.
     """
     require_spark_system("source schema")
     with refusals_printed(output, debug):
-        found = source_schema(project_request(project_dir, target, variables), name, sample, echo_progress)
+        found = source_schema(project, name, sample, echo_progress)
     click.echo(columns_json(found) if output == "json" else columns_yaml(found))

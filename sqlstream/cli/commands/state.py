@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from sqlstream.app.request import ProjectRequest
 from sqlstream.app.systems import require_spark_system
-from sqlstream.cli.options import project_options, project_request
+from sqlstream.cli.options import project_options
 from sqlstream.cli.output import echo_progress, output_option, refusals_printed
 from sqlstream.report.output_files import files_json, files_notes, files_text, repaired_text
 
@@ -30,9 +29,7 @@ def state() -> None:
 @output_option("One path or URI per line, or one JSON object.")
 @click.argument("model", metavar="MODEL")
 def files(
-    project_dir: Path,
-    target: str | None,
-    variables: str | None,
+    project: ProjectRequest,
     debug: bool,
     version: int | None,
     output: str,
@@ -47,7 +44,7 @@ def files(
     from sqlstream.app.state_files import state_files
 
     with refusals_printed(output, debug):
-        found = state_files(project_request(project_dir, target, variables), model, version)
+        found = state_files(project, model, version)
     if output == "json":
         click.echo(files_json(found))
         return
@@ -61,9 +58,7 @@ def files(
 @project_options
 @version_option
 @click.argument("model", metavar="MODEL")
-def repair(
-    project_dir: Path, target: str | None, variables: str | None, debug: bool, version: int | None, model: str
-) -> None:
+def repair(project: ProjectRequest, debug: bool, version: int | None, model: str) -> None:
     """Move away what a killed run, a power failure or a full disk left of MODEL: torn entries of its checkpoint, the
     plan of a batch whose files are gone, and uncommitted files in its output.
 
@@ -73,4 +68,4 @@ def repair(
     del debug
     from sqlstream.app.state_repair import repair_checkpoint
 
-    click.echo(repaired_text(repair_checkpoint(project_request(project_dir, target, variables), model, version)))
+    click.echo(repaired_text(repair_checkpoint(project, model, version)))

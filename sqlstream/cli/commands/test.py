@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from sqlstream.app.request import UnitTestRequest
+from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
 from sqlstream.app.systems import require_spark_system
 from sqlstream.app.test import UnitTestOutcome, run_tests
 from sqlstream.app.unit_tests.coverage import find_coverage
 from sqlstream.app.unit_tests.update import update_expectations
-from sqlstream.cli.options import project_options, project_request, selection_of, selection_options
+from sqlstream.cli.options import project_options, selection_options
 from sqlstream.cli.output import DONE, FAILED, echo_progress, echo_warnings, output_option, refusals_printed
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.errors import UsageError
@@ -23,7 +23,7 @@ from sqlstream.report.unit_tests.text import done_line, failure_text, result_lin
 from sqlstream.state.results.unit_tests import CaseResult, Coverage
 
 RECORDED_ROWS = 20
-"""Rows that are recorded of each input unless another number is asked for."""
+"""Default number of rows to record of each input."""
 
 record_limit_option = click.option(
     "--limit",
@@ -79,14 +79,9 @@ record_limit_option = click.option(
 )
 @output_option("Text, or one JSON object at the end.")
 def test(
-    project_dir: Path,
-    target: str | None,
-    variables: str | None,
+    project: ProjectRequest,
     debug: bool,
-    select: tuple[str, ...],
-    exclude: tuple[str, ...],
-    selector: str | None,
-    state: Path | None,
+    selection: Selection,
     fail_fast: bool,
     equivalence: bool,
     watch: bool,
@@ -106,38 +101,26 @@ def test(
     require_spark_system("test")
     modes = {"--coverage": coverage, "--watch": watch, "--record": record is not None, "--update": update}
     _check_modes([flag for flag, is_given in modes.items() if is_given], junit_xml)
-    selection = selection_of(select, exclude, selector, state)
-    request = UnitTestRequest(project_request(project_dir, target, variables), selection, fail_fast, equivalence)
-    if coverage:
-        with refusals_printed(output, debug):
-            return _cover(find_coverage(request), coverage_min, output)
+    request = UnitTestRequest(project, selection, fail_fast, equivalence)
     if watch:
         return _watch(request, output)
-    if record is not None:
-        with refusals_printed(output, debug):
-            return _record(request, record, limit, output)
-    lines = _Lines(terminal_width())
     with refusals_printed(output, debug):
-        outcome = run_tests(request, lines if output == "text" else _silent)
+        if coverage:
+            return _cover(find_coverage(request), coverage_min, output)
+        if record is not None:
+            return _record(request, record, limit, output)
+        outcome = run_tests(request, _Lines(terminal_width()) if output == "text" else _silent)
     if junit_xml is not None:
-        junit_xml.parent.mkdir(parents=True, exist_ok=True)
-        junit_xml.write_text(results_xml(outcome.results, outcome.project), encoding="utf-8")
+        _write_xml(outcome, junit_xml)
     _print(outcome, output)
     if update:
         for line in update_expectations(request.project.folder, outcome.results):
             echo_progress(line)
-    if not outcome.succeeded:
-        return FAILED
-    if coverage_min is not None and (percent := find_coverage(request).percent) < coverage_min:
-        echo_progress(
-            f"tests cover {percent:.0f} % of the columns, less than the {coverage_min:g} % that --coverage-min requires"
-        )
-        return FAILED
-    return DONE
+    return DONE if outcome.succeeded and _covers_enough(request, coverage_min) else FAILED
 
 
 def _check_modes(given: Sequence[str], junit_xml: Path | None) -> None:
-    """Raises: UsageError for options of which all but one would have no effect."""
+    """Raises: UsageError for options that cannot be combined."""
     if len(given) > 1:
         raise UsageError(f"{given[0]} and {given[1]} cannot be combined; use only one of them")
     if junit_xml is not None and given not in ([], ["--update"]):
@@ -145,7 +128,7 @@ def _check_modes(given: Sequence[str], junit_xml: Path | None) -> None:
 
 
 class _Lines:
-    """Prints each result, with its failure."""
+    """Prints each result, and below it why it failed."""
 
     def __init__(self, width: int | None) -> None:
         self._width = width
@@ -160,7 +143,7 @@ class _Lines:
 
 
 def _silent(_result: CaseResult, _total: int) -> None:
-    """For machines all results are one object."""
+    """Prints nothing: JSON has all results in one object at the end."""
 
 
 def _print(outcome: UnitTestOutcome, output: str) -> None:
@@ -170,6 +153,18 @@ def _print(outcome: UnitTestOutcome, output: str) -> None:
     echo_warnings(outcome.findings)
     click.echo("")
     click.echo(done_line(outcome.results, outcome.findings))
+
+
+def _write_xml(outcome: UnitTestOutcome, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(results_xml(outcome.results, outcome.project), encoding="utf-8")
+
+
+def _covers_enough(request: UnitTestRequest, least: float | None) -> bool:
+    if least is None or (percent := find_coverage(request).percent) >= least:
+        return True
+    echo_progress(f"tests cover {percent:.0f} % of the columns, less than the {least:g} % that --coverage-min requires")
+    return False
 
 
 def _cover(found: Coverage, least: float | None, output: str) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sqlstream.errors import CODES, LOWERABLE, Finding
+from sqlstream.codes import CODES, LOWERABLE
+from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.wording import quoted

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sqlstream.app.explain import page_of
-from sqlstream.errors import CODES, UsageError
+from sqlstream.codes import CODES
+from sqlstream.errors import UsageError
 
 
 @pytest.mark.parametrize("code", CODES)

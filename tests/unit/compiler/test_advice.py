@@ -9,8 +9,9 @@ import pytest
 
 import sqlstream
 from sqlstream import FindingsError, ProjectRequest, compile_models
+from sqlstream.codes import ADVICE, CODES
 from sqlstream.compiler.allowances import lower_findings
-from sqlstream.errors import ADVICE, CODES, Finding, Severity
+from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.values import Project
 from sqlstream.report.findings import finding_text

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
+from sqlstream.codes import ADVICE
 from sqlstream.compiler.flow.analyse import Analysis, analyse_models
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.errors import ADVICE
 from sqlstream.location import Location
 
 ORDERS = "{{ source('shop', 'orders') }}"

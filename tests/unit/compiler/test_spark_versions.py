@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
+from sqlstream.codes import CODES, LOWERABLE, SPARK_DECIDES
 from sqlstream.compiler.allowances import lower_findings
 from sqlstream.compiler.spark_versions import LISTED, TESTED, installed_spark, is_later, minor_version, on_spark
-from sqlstream.errors import CODES, LOWERABLE, SPARK_DECIDES, Finding, Severity
+from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.values import Project
 

@@ -17,7 +17,7 @@ from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.cli.main import cli
 from sqlstream.cli.words import join_selectors
-from sqlstream.errors import BRIEF, CODES
+from sqlstream.codes import BRIEF, CODES
 
 ROOT_FILES = ("project.yml", "sources.yml", "sinks.yml", "selectors.yml")
 

@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 from doc_blocks import ROOT
 
-from sqlstream.errors import CODES
+from sqlstream.codes import CODES
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
 from sqlstream.project.configuration.retries import Retries
 from sqlstream.spark.running.runner import GRACE_SECONDS

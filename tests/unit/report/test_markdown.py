@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from sqlstream.app.explain import page_of
-from sqlstream.errors import CODES
+from sqlstream.codes import CODES
 from sqlstream.report.markdown import markdown_text
 
 PAGE = """### unknown-ref
