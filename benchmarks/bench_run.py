@@ -30,7 +30,7 @@ from runs.projects import STATELESS, WINDOWED, write_pipeline, write_project
 from sqlstream.location import Location
 from sqlstream.project.values import Target
 from sqlstream.spark.jvm.class_archive import use_options
-from sqlstream.spark.jvm.session import ENDING_JVM, JVM_OPTIONS, spark_settings
+from sqlstream.spark.jvm.session import FINITE_RUN_JVM, JVM_OPTIONS, spark_settings
 from sqlstream.spark.storage.storage import CHECKPOINT_FILES, PLAIN_FILES
 
 HERE = Path(__file__).resolve().parent
@@ -201,7 +201,7 @@ def many(bench: Bench) -> None:
 def settings() -> dict[str, str]:
     """Returns what a script must set so that its Spark is set up as that of a run."""
     target = Target("local", "local[*]", "store", {}, (), Location("project.yml"))
-    options = f"{use_options(os.environ)} {ENDING_JVM}"
+    options = f"{use_options(os.environ)} {FINITE_RUN_JVM}"
     return {**spark_settings(target, "plain", "warehouse"), JVM_OPTIONS: options, CHECKPOINT_FILES: PLAIN_FILES}
 
 

@@ -25,7 +25,7 @@ from cases import stateful, stateless
 from sqlstream.location import Location
 from sqlstream.project.values import Target
 from sqlstream.spark.jvm.class_archive import use_options
-from sqlstream.spark.jvm.session import BRIEF_JVM, JVM_OPTIONS, spark_settings
+from sqlstream.spark.jvm.session import JVM_OPTIONS, SHORT_LIVED_JVM, spark_settings
 from sqlstream.testing.settings import target_of_tests
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,7 +83,7 @@ def _folder(parent: str, name: str) -> Path:
 def _settings() -> dict[str, str]:
     """What a session by hand must set to be set up as that of `sqlstream test`."""
     target = target_of_tests(Target("local", "local[*]", "store", {}, (), Location("project.yml")))
-    options = f"{use_options(os.environ)} {BRIEF_JVM}"
+    options = f"{use_options(os.environ)} {SHORT_LIVED_JVM}"
     return {**spark_settings(target, "plain", "warehouse"), JVM_OPTIONS: options}
 
 

@@ -16,7 +16,7 @@ from sqlstream.compiler.spark_versions import TESTED, is_later
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import is_absolute, join
 from sqlstream.project.secrets import OptionValue
-from sqlstream.spark.jvm.java import Java, find_java
+from sqlstream.spark.jvm.java import JavaRuntime, find_java
 from sqlstream.spark.secrets import Secrets, secret_names
 from sqlstream.version import __version__
 
@@ -73,7 +73,7 @@ def _pyspark(version: str) -> Check:
 
 def _java(env: Mapping[str, str]) -> Check:
     java = find_java(env)
-    if isinstance(java, Java):
+    if isinstance(java, JavaRuntime):
         found_by = "JAVA_HOME" if env.get("JAVA_HOME") else "PATH"
         return Check("Java", True, f"{java.version} ({java.path}, from {found_by})")
     return _from_finding("Java", java)

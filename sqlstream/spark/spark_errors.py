@@ -11,7 +11,7 @@ from pyspark.errors.exceptions.captured import StreamingQueryException
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.spark.jvm.gateway import causes_of, is_jvm_gone, java_words
+from sqlstream.spark.jvm.gateway import causes_of, is_jvm_gone, java_message
 from sqlstream.spark.jvm.packages import package_fix
 from sqlstream.spark.reading.corrupt_errors import read_corrupt_record
 from sqlstream.spark.reading.python_traces import python_words
@@ -154,7 +154,7 @@ def _root_cause(error: BaseException) -> BaseException:
 
 
 def _describe(error: BaseException) -> str:
-    words = java_words(error)
+    words = java_message(error)
     if words is not None:
         return _JAVA_CLASSES.sub("", words).strip() or type(error).__name__
     return str(error) or type(error).__name__

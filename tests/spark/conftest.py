@@ -21,13 +21,13 @@ from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.app.request import Selection
 from sqlstream.app.run import RunOutcome
 from sqlstream.spark.jvm.internals import SETTING
-from sqlstream.spark.jvm.session import BRIEF_JVM
+from sqlstream.spark.jvm.session import SHORT_LIVED_JVM
 from sqlstream.state.runs.events import QueryResult, RunEvent
 
 LONGEST_WAIT_SECONDS = 120
 """A run that says nothing for this long is stuck; nothing in these tests depends on speed below that."""
 
-os.environ.setdefault("JDK_JAVA_OPTIONS", BRIEF_JVM)  # every JVM of these tests lives for seconds or minutes
+os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED_JVM)  # every JVM of these tests lives for seconds or minutes
 
 PROJECT = "name: shop\nversion: 1.0.0\ntargets: {local: {master: 'local[2]', storage: store}}\n"
 

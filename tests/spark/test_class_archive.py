@@ -10,7 +10,7 @@ from pathlib import Path
 
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, told_by, wait_for
 
-from sqlstream.spark.jvm.class_archive import archive_path, is_whole
+from sqlstream.spark.jvm.class_archive import archive_path, is_complete
 
 
 def test_an_archive_is_built_once_and_used_by_the_next_run(orders: ProjectFolder, tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_an_archive_is_built_once_and_used_by_the_next_run(orders: ProjectFolder
     assert archive is not None
 
     assert re.fullmatch(rf"Built {archive} \(\d\d\d MB\) in \d+\.\d s\n", managed("build", env))
-    assert is_whole(archive)
+    assert is_complete(archive)
     assert managed("build", env).endswith(" MB) is up to date\n")
 
     orders.write({"models/m.sql": "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"})

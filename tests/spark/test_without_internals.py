@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
-from sqlstream.spark.jvm.internals import can_act, is_missing, use
+from sqlstream.spark.jvm.internals import call_internal, can_change_queries, is_missing
 from sqlstream.spark.reading import memory_streams
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.progress import BatchProgress
@@ -159,13 +159,13 @@ def test_what_is_missing_is_done_the_public_way(
     spark: SparkSession, internal: Callable[[SparkSession], object]
 ) -> None:
     """Whatever has moved: a class, a method, a parameter, a field."""
-    assert use(spark, "thing", lambda: internal(spark), lambda: "public") == "public"
+    assert call_internal(spark, "thing", lambda: internal(spark), lambda: "public") == "public"
 
 
 def test_a_refusal_of_spark_is_no_missing_internal(spark: SparkSession) -> None:
     """What an internal that is there says of a query is raised."""
     with pytest.raises(AnalysisException):
-        use(spark, "parser", lambda: spark.sql("select nothing"), lambda: None)
+        call_internal(spark, "parser", lambda: spark.sql("select nothing"), lambda: None)
 
 
 @pytest.mark.parametrize("error", [TypeError("unsupported operand"), AttributeError("x", name="x")])
@@ -177,14 +177,14 @@ def test_a_mistake_in_the_code_is_no_missing_internal(error: Exception) -> None:
 def test_internals_are_used_where_they_are_there(spark: SparkSession) -> None:
     """On a tested Spark, unless a session turns them off."""
     session = spark.newSession()
-    assert can_act(session)
-    assert can_act(session, "4.3.9")
-    assert not can_act(session, "4.4.0")
-    assert use(session, "thing", lambda: "internal", lambda: "public") == "internal"
+    assert can_change_queries(session)
+    assert can_change_queries(session, "4.3.9")
+    assert not can_change_queries(session, "4.4.0")
+    assert call_internal(session, "thing", lambda: "internal", lambda: "public") == "internal"
 
     session.conf.set("spark.sqlstream.internals", "false")
-    assert not can_act(session)
-    assert use(session, "thing", lambda: "internal", lambda: "public") == "public"
+    assert not can_change_queries(session)
+    assert call_internal(session, "thing", lambda: "internal", lambda: "public") == "public"
 
 
 def test_unit_tests_on_a_later_spark_that_has_what_they_need(spark: SparkSession) -> None:

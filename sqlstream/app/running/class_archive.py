@@ -21,7 +21,14 @@ from filelock import lock_descriptor
 
 from sqlstream.app.running.unattended import is_unattended
 from sqlstream.errors import Finding, FindingsError, UsageError
-from sqlstream.spark.jvm.class_archive import SWITCH, archive_path, cache_folder, is_off, is_whole, make_options
+from sqlstream.spark.jvm.class_archive import (
+    ARCHIVE_VARIABLE,
+    archive_path,
+    cache_folder,
+    is_complete,
+    is_disabled,
+    make_options,
+)
 from sqlstream.spark.jvm.java import find_java
 
 TRAINING = Path(__file__).parent / "training"
@@ -64,7 +71,7 @@ def build_later(env: Mapping[str, str]) -> str | None:
     for a day after a failure.
     """
     archive = archive_path(env)
-    if archive is None or is_whole(archive) or is_unattended(env) or _has_failed(archive):
+    if archive is None or is_complete(archive) or is_unattended(env) or _has_failed(archive):
         return None
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +92,7 @@ def build_later(env: Mapping[str, str]) -> str | None:
         return None
     return (
         f"Building a class archive (about {USUAL_MEGABYTES} MB) in {archive.parent}, so that later runs start in about "
-        f"half the time; {SWITCH}=off turns this off"
+        f"half the time; {ARCHIVE_VARIABLE}=off turns this off"
     )
 
 
@@ -98,11 +105,11 @@ def build(env: Mapping[str, str]) -> BuiltArchive:
     began = time.monotonic()
     archive.parent.mkdir(parents=True, exist_ok=True)
     with _locked(archive, wait=True):
-        if is_whole(archive):
+        if is_complete(archive):
             return BuiltArchive(archive, 0.0)
         made = archive.with_suffix(".new")
         said = _train(made, env)
-        if not is_whole(made):
+        if not is_complete(made):
             _failure(archive).touch()
             raise UsageError(f"Java wrote no class archive; the training run ended with: {said}")
         made.replace(archive)
@@ -123,20 +130,20 @@ def remove(env: Mapping[str, str]) -> list[tuple[Path, int]]:
 
 def describe(env: Mapping[str, str]) -> str:
     """Returns what there is, in a few words."""
-    if is_off(env):
-        return f"off ({SWITCH})"
+    if is_disabled(env):
+        return f"off ({ARCHIVE_VARIABLE})"
     archive = archive_path(env)
     if archive is None:
         return "none: there is no home folder"
-    if is_whole(archive):
+    if is_complete(archive):
         return f"{archive} ({_megabytes(archive)} MB)"
     return f"none; `{COMMAND}` makes Spark start in about half the time"
 
 
 def _buildable(env: Mapping[str, str]) -> Path:
     """Where the archive belongs."""
-    if is_off(env):
-        raise UsageError(f"{SWITCH}=off disables class archives; unset it to build one")
+    if is_disabled(env):
+        raise UsageError(f"{ARCHIVE_VARIABLE}=off disables class archives; unset it to build one")
     java = find_java(env, start=False)
     if isinstance(java, Finding):
         raise FindingsError([java])
@@ -167,7 +174,7 @@ def _train(archive: Path, env: Mapping[str, str]) -> str:
             settings.write(f"      spark.driver.extraJavaOptions: '{make_options(archive)}'\n")
         done = subprocess.run(  # noqa: S603 - this very program
             [sys.executable, "-m", "sqlstream", "run", "--project-dir", str(project)],
-            env={**env, SWITCH: "off"},
+            env={**env, ARCHIVE_VARIABLE: "off"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,  # the JVM has the pipe as well, and holds it until it ends
             stderr=subprocess.STDOUT,

@@ -20,7 +20,7 @@ from sqlstream.app.running.small_runs import is_small
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.on_corrupt import declared_sources
-from sqlstream.spark.jvm.session import BRIEF_JVM, ENDING_JVM, LASTING_JVM, SparkRuntime, stop_spark
+from sqlstream.spark.jvm.session import FINITE_RUN_JVM, LONG_RUN_JVM, SHORT_LIVED_JVM, SparkRuntime, stop_spark
 from sqlstream.spark.running.runner import Runner
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import storage_problems
@@ -64,8 +64,8 @@ def run_queries(
 def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:
     """What the JVM is for."""
     if is_small(loaded.compiled, models):
-        return BRIEF_JVM
-    return ENDING_JVM if all(model.ends for model in models) else LASTING_JVM
+        return SHORT_LIVED_JVM
+    return FINITE_RUN_JVM if all(model.ends for model in models) else LONG_RUN_JVM
 
 
 def _run_ready(

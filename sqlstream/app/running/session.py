@@ -14,7 +14,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import join
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.java import find_java
-from sqlstream.spark.jvm.session import BRIEF_JVM, SparkLaunch, SparkRuntime, start_spark, stop_spark
+from sqlstream.spark.jvm.session import SHORT_LIVED_JVM, SparkLaunch, SparkRuntime, start_spark, stop_spark
 from sqlstream.spark.reading.python_code import check_python, ship_python
 from sqlstream.spark.secrets import Secrets
 
@@ -70,7 +70,7 @@ def start_brief_session(
         warehouse,
         to_log(secrets),
         console_to_stderr=True,  # stdout is for the answer: what resolves packages prints there
-        purpose=BRIEF_JVM,
+        purpose=SHORT_LIVED_JVM,
         classes=classes,
     )
     return _start(loaded, secrets, launch)

@@ -1,1 +1,1 @@
-"""The JVM and the session: found, launched, asked, stopped."""
+"""Find, launch, call and stop the JVM and the Spark session."""

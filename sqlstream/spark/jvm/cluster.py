@@ -1,4 +1,4 @@
-"""How many cores Spark has, and the number of shuffle partitions that follows from it on a cluster."""
+"""The number of cores that Spark has, and the default of the shuffle partitions on a cluster."""
 
 from __future__ import annotations
 
@@ -10,57 +10,59 @@ from functools import cached_property
 
 from pyspark.sql import SparkSession
 
-from sqlstream.spark.jvm.internals import use
+from sqlstream.spark.jvm.internals import call_internal
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 
 PARTITIONS_PER_CORE = 2
-"""So that an uneven share of the keys does not leave a core idle, and each batch still writes few files of state."""
-MOST_PARTITIONS = 200
-"""Spark's own default. More is a decision about the size of the state, and not about the cores."""
+"""Keeps all cores busy even with skewed keys, while each batch writes few state files."""
+MAX_PARTITIONS = 200
+"""Spark's own default. Whether more are useful depends on the size of the state, not on the cores."""
 
 FIRST_EXECUTOR_SECONDS = 600.0
-"""How long the first executor may take to register. Until then no batch could run either, and a number that is wrong
-once stays in the checkpoint; on Kubernetes an image may have to be pulled first.
+"""Time for the first executor to register. No batch can run before, and a checkpoint keeps a wrong number. Kubernetes
+can have to pull an image first.
 """
 OTHER_EXECUTORS_SECONDS = 60.0
-"""How long the others may take after it: twice what Spark itself waits for them (maxRegisteredResourcesWaitingTime)."""
+"""Time for the other executors after the first: twice Spark's own limit (maxRegisteredResourcesWaitingTime)."""
 NOTICE_SECONDS = 15.0
-"""After which it is said that the run waits for an executor: Spark's log says so as often."""
+"""Time until a notice that the run waits for an executor: the interval of the same warning in Spark's log."""
 SETTLED_SECONDS = 2.0
-"""A standalone master starts all executors of an application together: none comes long after the last."""
-LOOK_SECONDS = 0.05
+"""Time without a new executor after which the cluster counts as complete: a standalone master starts all executors of
+an application together.
+"""
+POLL_SECONDS = 0.05
 
-DYNAMIC = "spark.dynamicAllocation.enabled"
-MOST_EXECUTORS = "spark.dynamicAllocation.maxExecutors"
+DYNAMIC_ALLOCATION = "spark.dynamicAllocation.enabled"
+MAX_EXECUTORS = "spark.dynamicAllocation.maxExecutors"
 EXECUTORS = "spark.executor.instances"
 CORES_PER_EXECUTOR = "spark.executor.cores"
-MOST_CORES = "spark.cores.max"
+MAX_CORES = "spark.cores.max"
 
 
 def cores_of(session: SparkSession) -> int:
-    """Returns the cores of all registered executors, or of the driver on a local master."""
+    """Returns the number of cores of all registered executors, or of the driver on a local master."""
     context = session.sparkContext
 
     def of_executors() -> int:
         executors = context._jsc.sc().statusStore().executorList(True)  # noqa: SLF001
         return sum(int(executors.apply(index).totalCores()) for index in range(executors.size()))
 
-    return use(session, "list of executors", of_executors, lambda: context.defaultParallelism)
+    return call_internal(session, "list of executors", of_executors, lambda: context.defaultParallelism)
 
 
 @dataclass(frozen=True)
 class PartitionChoice:
-    """The number of shuffle partitions for a new checkpoint, None for Spark's own, and a sentence that says why."""
+    """The number of shuffle partitions for a new checkpoint (None: Spark's default), and the reason as a sentence."""
 
     partitions: int | None
     why: str
 
 
 class ClusterDefault:
-    """The shuffle partitions that a new checkpoint gets on a cluster where no setting gives a number.
+    """The number of shuffle partitions for new checkpoints on a cluster if no setting gives it.
 
-    The cluster is looked at when the first query asks, which waits until its executors have registered.
+    The first call of `partitions` waits until the executors have registered; the choice then stays.
     """
 
     def __init__(self, session: SparkSession) -> None:
@@ -71,15 +73,15 @@ class ClusterDefault:
 
     @property
     def choice(self) -> PartitionChoice | None:
-        """What has been chosen; None while nobody has asked, or where a setting gives the number."""
+        """The choice; None before the first call of `partitions`, or if a setting gives the number."""
         return self._choice
 
     def follow(self, notify: Callable[[str], None], check: Callable[[], None]) -> None:
-        """From now on a long wait is told, and ends with what `check` raises."""
+        """Reports long waits to `notify` from now on, and calls `check` during them, which can raise to end them."""
         self._registrations.notify, self._registrations.check = notify, check
 
     def partitions(self) -> int | None:
-        """Returns the number of partitions, None where Spark's own setting applies."""
+        """Returns the number of partitions, None if Spark's own setting applies."""
         with self._lock:
             if self._choice is None and not self._is_set:
                 self._choice = choose_partitions(self._setting, self._registrations)
@@ -87,18 +89,16 @@ class ClusterDefault:
 
     @cached_property
     def _is_set(self) -> bool:
-        """Whether the target, or a spark-defaults.conf, gives the number."""
+        """Whether the target or a spark-defaults.conf gives the number."""
         return bool(self._setting(PARTITIONS))
 
     def _setting(self, name: str) -> str:
-        # getConf() of the context also has what an earlier session in this process was started with
+        # the context's getConf() also contains settings of an earlier session in this process
         return self._session.conf.get(name, None) or ""
 
 
 class Registrations:
-    """The executors of `session` as they register. Whoever waits long for one says so with `notify`, and ends with what
-    `check` raises.
-    """
+    """The executors of `session` as they register. `notify` gets notices of long waits; `check` can raise to stop."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
@@ -106,7 +106,7 @@ class Registrations:
         self.check: Callable[[], None] = lambda: None
 
     def cores(self) -> int:
-        """Returns the cores so far."""
+        """Returns the number of cores registered so far."""
         return cores_of(self._session)
 
     def now(self) -> float:
@@ -114,68 +114,68 @@ class Registrations:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Lets time pass. Raises: what `check` raises."""
+        """Waits. Raises: what `check` raises."""
         time.sleep(seconds)
         self.check()
 
 
 def choose_partitions(setting: Callable[[str], str], registrations: Registrations) -> PartitionChoice:
     """Returns the choice for a cluster whose settings are `setting(name)`."""
-    if setting(DYNAMIC).lower() == "true":
-        most, each = setting(MOST_EXECUTORS), setting(CORES_PER_EXECUTOR)
-        if not (most.isdigit() and each.isdigit()):
-            unknown = (
-                f"the number of executors varies, and {MOST_EXECUTORS} and {CORES_PER_EXECUTOR} do not limit "
-                "the number of cores"
-            )
-            return _own(unknown)
-        return _chosen(int(most) * int(each), "that the cluster may grow to")
-    if not _has_executor(registrations):
-        return _own(f"no executor has registered within {FIRST_EXECUTOR_SECONDS / 60:.0f} minutes")
-    return _chosen(_settled_cores(_expected(setting), registrations), "of the cluster")
+    if setting(DYNAMIC_ALLOCATION).lower() == "true":
+        return _choose_for_dynamic_allocation(setting(MAX_EXECUTORS), setting(CORES_PER_EXECUTOR))
+    if not _wait_for_executor(registrations):
+        return _spark_default(f"no executor has registered within {FIRST_EXECUTOR_SECONDS / 60:.0f} minutes")
+    return _by_cores(_wait_for_cores(_expected_cores(setting), registrations), "of the cluster")
 
 
-def _expected(setting: Callable[[str], str]) -> int | None:
-    """The cores that the settings promise, None where the cluster decides."""
-    most, executors, each = (setting(name) for name in (MOST_CORES, EXECUTORS, CORES_PER_EXECUTOR))
+def _choose_for_dynamic_allocation(executors: str, cores_per_executor: str) -> PartitionChoice:
+    if executors.isdigit() and cores_per_executor.isdigit():
+        return _by_cores(int(executors) * int(cores_per_executor), "that the cluster may grow to")
+    return _spark_default(
+        f"the number of executors varies, and {MAX_EXECUTORS} and {CORES_PER_EXECUTOR} do not limit the number of cores"
+    )
+
+
+def _expected_cores(setting: Callable[[str], str]) -> int | None:
+    """Returns the number of cores that the settings request, None if the cluster decides."""
+    most, executors, each = (setting(name) for name in (MAX_CORES, EXECUTORS, CORES_PER_EXECUTOR))
     if executors.isdigit() and each.isdigit():
         return int(executors) * int(each)
     return int(most) if most.isdigit() else None
 
 
-def _has_executor(registrations: Registrations) -> bool:
-    """Whether an executor has registered, which is waited for."""
+def _wait_for_executor(registrations: Registrations) -> bool:
+    """Waits for the first executor, and returns whether it has registered in time."""
     began = registrations.now()
-    told = False
+    is_reported = False
     while not registrations.cores():
         waited = registrations.now() - began
         if waited >= FIRST_EXECUTOR_SECONDS:
             return False
-        if waited >= NOTICE_SECONDS and not told:
+        if waited >= NOTICE_SECONDS and not is_reported:
             registrations.notify("waiting for the cluster: no executor has registered yet")
-            told = True
-        registrations.sleep(LOOK_SECONDS)
+            is_reported = True
+        registrations.sleep(POLL_SECONDS)
     return True
 
 
-def _settled_cores(expected: int | None, registrations: Registrations) -> int:
-    """The cores once all that are expected have registered, or no more come."""
+def _wait_for_cores(expected: int | None, registrations: Registrations) -> int:
+    """Returns the number of cores as soon as all expected ones have registered, or no more arrive."""
     began = changed = registrations.now()
     cores = registrations.cores()
     while (now := registrations.now()) - began < OTHER_EXECUTORS_SECONDS:
-        if expected is not None and cores >= expected:
+        is_complete = now - changed >= SETTLED_SECONDS if expected is None else cores >= expected
+        if is_complete:
             break
-        if expected is None and now - changed >= SETTLED_SECONDS:
-            break
-        registrations.sleep(LOOK_SECONDS)
+        registrations.sleep(POLL_SECONDS)
         seen = registrations.cores()
         if seen != cores:
             cores, changed = seen, registrations.now()
     return cores
 
 
-def _chosen(cores: int, whose: str) -> PartitionChoice:
-    partitions = min(PARTITIONS_PER_CORE * cores, MOST_PARTITIONS)
+def _by_cores(cores: int, whose: str) -> PartitionChoice:
+    partitions = min(PARTITIONS_PER_CORE * cores, MAX_PARTITIONS)
     how = "twice the" if partitions == PARTITIONS_PER_CORE * cores else "the maximum for"
     return PartitionChoice(
         partitions,
@@ -184,9 +184,9 @@ def _chosen(cores: int, whose: str) -> PartitionChoice:
     )
 
 
-def _own(why: str) -> PartitionChoice:
+def _spark_default(why: str) -> PartitionChoice:
     return PartitionChoice(
         None,
-        f"new checkpoints get Spark's {MOST_PARTITIONS} shuffle partitions and keep them, because {why}; small "
+        f"new checkpoints get Spark's {MAX_PARTITIONS} shuffle partitions and keep them, because {why}; small "
         f"stateful batches are faster with about twice the number of cores: set {PARTITIONS} in the target",
     )

@@ -1,6 +1,6 @@
-"""The only home of py4j: what sqlstream needs of Spark beyond PySpark's public API.
+"""Calls into Spark's JVM beyond PySpark's public API; the only module that uses py4j.
 
-Nothing here works over Spark Connect; each function says what is lost there.
+Nothing here works over Spark Connect. Each docstring names the loss there.
 """
 
 from __future__ import annotations
@@ -21,42 +21,40 @@ from pyspark.sql.types import StructType
 from sqlstream.project.formats.formats import format_of
 
 JVM_ERRORS = (Py4JError, ConnectionError)
-"""What a call into the JVM raises besides PySpark's own errors; see `is_jvm_gone`."""
+"""The errors of a call into the JVM, PySpark's own aside; see `is_jvm_gone`."""
 
 SPARK_ERRORS = (PySparkException, *JVM_ERRORS)
-"""All that a call of Spark raises."""
+"""All errors of a call of Spark."""
 
 COMMANDS = ("Command", "ParsedStatement", "InsertIntoDir")
-"""What a parsed text may hold that is no query (org.apache.spark.sql.catalyst.plans.logical)."""
+"""The classes of parsed statements that are not queries (org.apache.spark.sql.catalyst.plans.logical)."""
 
 
 def is_jvm_gone(error: BaseException) -> bool:
-    """Returns whether `error` says that the JVM has been killed or has crashed: py4j then has no answer to show."""
-    torn = type(error) is Py4JError and "\n" not in str(error).strip()
-    return torn or isinstance(error, Py4JNetworkError | ConnectionError)
+    """Returns whether `error` means that the JVM was killed or has crashed."""
+    has_no_answer = type(error) is Py4JError and "\n" not in str(error).strip()
+    return has_no_answer or isinstance(error, Py4JNetworkError | ConnectionError)
 
 
-def java_words(error: BaseException) -> str | None:
-    """Returns what the JVM said in an error that PySpark has not translated, with the Java class in front of it; None
-    for any other error.
-    """
+def java_message(error: BaseException) -> str | None:
+    """Returns the JVM's message, Java class first, if PySpark has not translated the error, otherwise None."""
     if isinstance(error, Py4JJavaError):
-        return str(error).split("\n", 1)[-1]  # the first line is py4j's own
+        return str(error).split("\n", 1)[-1]  # the first line comes from py4j
     return str(error).splitlines()[0] if isinstance(error, Py4JError) else None
 
 
 def causes_of(error: BaseException) -> Iterator[BaseException]:
-    """Gives `error` and its causes; PySpark keeps those of an error that was asked for and not raised in `_cause`."""
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = getattr(seen, "_cause", None) or seen.__cause__
+    """Yields `error` and its causes. PySpark stores the cause of an error that it returns, not raises, in `_cause`."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = getattr(cause, "_cause", None) or cause.__cause__
 
 
 def check_streaming(frame: DataFrame, output_mode: str) -> None:
-    """Has Spark check that `frame` can stream in `output_mode`, as `start()` would, without starting anything.
+    """Runs Spark's check that `frame` can stream in `output_mode`, as `start()` does, without starting anything.
 
-    Raises: AnalysisException. Over Connect: legality shows only at start.
+    Raises: AnalysisException. Over Connect: only `start()` finds the error.
     """
     jvm = jvm_of(frame.sparkSession)
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
@@ -65,10 +63,9 @@ def check_streaming(frame: DataFrame, output_mode: str) -> None:
 
 
 def command_in(session: SparkSession, sql: str) -> str | None:
-    """Returns the name of the command (an INSERT, a CREATE, ...) that `sql` holds, None where it is a plain query.
+    """Returns the name of the command (an INSERT, a CREATE, ...) in `sql`, None if it is a query.
 
-    `spark.sql` carries a command out at once, so it must not see one. Raises: ParseException.
-    Over Connect: only the words of the text tell.
+    `spark.sql` would execute the command at once. Raises: ParseException. Over Connect: only the text can be searched.
     """
     java_session: Any = session._jsparkSession  # noqa: SLF001
     plan = java_session.sessionState().sqlParser().parsePlan(sql)
@@ -86,9 +83,9 @@ def command_in(session: SparkSession, sql: str) -> str | None:
 
 
 def check_format(session: SparkSession, name: str) -> None:
-    """Has Spark look up the data source `name`, as a writer would when it starts.
+    """Looks up the data source `name`, as a writer does when it starts.
 
-    Raises: Spark's error when there is none. Over Connect: an unknown format shows only at start.
+    Raises: Spark's error if it does not exist. Over Connect: only `start()` finds the error.
     """
     java_session: Any = session._jsparkSession  # noqa: SLF001
     source = jvm_of(session).org.apache.spark.sql.execution.datasources.DataSource
@@ -96,9 +93,9 @@ def check_format(session: SparkSession, name: str) -> None:
 
 
 def check_file_schema(session: SparkSession, format_name: str, frame: DataFrame) -> None:
-    """Has Spark check that the columns of `frame` can be written as `format_name`, one of its file formats.
+    """Runs Spark's check that the file format `format_name` supports the columns of `frame`.
 
-    Raises: AnalysisException. Over Connect: an unfit type shows only in the first batch.
+    Raises: AnalysisException. Over Connect: only the first batch finds the error.
     """
     name = format_of(format_name).file_format_class
     if not name:
@@ -110,9 +107,9 @@ def check_file_schema(session: SparkSession, format_name: str, frame: DataFrame)
 
 
 def check_types(frame: DataFrame) -> None:
-    """Has Spark check that a query may give rows with the types of `frame`, as it does when the query starts.
+    """Runs Spark's check that a query can return the types of `frame`, as `start()` does.
 
-    Raises: AnalysisException. Over Connect: an unfit type shows only at start.
+    Raises: AnalysisException. Over Connect: only `start()` finds the error.
     """
     conf = _java_frame(frame).sparkSession().sessionState().conf()
     utils = jvm_of(frame.sparkSession).org.apache.spark.sql.catalyst.util.TypeUtils
@@ -120,9 +117,9 @@ def check_types(frame: DataFrame) -> None:
 
 
 def check_partitions(frame: DataFrame, names: Sequence[str]) -> None:
-    """Has Spark check that the rows of `frame` can be partitioned by its columns `names`, whatever their letter case.
+    """Runs Spark's check that `frame` can be partitioned by its columns `names`, in any letter case.
 
-    Raises: AnalysisException. Over Connect: an unfit type shows only at start.
+    Raises: AnalysisException. Over Connect: only `start()` finds the error.
     """
     jvm = jvm_of(frame.sparkSession)
     partitions = jvm.org.apache.spark.sql.execution.datasources.PartitioningUtils
@@ -131,9 +128,9 @@ def check_partitions(frame: DataFrame, names: Sequence[str]) -> None:
 
 
 def infer_csv_schema(lines: DataFrame, options: Mapping[str, str]) -> StructType:
-    """Returns the schema that Spark infers from the one column of `lines`, each of which is a row of CSV.
+    """Returns the schema that Spark infers from `lines`, whose only column contains lines of CSV.
 
-    Over Connect: lines can be read by a path only.
+    Over Connect: Spark can only infer the schema of files.
     """
     session = lines.sparkSession
     java_session: Any = session._jsparkSession  # noqa: SLF001
@@ -145,8 +142,8 @@ def infer_csv_schema(lines: DataFrame, options: Mapping[str, str]) -> StructType
 
 
 class Phase(StrEnum):
-    """Where in its loop a query is. Only in `WRITING` and `WAITING` may it be marked: a query that finds the mark
-    between the two, when its batch is planned and its offsets are logged, interrupts itself (Spark 4.3,
+    """A query's position in its loop. It is safe to mark it TERMINATED only in `WRITING` and `WAITING`: a query that
+    finds the mark while it plans a batch and logs the offsets interrupts itself (Spark 4.3,
     MicroBatchExecution.runBatch).
     """
 
@@ -156,7 +153,7 @@ class Phase(StrEnum):
 
 
 def phase_of(query: StreamingQuery) -> Phase:
-    """Returns what `query` is doing. Over Connect: only whether a trigger is active can be known."""
+    """Returns the phase of `query`. Over Connect: only whether a trigger is active."""
     if not query.status["isTriggerActive"]:
         return Phase.WAITING
     stack = _stack_text(_execution(query).queryExecutionThread())
@@ -165,7 +162,7 @@ def phase_of(query: StreamingQuery) -> Phase:
 
 
 def _stack_text(thread: Any) -> str:
-    """What `thread` is doing, as text: py4j would need two calls per frame for the array itself."""
+    """Returns the stack trace of `thread` as text. Reading the array itself takes two py4j calls per frame."""
     jvm = jvm_of(SparkSession.getActiveSession())
     carrier = jvm.java.lang.Throwable()
     carrier.setStackTrace(thread.getStackTrace())
@@ -174,24 +171,24 @@ def _stack_text(thread: Any) -> str:
     return str(text.toString())
 
 
-def mark_stopped(query: StreamingQuery) -> None:
-    """Lets `query` end after its running batch, whose offsets are then committed.
+def mark_terminated(query: StreamingQuery) -> None:
+    """Ends `query` after its running batch has committed.
 
-    `StreamingQuery.stop()` interrupts the batch, which is then run twice. A query that waits for its next trigger
-    does not notice the mark: call `stop()` on it. Over Connect: only `stop()` is left.
+    `StreamingQuery.stop()` interrupts the batch, which then runs twice. A query that waits for its next trigger
+    does not notice the mark: call `stop()` on it. Over Connect: only `stop()`.
     """
     _execution(query).state().set(_state("TERMINATED"))
 
 
-def unmark_stopped(query: StreamingQuery) -> None:
-    """Takes the mark back, for a query that began a batch in the moment it was marked."""
+def mark_active(query: StreamingQuery) -> None:
+    """Removes the mark, for a query that began a batch at the moment of `mark_terminated`."""
     _execution(query).state().set(_state("ACTIVE"))
 
 
 def unfinished_batch(query: StreamingQuery) -> int | None:
-    """Returns the newest batch of `query` where it was begun and not committed, so that it runs again next time.
+    """Returns the newest batch of `query` if it began but did not commit; it runs again at the next start.
 
-    Over Connect: the checkpoint's files tell.
+    Over Connect: read the checkpoint's files.
     """
     execution = _execution(query)
     begun, committed = execution.offsetLog().getLatestBatchId(), execution.commitLog().getLatestBatchId()
@@ -205,17 +202,17 @@ def _execution(query: StreamingQuery) -> Any:
 
 
 def _state(name: str) -> Any:
-    # a thread that has no active session may ask, too
+    # not jvm_of(): the calling thread may have no active session
     classes = getattr(SparkContext._jvm, "java.lang.Class")  # noqa: SLF001
     state = classes.forName(f"org.apache.spark.sql.execution.streaming.runtime.{name}$")
     return state.getField("MODULE$").get(None)
 
 
-def listen(session: SparkSession, on_progress: Callable[[str], None], on_end: Callable[[], None]) -> None:
-    """Calls `on_progress` with each batch's progress as JSON, and `on_end` once after the last, for every query of
-    `session`, in a thread of py4j's.
+def add_listener(session: SparkSession, on_progress: Callable[[str], None], on_end: Callable[[], None]) -> None:
+    """Calls `on_progress` with each batch's progress as JSON, and `on_end` once after the last batch, for every query
+    of `session`, in a py4j thread.
 
-    PySpark's own listener reads each progress field by field through py4j; one JSON text is many times cheaper.
+    PySpark's own listener reads progress field by field through py4j; one JSON text is many times cheaper.
     Over Connect: poll `recentProgress`.
     """
     context = session.sparkContext
@@ -224,56 +221,62 @@ def listen(session: SparkSession, on_progress: Callable[[str], None], on_end: Ca
     session._jsparkSession.streams().addListener(wrapper(_Listener(on_progress, on_end)))  # noqa: SLF001
 
 
+class _ListenerInterface:
+    implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+
+
 class _Listener:
-    """Spark calls these from its listener bus, in the order of the events of one query."""
+    """Spark's listener bus calls these methods, in the order of a query's events."""
+
+    Java = _ListenerInterface  # py4j reads it to create a Java proxy of this class
 
     def __init__(self, on_progress: Callable[[str], None], on_end: Callable[[], None]) -> None:
         self._on_progress = on_progress
         self._on_end = on_end
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - the Java interface's name
-        """Nothing to tell: the runner knows what it started."""
+        """Does nothing: the runner knows which queries it started."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """A batch has been run."""
+        """Reports the progress of a batch."""
         self._on_progress(event.progress().json())
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """A trigger found nothing to do."""
+        """Does nothing: the trigger found no data."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802, ARG002
-        """The query has ended, well or not."""
+        """Reports the end of the query, failed or not."""
         self._on_end()
-
-    class Java:
-        """What py4j reads to make a Java proxy of this class."""
-
-        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
 
 def set_pool(session: SparkSession, name: str) -> None:
-    """Gives queries started from this thread the fair-scheduler pool `name`. Over Connect: the server decides."""
+    """Puts queries that this thread starts into the fair-scheduler pool `name`. Over Connect: the server decides."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
 
 
-def activate(session: SparkSession) -> None:
-    """Makes `session` the one of this thread: a writer looks there for the data sources that have been registered.
+def set_active_session(session: SparkSession) -> None:
+    """Makes `session` the active session of this thread, where a writer looks for registered data sources.
 
-    Over Connect: there is one session.
+    Over Connect: there is only one session.
     """
-    java_session = session._jsparkSession  # noqa: SLF001
-    jvm_of(session).org.apache.spark.sql.classic.SparkSession.setActiveSession(java_session)
+    jvm = jvm_of(session)
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001
+
+
+def cancel_future_jobs(session: SparkSession, group: str) -> None:
+    """Cancels the jobs of `group`, also those that start later. Over Connect: operations have tags instead."""
+    session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(group)  # noqa: SLF001
 
 
 def jvm_of(session: SparkSession | None) -> Any:
-    """Returns py4j's view of the JVM of `session`. Raises: RuntimeError where there is no session."""
+    """Returns py4j's view of the JVM of `session`. Raises: RuntimeError without a session."""
     if session is None:
         raise RuntimeError("there is no active Spark session")
     return session._jvm  # noqa: SLF001
 
 
 def java_class(session: SparkSession, name: str) -> Any:
-    """Returns the class `name` of the JVM in one call: a name with dots in Python asks for each of its packages."""
+    """Returns the class `name` of the JVM in one call; attribute access would call the JVM for each package."""
     return getattr(jvm_of(session), name)
 
 
@@ -282,12 +285,12 @@ def _java_frame(frame: DataFrame) -> Any:
 
 
 def analyzed(frame: DataFrame) -> Any:
-    """Returns Spark's analysed logical plan of `frame`. Over Connect: there is none to look at."""
+    """Returns Spark's analyzed logical plan of `frame`. Over Connect: not available."""
     return _java_frame(frame).queryExecution().analyzed()
 
 
-def rows_of(frame: DataFrame, plan: Any) -> DataFrame:
-    """Returns the rows of `plan`, a part of the analysed plan of `frame`. Over Connect: there is no plan to take."""
+def frame_of_plan(frame: DataFrame, plan: Any) -> DataFrame:
+    """Returns `plan`, a part of the analyzed plan of `frame`, as a DataFrame. Over Connect: not available."""
     session = frame.sparkSession
     dataset = jvm_of(session).org.apache.spark.sql.classic.Dataset
     return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)  # noqa: SLF001

@@ -1,8 +1,8 @@
-"""The one place that decides whether a Spark internal is used, or the public way beside it.
+"""Decides whether to use a Spark internal or its public fallback.
 
-Internals are classes, methods and fields that are no API, so a release of Spark may move them. Where one is missing, or
-the target sets `SETTING` to `false`, the public way is taken: queries run, stop and resume all the same, only with less
-said before they start and with a batch that may run twice when they stop.
+Internals are classes, methods and fields outside Spark's API, which any release of Spark can move. If one is missing,
+or the target sets `SETTING` to `false`, sqlstream uses the public fallback. Queries still run, stop and resume, but
+sqlstream finds fewer errors before the start, and a stop can make a batch run twice.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from sqlstream.spark.jvm.gateway import JVM_ERRORS, Phase
 logger = logging.getLogger("sqlstream.internals")
 
 SETTING = "spark.sqlstream.internals"
-"""The setting of a target that turns the internals off."""
+"""The setting of a target that disables the internals."""
 
 T = TypeVar("T")
 
 _PYSPARK_FIELD = re.compile(r"_j\w+|_gateway|_sc")
-"""PySpark's own fields that lead into the JVM."""
+"""PySpark's private fields that hold JVM objects."""
 
 _MISSING = re.compile(
-    r"does not exist"  # what py4j says of a class, a method or a constructor
+    r"does not exist"  # py4j's message for a class, a method or a constructor
     r"|java\.lang\.ClassNotFoundException: org\.apache\.spark\."
     r"|java\.lang\.NoSuch(?:Method|Field)(?:Exception|Error)"
     r"|java\.lang\.(?:NoClassDefFound|IncompatibleClassChange|AbstractMethod|IllegalAccess)Error"
@@ -38,75 +38,78 @@ _MISSING = re.compile(
 )
 
 
-def use(session: SparkSession, what: str, internal: Callable[[], T], public: Callable[[], T]) -> T:
-    """Returns what `internal` returns, or what `public` does where this Spark does not have the internal, or the target
-    of `session` turns it off. `what` names it in the log. Raises: what either raises.
+def call_internal(session: SparkSession, what: str, internal: Callable[[], T], public: Callable[[], T]) -> T:
+    """Returns the result of `internal`, or of `public` if this Spark does not have the internal or the target of
+    `session` disables internals. `what` names it in the log. Raises: what either raises.
     """
-    return public() if is_turned_off(session) else _guarded(what, internal, public)
+    return public() if _is_disabled(session) else _with_fallback(what, internal, public)
 
 
-def can_act(session: SparkSession, version: str = "") -> bool:
-    """Returns whether running queries may be changed by internals: not on a Spark that is later than the tested ones,
-    where the same internals may mean something else. `version` is the one of `session` unless given.
+def can_change_queries(session: SparkSession, version: str = "") -> bool:
+    """Returns whether internals may change running queries: not on a Spark later than the tested ones, where they may
+    work differently. `version` is Spark's version (default: that of `session`).
     """
-    return not is_turned_off(session) and not is_later(version or session.version)
+    return not _is_disabled(session) and not is_later(version or session.version)
 
 
-def is_turned_off(session: SparkSession) -> bool:
-    """Returns whether the target wants Spark's public API alone."""
+def _is_disabled(session: SparkSession) -> bool:
     return (session.conf.get(SETTING, "true") or "").lower() == "false"
 
 
 def is_missing(error: BaseException) -> bool:
-    """Returns whether `error` says that a class, a method or a field is not there, and nothing else."""
+    """Returns whether `error` means only that a class, a method or a field does not exist."""
     if isinstance(error, AttributeError):
         return bool(_PYSPARK_FIELD.fullmatch(error.name or ""))
     if isinstance(error, TypeError):
-        return "'JavaPackage' object is not callable" in str(error)  # py4j takes an unknown class for a package
+        return "'JavaPackage' object is not callable" in str(error)  # to py4j, an unknown class is a package
     return bool(_MISSING.search(str(error)))
 
 
 def phase_of(query: StreamingQuery) -> Phase | None:
-    """Returns what `query` is doing, None where this Spark does not show it."""
-    return _guarded("stack of a query's thread", lambda: gateway.phase_of(query), _nothing)
+    """Returns the phase of `query`, None if this Spark does not show it."""
+    return _with_fallback("stack of a query's thread", lambda: gateway.phase_of(query), lambda: None)
 
 
-def mark_stopped(query: StreamingQuery) -> bool:
-    """Lets `query` end after its running batch, and returns whether this Spark can do so."""
+def mark_terminated(query: StreamingQuery) -> bool:
+    """Ends `query` after its running batch, and returns whether this Spark can do so."""
 
     def mark() -> bool:
-        gateway.mark_stopped(query)
+        gateway.mark_terminated(query)
         return True
 
-    return _guarded("state of a query", mark, lambda: False)
+    return _with_fallback("state of a query", mark, lambda: False)
 
 
 def unfinished_batch(query: StreamingQuery) -> int | None:
-    """Returns the batch of `query` that runs again next time; None where there is none, or where this Spark does not
-    show it.
-    """
-    return _guarded("log of a query's batches", lambda: gateway.unfinished_batch(query), _nothing)
+    """Returns the batch of `query` that runs again at the next start, None without one, or if this Spark hides it."""
+    return _with_fallback("log of a query's batches", lambda: gateway.unfinished_batch(query), lambda: None)
 
 
-def listen(session: SparkSession, on_progress: Callable[[str], None], on_end: Callable[[], None]) -> bool:
+def add_listener(session: SparkSession, on_progress: Callable[[str], None], on_end: Callable[[], None]) -> bool:
     """Calls `on_progress` and `on_end` for the queries of `session`, and returns whether this Spark can do so."""
 
-    def hear() -> bool:
-        gateway.listen(session, on_progress, on_end)
+    def add() -> bool:
+        gateway.add_listener(session, on_progress, on_end)
         return True
 
-    return use(session, "listener of queries", hear, lambda: False)
+    return call_internal(session, "listener of queries", add, lambda: False)
 
 
-def _guarded(what: str, internal: Callable[[], T], public: Callable[[], T]) -> T:
+def cancel_jobs(session: SparkSession, group: str) -> None:
+    """Cancels the jobs of `group`, and if this Spark can do so, also those that start later."""
+    call_internal(
+        session,
+        "cancellation of later jobs",
+        lambda: gateway.cancel_future_jobs(session, group),
+        lambda: session.sparkContext.cancelJobGroup(group),
+    )
+
+
+def _with_fallback(what: str, internal: Callable[[], T], public: Callable[[], T]) -> T:
     try:
         return internal()
     except (AttributeError, TypeError, *JVM_ERRORS) as error:
         if not is_missing(error):
             raise
-        logger.info("This Spark has no %s (%s), so sqlstream does without", what, error)
+        logger.info("This Spark has no %s (%s); sqlstream uses the public API instead", what, error)
         return public()
-
-
-def _nothing() -> None:
-    return None

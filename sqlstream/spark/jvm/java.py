@@ -1,4 +1,4 @@
-"""Finding the Java that Spark will use, without Spark."""
+"""Finds the Java that Spark will use, without starting Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MINIMUM_JAVA = 17
 """Spark 4 runs on Java 17 and later (https://spark.apache.org/docs/latest/#downloading)."""
 
 TIMEOUT_SECONDS = 60.0
-"""A Java that does not tell its version by then does not work."""
+"""Time for `java -version`."""
 
 _INSTALL = (
     f"install Java {MINIMUM_JAVA} or later, for example `apt-get install openjdk-17-jre-headless` or "
@@ -27,29 +27,28 @@ _VERSION = re.compile(r'version "((?:1\.)?(\d+)[^"]*)"')
 
 
 @dataclass(frozen=True)
-class Java:
-    """A Java runtime: the path of its `java`, its feature release (17, 21, ...) and its full version."""
+class JavaRuntime:
+    """An installed Java: the path of its `java`, its feature release (17, 21, ...) and its full version."""
 
     path: str
     release: int
     version: str
 
 
-def find_java(env: Mapping[str, str], *, start: bool = True) -> Java | Finding:
-    """Returns the Java that Spark would start (JAVA_HOME first, then PATH), or the finding that it cannot be used.
+def find_java(env: Mapping[str, str], *, start: bool = True) -> JavaRuntime | Finding:
+    """Returns the Java that Spark would start (JAVA_HOME first, then PATH), or a finding if it cannot be used.
 
-    Without `start` it is believed what the Java's own folder says of its version: whether it works shows when Spark
-    starts.
+    With `start` it runs `java -version`. Otherwise it prefers the version in the Java's own folder; whether that Java
+    works then shows when Spark starts.
     """
     path = java_path(env)
     if path is None:
-        return _nowhere(env.get("JAVA_HOME"))
-    written = None if start else _written_version(path)
-    return written or _read_version(path, env)
+        return _java_missing(env.get("JAVA_HOME"))
+    return (None if start else _read_release_file(path)) or _run_java(path, env)
 
 
-def _written_version(path: str) -> Java | None:
-    """What the file `release` says, which JDK and JRE have beside bin/, of a version that is late enough."""
+def _read_release_file(path: str) -> JavaRuntime | None:
+    """Returns the version in the file `release` beside bin/, None if it is missing or too old."""
     try:
         text = (Path(path).resolve().parent.parent / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -57,10 +56,10 @@ def _written_version(path: str) -> Java | None:
     match = _RELEASE.search(text)
     if match is None or int(match.group(2)) < MINIMUM_JAVA:
         return None
-    return Java(path, int(match.group(2)), match.group(1))
+    return JavaRuntime(path, int(match.group(2)), match.group(1))
 
 
-def _nowhere(home: str | None) -> Finding:
+def _java_missing(home: str | None) -> Finding:
     if home:
         why = f"JAVA_HOME is {home}, which has no working bin/java"
         fix = f"set JAVA_HOME to the folder of a Java {MINIMUM_JAVA} or later, or unset it to use the one on the PATH"
@@ -70,7 +69,7 @@ def _nowhere(home: str | None) -> Finding:
 
 
 def java_path(env: Mapping[str, str]) -> str | None:
-    """Returns the `java` that Spark would start, whatever it is, None where there is none."""
+    """Returns the path of the `java` that Spark would start, None if there is none. Does not check that it works."""
     home = env.get("JAVA_HOME")
     if home:
         candidate = Path(home) / "bin" / "java"
@@ -78,25 +77,25 @@ def java_path(env: Mapping[str, str]) -> str | None:
     return shutil.which("java", path=env.get("PATH", ""))
 
 
-def _read_version(path: str, env: Mapping[str, str]) -> Java | Finding:
+def _run_java(path: str, env: Mapping[str, str]) -> JavaRuntime | Finding:
     try:
-        said = _ask_version(path, env)
+        output = _version_output(path, env)
     except (OSError, subprocess.TimeoutExpired) as error:
         problem = f"{path}: {error}"
         return Finding("java-missing", "Spark needs Java, but the one that was found does not start", problem, _INSTALL)
-    match = _VERSION.search(said)
+    match = _VERSION.search(output)
     if match is None:
-        printed = _first_line(said) or "nothing"
+        printed = _first_line(output) or "nothing"
         problem = f"`{path} -version` printed {printed}"
         return Finding("java-missing", "Spark needs Java, but the one that was found does not work", problem, _INSTALL)
     version, release = match.group(1), int(match.group(2))
     if release < MINIMUM_JAVA:
         problem = f"{path} is Java {release}; Spark 4 needs {MINIMUM_JAVA} or later"
         return Finding("java-too-old", f"Java {version} is too old for Spark", problem, _INSTALL)
-    return Java(path, release, version)
+    return JavaRuntime(path, release, version)
 
 
-def _ask_version(path: str, env: Mapping[str, str]) -> str:
+def _version_output(path: str, env: Mapping[str, str]) -> str:
     done = subprocess.run(  # noqa: S603 - the user's own Java
         [path, "-version"],
         capture_output=True,
@@ -109,7 +108,7 @@ def _ask_version(path: str, env: Mapping[str, str]) -> str:
     return done.stderr + done.stdout
 
 
-def _first_line(said: str) -> str:
-    """The first line that is about Java itself, not the JVM's note that it has read its options from a variable."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _first_line(output: str) -> str:
+    """Returns the first line that is not the JVM's note about options from an environment variable."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     return next((line for line in lines if not line.startswith("Picked up ")), "")

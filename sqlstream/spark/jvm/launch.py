@@ -1,4 +1,4 @@
-"""The life of the JVM: launched so that no signal and no secret reaches it, and forgotten when it is gone."""
+"""Launches the JVM so that neither signals nor secrets reach it, and forgets it when it is gone."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ from pyspark.serializers import UTF8Deserializer, read_int
 from sqlstream.project.secrets import SECRET_PREFIX
 
 STDERR = 2
-"""The descriptor: `sys.stderr` may be replaced by what has none."""
+"""The file descriptor: a program can replace `sys.stderr` by an object without one."""
 
-LOOK_SECONDS = 0.01
-"""How often it is looked whether the JVM is ready."""
+POLL_SECONDS = 0.01
+"""The interval of checks whether the JVM is ready."""
 
-IGNORED = ("SIGINT", "SIGTERM", "SIGHUP")
+IGNORED_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 _CONNECTING = threading.Lock()
-"""PySpark takes port and secret from the environment, which all threads share."""
+"""PySpark reads the port and the secret from the environment, which all threads share."""
 
 
 def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_stderr: bool = False) -> Any:
-    """Starts the JVM so that it outlives Ctrl-C, SIGTERM and SIGHUP, and returns py4j's gateway.
+    """Starts a JVM that ignores Ctrl-C, SIGTERM and SIGHUP, and returns py4j's gateway.
 
-    A process started while a signal is ignored ignores it for good, and so do its Python workers: sent to the whole
-    process group, a signal then stops no batch in the middle. Each line that the JVM writes to stderr goes to
-    `on_stderr`, in a thread. Neither the JVM nor its workers get the secrets of the environment: SQL can read an
-    environment, with `reflect` for one. Console sinks print to the JVM's stdout, which is this process's own, or its
-    stderr with `console_to_stderr`. Raises: PySparkRuntimeError. Over Connect: the server is not ours to start.
+    The JVM's Python workers ignore these signals too, so a signal to the whole process group interrupts no batch. A
+    thread passes each line of the JVM's stderr to `on_stderr`. The JVM and its workers do not get the secrets of the
+    environment, because SQL can read the environment, for example with `reflect`. Console sinks print to the JVM's
+    stdout, which is this process's stdout, or its stderr with `console_to_stderr`.
+
+    Raises: PySparkRuntimeError. Over Connect: the server runs already.
     """
     with _CONNECTING:
-        if "PYSPARK_GATEWAY_PORT" in os.environ:  # somebody has started one for this process
+        if "PYSPARK_GATEWAY_PORT" in os.environ:  # another program has started a JVM for this process
             return launch_gateway(conf)  # type: ignore[no-untyped-call]
     read_end, write_end = os.pipe()
     reader = threading.Thread(target=_read_lines, args=(read_end, on_stderr), name="jvm-stderr", daemon=True)
@@ -56,7 +57,7 @@ def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_std
             process = _start(conf, ready, stderr=write_end, stdout=STDERR if console_to_stderr else None)
         finally:
             os.close(write_end)
-            reader.start()  # and ends at once where there is no process
+            reader.start()  # ends at once if the process did not start
         atexit.register(_end, process)
         try:
             gateway = _gateway(process, ready, reader)
@@ -69,18 +70,18 @@ def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_std
 
 def _gateway(process: subprocess.Popen[bytes], ready: Path, reader: threading.Thread) -> Any:
     """Returns the gateway to the JVM when it is ready. Raises: PySparkRuntimeError."""
-    # PySpark imports pandas at its first call into the JVM, which takes half of the time that the JVM takes to start
+    # imports pandas, as PySpark's first call into the JVM would; it takes half as long as the start of the JVM
     import_module("pyspark.testing.utils")
     while not ready.exists():
         if process.poll() is not None:
-            reader.join()  # it has the reason
+            reader.join()  # it reads the reason
             raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     return connect(ready)
 
 
 def _start(conf: SparkConf, ready: Path, *, stderr: int, stdout: int | None) -> subprocess.Popen[bytes]:
-    """Starts the JVM as `pyspark.java_gateway.launch_gateway` does; it writes `ready` when it can be called."""
+    """Starts the JVM as `pyspark.java_gateway.launch_gateway` does. The JVM writes `ready` when it accepts calls."""
     settings = [part for name, value in conf.getAll() for part in ("--conf", f"{name}={value}")]
     given = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     submit = [f"{_find_spark_home()}/bin/spark-submit", *settings, *given]
@@ -95,8 +96,8 @@ def start_gateway(
     stderr: int | IO[bytes],
     stdout: int | IO[bytes] | None,
 ) -> subprocess.Popen[bytes]:
-    """Starts a process that becomes Spark's gateway for Python, without the secrets of `env`. It writes `ready` when it
-    can be called, ignores the signals that end this process, and ends when its stdin does.
+    """Starts Spark's gateway process for Python, without the secrets of `env`. It writes `ready` when it accepts calls,
+    ignores the signals that end this process, and ends when its stdin is closed.
     """
     public = {name: value for name, value in env.items() if not name.startswith(SECRET_PREFIX)}
     return subprocess.Popen(  # noqa: S603 - Spark's own script, or the user's own Java
@@ -110,21 +111,19 @@ def start_gateway(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Lets the JVM end, which it does when its stdin ends, while Python is still at its own end."""
+    """Closes the JVM's stdin, which ends the JVM."""
     if process.stdin is not None:
         process.stdin.close()
 
 
 def _ignore_signals() -> None:
-    """Runs in a copy of a process that may have threads, so it takes no locks."""
-    for name in IGNORED:
+    """Takes no locks: it runs in a fork of a process that may have threads."""
+    for name in IGNORED_SIGNALS:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
 
 
 def connect(ready: Path) -> Any:
-    """Returns py4j's gateway to the JVM that has written `ready`: its port and its secret, which PySpark takes from the
-    environment.
-    """
+    """Returns py4j's gateway to the JVM that has written its port and secret to `ready`."""
     with ready.open("rb") as stream:
         port, secret = int(read_int(stream)), str(UTF8Deserializer().loads(stream))  # type: ignore[no-untyped-call]
     with _CONNECTING, _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
@@ -142,7 +141,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def forget_jvm() -> None:
-    """Lets the next start of Spark in this process launch a JVM of its own: the one that PySpark holds is gone."""
+    """Makes PySpark drop its JVM, which is gone, so that the next start of Spark in this process launches a new one."""
     SparkContext._active_spark_context = None  # noqa: SLF001
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
 

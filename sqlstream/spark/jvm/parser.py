@@ -1,6 +1,6 @@
-"""Spark's own SQL parser without a session: a JVM over the installed Spark's jars that reads texts and runs nothing.
+"""Spark's own SQL parser without a session: a JVM with the installed Spark's jars that parses SQL and runs nothing.
 
-It is ready within a second or two, where a session takes several. The JVM ends with the questions.
+It starts within two seconds, faster than a session. The JVM ends after the last text.
 """
 
 from __future__ import annotations
@@ -20,32 +20,33 @@ from pyspark.find_spark_home import _find_spark_home
 from sqlstream.compiler.spark_parser import ParserUnavailableError, ParseWithSpark, SyntaxRefusal
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, is_jvm_gone
-from sqlstream.spark.jvm.java import Java
-from sqlstream.spark.jvm.launch import LOOK_SECONDS, connect, start_gateway
+from sqlstream.spark.jvm.java import JavaRuntime
+from sqlstream.spark.jvm.launch import POLL_SECONDS, connect, start_gateway
 from sqlstream.spark.jvm.quiet import quiet_pyspark
-from sqlstream.spark.jvm.session import BRIEF_JVM, LOOPBACK, jvm_reason
+from sqlstream.spark.jvm.session import LOOPBACK, SHORT_LIVED_JVM, jvm_reason
 from sqlstream.spark.spark_errors import read_error
 
 LONGEST_SECONDS = 60.0
-"""How long the JVM may take in all. Of a text on which its parser would take longer, nothing is known."""
+"""Time for all texts together. A text that takes longer gets no verdict."""
 
 GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
 PARSER = "org.apache.spark.sql.execution.SparkSqlParser"
 SETTINGS = "org.apache.spark.sql.internal.SQLConf"
 
 OWN_SETTINGS = {"spark.sql.variable.substitute": "false"}
-"""As in a session of sqlstream's: `${...}` is a part of the text."""
+"""As in sqlstream's sessions, `${...}` is plain text."""
 
 TOO_COMPLEX = ("FAILED_TO_PARSE_TOO_COMPLEX", "PARSER_STACK_OVERFLOW")
-"""Conditions that depend on the size of the stack, and so say nothing about the text."""
+"""Conditions that depend on the size of the stack, so the text may still be valid."""
 
 STACK_OVERFLOW = "java.lang.StackOverflowError"
 
 
 @contextmanager
-def spark_parser(java: Java, env: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[ParseWithSpark]:
-    """Gives a function that has Spark read a text, as a session with the SQL `settings` would, for as long as the body
-    runs. Raises: ParserUnavailableError where the JVM does not start, or dies.
+def spark_parser(java: JavaRuntime, env: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[ParseWithSpark]:
+    """Yields a function that parses a text as a session with the SQL `settings` would.
+
+    Raises: ParserUnavailableError if the JVM does not start, or ends.
     """
     with (
         quiet_pyspark(),
@@ -68,48 +69,48 @@ def spark_parser(java: Java, env: Mapping[str, str], settings: Mapping[str, str]
 
 
 def _command(java: str, env: Mapping[str, str]) -> list[str]:
-    """The command of the JVM; its class path is that of spark-submit, for which the class archive is built."""
+    """Returns the command of the JVM. The class path is that of spark-submit, so that the class archive matches."""
     home = Path(_find_spark_home())
     first = [str(jar) for jar in (home / "jars").glob("slf4j-api-*.jar")]
     class_path = os.pathsep.join([str(home / "conf"), *first, str(home / "jars" / "*")])
-    return [java, *BRIEF_JVM.split(), *use_options(env).split(), "-cp", class_path, GATEWAY]
+    return [java, *SHORT_LIVED_JVM.split(), *use_options(env).split(), "-cp", class_path, GATEWAY]
 
 
 def _gateway(process: subprocess.Popen[bytes], ready: Path) -> Any:
-    """Returns py4j's gateway to the JVM when it is ready. Raises: ConnectionError where it ends before that."""
+    """Returns py4j's gateway to the JVM when it is ready. Raises: ConnectionError if it ends before."""
     while not ready.exists():
         if process.poll() is not None:
             raise ConnectionError
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     return connect(ready)
 
 
 def _reason(log: IO[bytes]) -> str:
     log.seek(0)
     lines = log.read().decode("utf-8", "replace").splitlines()
-    said = jvm_reason(lines) or (lines[-1] if lines else "")
-    return "its Java process ended" + (f": {said}" if said else "")
+    reason = jvm_reason(lines) or (lines[-1] if lines else "")
+    return "its Java process ended" + (f": {reason}" if reason else "")
 
 
 def _parse_with(gateway: Any, settings: Mapping[str, str]) -> ParseWithSpark:
     conf = getattr(gateway.jvm, SETTINGS).get()
     for name, value in settings.items():
-        with suppress(*JVM_ERRORS):  # a session would refuse the value, and say so
+        with suppress(*JVM_ERRORS):  # the start of a session reports an invalid value
             conf.setConfString(name, value)
-    return _asking(getattr(gateway.jvm, PARSER)().parsePlan)
+    return _parse_function(getattr(gateway.jvm, PARSER)().parsePlan)
 
 
-def _asking(parse_plan: Callable[[str], object]) -> ParseWithSpark:
+def _parse_function(parse_plan: Callable[[str], object]) -> ParseWithSpark:
     def parse(sql: str) -> SyntaxRefusal | None:
         try:
             parse_plan(sql)
         except JVM_ERRORS as error:
             if is_jvm_gone(error):
                 raise
-            said = read_error(error, sql)
-            if said.condition in TOO_COMPLEX or STACK_OVERFLOW in str(error):
+            refusal = read_error(error, sql)
+            if refusal.condition in TOO_COMPLEX or STACK_OVERFLOW in str(error):
                 return None
-            return SyntaxRefusal(said.message, said.condition, said.offset)
+            return SyntaxRefusal(refusal.message, refusal.condition, refusal.offset)
         return None
 
     return parse

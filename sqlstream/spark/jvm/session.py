@@ -1,4 +1,4 @@
-"""The one Spark session of a run, with sqlstream's defaults, and the child session of each query."""
+"""The Spark session of a run, with sqlstream's defaults, and a child session for each query."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sqlstream.spark.jvm.cluster import PARTITIONS, ClusterDefault
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
 from sqlstream.spark.jvm.launch import forget_jvm, launch_jvm
 from sqlstream.spark.jvm.quiet import quiet_pyspark
-from sqlstream.spark.jvm.slow_classes import initialise
+from sqlstream.spark.jvm.slow_classes import initialize_classes
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import read_error
 
@@ -34,54 +34,55 @@ POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 FROZEN_SETTINGS = (PARTITIONS, PROVIDER, POLICY)
-"""Settings that Spark keeps from a checkpoint's first batch on, so a resumed query gets the ledger's."""
+"""Settings that a checkpoint fixes with its first batch, so a resumed query gets the values from the ledger."""
 
 LOOPBACK = "127.0.0.1"
 
 NAMED_SOURCES_SINCE = (4, 3)
-"""The first Spark whose checkpoints know a source by its name."""
+"""The first Spark version whose checkpoints identify sources by name."""
 
 LOG_LINES_KEPT = 200
-"""Lines of the JVM's log that are looked through for the reason when Spark does not start."""
+"""Lines of the JVM's log in which to look for the reason if Spark does not start."""
 
-LASTING_JVM = "-XX:MetaspaceSize=256m"
-"""What suits every JVM: at Java's own 21 MB the classes of Spark would start five collections of all garbage."""
+LONG_RUN_JVM = "-XX:MetaspaceSize=256m"
+"""For every JVM: with Java's default of 21 MB, Spark's classes would cause five full garbage collections."""
 
-ENDING_JVM = f"{LASTING_JVM} -XX:+UseParallelGC"
-"""For a run that ends by itself: the collector that costs least in all, and pauses longest."""
+FINITE_RUN_JVM = f"{LONG_RUN_JVM} -XX:+UseParallelGC"
+"""For a run that ends by itself: the collector with the best throughput and the longest pauses."""
 
-BRIEF_JVM = f"{LASTING_JVM} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-"""For a JVM that lives for seconds: one quick compiler and a collector without threads leave more of the cores.
+SHORT_LIVED_JVM = f"{LONG_RUN_JVM} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+"""For a JVM that lives for seconds: only the fast compiler, and a collector without threads, leave more of the cores.
 
-The quick compiler alone has room for the code of some hundred queries and then falls silent; 240 MB is what both have.
+The code cache for this compiler alone holds the code of about a hundred queries, then compilation stops. 240 MB is
+Java's default for both compilers.
 """
 
 JVM_OPTIONS, DEFAULT_OPTIONS = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
 
 _COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
 _OPTIONS_ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
-"""Variables in which a JVM of Spark's finds options."""
+"""Environment variables from which Spark's JVM reads options."""
 
 _JVM_REASON = re.compile(r"(?i)^(error:|exception in|invalid |could not |caused by:)|Exception: ")
 
 
 @dataclass(frozen=True)
 class SparkRuntime:
-    """A started Spark: the root session, its version, whether this Spark can name its sources, and on a cluster the
-    default of the shuffle partitions. `held` ends with the session.
+    """A started Spark: the root session, its version, whether it can name sources, and on a cluster the default of the
+    shuffle partitions. `resources` are closed with the session.
     """
 
     session: SparkSession
     version: str
     names_sources: bool
     cluster: ClusterDefault | None = None
-    held: ExitStack = field(default_factory=ExitStack)
+    resources: ExitStack = field(default_factory=ExitStack)
 
 
 def spark_settings(target: Target, app_name: str, warehouse: str) -> dict[str, str]:
-    """Returns the configuration of a run, secrets aside: sqlstream's defaults, then the target's own `spark:`.
+    """Returns the configuration of a run without secrets: sqlstream's defaults, then the target's `spark:`.
 
-    `warehouse` is where managed tables go, so that Spark writes nothing into the working directory.
+    `warehouse` is the folder of managed tables; by default Spark would write them to the working directory.
     """
     settings = {
         "spark.app.name": app_name,
@@ -92,9 +93,9 @@ def spark_settings(target: Target, app_name: str, warehouse: str) -> dict[str, s
         "spark.sql.warehouse.dir": warehouse,
         "spark.sql.streaming.stopTimeout": "60s",
         "spark.sql.streaming.stopActiveRunOnRestart": "false",
-        # the text that runs is the compiled one: Spark would put variables of its own and the environment for ${...}
+        # run the compiled text as it is: Spark would replace ${...} by its variables and the environment
         "spark.sql.variable.substitute": "false",
-        # pushed into the parser, a filter hides rows from the count of rows read
+        # a filter in the parser hides rows from the count of rows read
         "spark.sql.json.filterPushdown.enabled": "false",
         "spark.sql.csv.filterPushdown.enabled": "false",
         TIME_ZONE: "UTC",
@@ -114,7 +115,7 @@ def _local_settings(master: str) -> dict[str, str]:
 
 
 def _local_cores(master: str) -> int:
-    """The cores of `local[cores]`, or of the workers of `local-cluster[workers,cores,megabytes]`."""
+    """Returns the number of cores of `local[cores]`, or of all workers of `local-cluster[workers,cores,megabytes]`."""
     numbers = master.partition("[")[2].rstrip("]").split(",")
     counts = numbers[:2] if master.startswith("local-cluster") else numbers[:1]
     if counts == ["*"]:
@@ -124,28 +125,29 @@ def _local_cores(master: str) -> int:
 
 @dataclass(frozen=True)
 class SparkLaunch:
-    """What a start of Spark needs besides the target: the application's name, the folder of managed tables, who takes
-    each line of the JVM's log, whether what console sinks print goes to stderr, what the JVM is for (`BRIEF_JVM`,
-    `ENDING_JVM`, `LASTING_JVM`), and further options of it. Those of the target go over all of these. `classes` are
-    initialised meanwhile (`slow_classes`).
+    """How to start Spark, besides the target.
+
+    `warehouse` is the folder of managed tables. `on_log` gets each line of the JVM's log. With `console_to_stderr`,
+    console sinks print to stderr. `purpose` is one of `SHORT_LIVED_JVM`, `FINITE_RUN_JVM`, `LONG_RUN_JVM`. The target's
+    options override `purpose` and `java_options`. `classes` are initialized in the background (`slow_classes`).
     """
 
     app_name: str
     warehouse: str
     on_log: Callable[[str], None]
     console_to_stderr: bool = False
-    purpose: str = LASTING_JVM
+    purpose: str = LONG_RUN_JVM
     java_options: str = ""
     classes: tuple[str, ...] = ()
 
 
 def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
-    """Starts Spark and returns it. Raises: FindingsError, with what Spark or the JVM said."""
-    with ExitStack() as held:
-        held.enter_context(quiet_pyspark())
+    """Starts Spark. Raises: FindingsError, with the message of Spark or the JVM."""
+    with ExitStack() as resources:
+        resources.enter_context(quiet_pyspark())
         session = _start_session(target, secrets, launch)
         cluster = None if target.is_local else ClusterDefault(session)
-        return SparkRuntime(session, session.version, names_sources(session), cluster, held.pop_all())
+        return SparkRuntime(session, session.version, names_sources(session), cluster, resources.pop_all())
 
 
 def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkSession:
@@ -154,58 +156,60 @@ def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> Spa
     conf = SparkConf(loadDefaults=False)
     settings = spark_settings(target, launch.app_name, launch.warehouse)
     conf.setAll([*settings.items(), (JVM_OPTIONS, _jvm_options(launch, settings))])
-    said: deque[str] = deque(maxlen=LOG_LINES_KEPT)
+    log: deque[str] = deque(maxlen=LOG_LINES_KEPT)
 
-    def keep(line: str) -> None:
-        said.append(line)
+    def on_log(line: str) -> None:
+        log.append(line)
         launch.on_log(line)
 
     try:
-        context = _start_context(conf, keep, launch)
+        context = _start_context(conf, on_log, launch)
     except SPARK_ERRORS as error:
-        raise FindingsError([_start_finding(target, error, said, secrets)]) from error
-    hidden = {name: value for name, value in target.spark.items() if not isinstance(value, str)}
-    _set_secret_settings(context, secrets.resolve_all(hidden))
+        raise FindingsError([_start_finding(target, error, log, secrets)]) from error
+    with_secrets = {name: value for name, value in target.spark.items() if not isinstance(value, str)}
+    _set_secret_settings(context, secrets.resolve_all(with_secrets))
     return SparkSession(context)
 
 
 def names_sources(session: SparkSession) -> bool:
-    """Returns whether this Spark can name its sources."""
+    """Returns whether this Spark can name sources."""
     return hasattr(session.readStream, "name") and minor_version(session.version) >= NAMED_SOURCES_SINCE
 
 
 def _jvm_options(launch: SparkLaunch, settings: Mapping[str, str]) -> str:
-    """The options of the JVM; it does not start with two collectors, so that of the user's is the only one."""
-    of_target = settings.get(JVM_OPTIONS, "")
+    """Returns the options of the JVM. The user's garbage collector replaces sqlstream's: a JVM refuses two."""
+    target_options = settings.get(JVM_OPTIONS, "")
     elsewhere = (os.environ.get(name, "") for name in _OPTIONS_ELSEWHERE)
-    others = " ".join([of_target, settings.get(DEFAULT_OPTIONS, ""), *elsewhere])
+    others = " ".join([target_options, settings.get(DEFAULT_OPTIONS, ""), *elsewhere])
     purpose = _COLLECTOR.sub("", launch.purpose) if _COLLECTOR.search(others) else launch.purpose
-    return " ".join(filter(None, (launch.java_options, purpose.strip(), of_target)))
+    return " ".join(filter(None, (launch.java_options, purpose.strip(), target_options)))
 
 
 def stop_spark(runtime: SparkRuntime) -> None:
-    """Stops Spark, also where its JVM has died; a later start in this process then launches a new one."""
-    with runtime.held:
-        _leave_accumulators(runtime.session.sparkContext)
-        try:
-            runtime.session.stop()
-        except JVM_ERRORS as error:
-            if not is_jvm_gone(error):
-                raise
-            forget_jvm()
+    """Stops Spark, even if its JVM has died; a later start in this process then launches a new JVM."""
+    with runtime.resources:
+        _shut_accumulators_down_in_thread(runtime.session.sparkContext)
+        _stop_session(runtime.session)
 
 
-def _leave_accumulators(context: Any) -> None:
-    """Lets PySpark's server of accumulators end in a thread: it looks twice a second whether it shall."""
+def _stop_session(session: SparkSession) -> None:
+    try:
+        session.stop()
+    except JVM_ERRORS as error:
+        if not is_jvm_gone(error):
+            raise
+        forget_jvm()
+
+
+def _shut_accumulators_down_in_thread(context: Any) -> None:
+    """Saves up to half a second, the interval at which PySpark's accumulator server checks whether to end."""
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
-        context._accumulatorServer = _InThread(server.shutdown)  # noqa: SLF001
+        context._accumulatorServer = _ShutdownInThread(server.shutdown)  # noqa: SLF001
 
 
 @dataclass(frozen=True)
-class _InThread:
-    """What can be shut down, and is not waited for."""
-
+class _ShutdownInThread:
     end: Callable[[], None]
 
     def shutdown(self) -> None:
@@ -213,15 +217,15 @@ class _InThread:
 
 
 def _start_context(conf: SparkConf, on_log: Callable[[str], None], launch: SparkLaunch) -> SparkContext:
-    # a second run in one process finds the JVM of the first still there, and Spark keeps to it
+    # Spark uses the JVM of an earlier run in this process again
     gateway = None if SparkContext._gateway else launch_jvm(conf, on_log, launch.console_to_stderr)  # noqa: SLF001
     if gateway is not None:
-        initialise(gateway, launch.classes)
+        initialize_classes(gateway, launch.classes)
     return SparkContext(conf=conf, gateway=gateway)
 
 
-def _start_finding(target: Target, error: Exception, said: Iterable[str], secrets: Secrets) -> Finding:
-    reason = jvm_reason(said) if isinstance(error, PySparkException) else None
+def _start_finding(target: Target, error: Exception, log: Iterable[str], secrets: Secrets) -> Finding:
+    reason = jvm_reason(log) if isinstance(error, PySparkException) else None
     why = reason or read_error(error).message
     return Finding(
         "spark-start",
@@ -232,13 +236,13 @@ def _start_finding(target: Target, error: Exception, said: Iterable[str], secret
     )
 
 
-def jvm_reason(said: Iterable[str]) -> str | None:
-    """Returns the first line of a JVM's log that says why it does not start, None where none does."""
-    return next((line.strip() for line in said if _JVM_REASON.search(line)), None)
+def jvm_reason(log: Iterable[str]) -> str | None:
+    """Returns the first line of a JVM's log that gives the reason why it does not start, None without such a line."""
+    return next((line.strip() for line in log if _JVM_REASON.search(line)), None)
 
 
 def _prepare_environment(target: Target) -> None:
-    """Workers run the same Python as this command, a virtual environment that is not activated included."""
+    """Makes workers run the Python of this command, even if its virtual environment is not activated."""
     if target.is_local:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
@@ -246,7 +250,7 @@ def _prepare_environment(target: Target) -> None:
 
 
 def _set_secret_settings(context: SparkContext, settings: Mapping[str, str]) -> None:
-    """Secret settings are set in the running JVM: on its command line every user of the machine could read them."""
+    """Sets secrets in the running JVM: every user of the machine could read them on its command line."""
     java = context._jsc  # noqa: SLF001
     for name, value in settings.items():
         if name.startswith("spark.hadoop."):
@@ -255,7 +259,7 @@ def _set_secret_settings(context: SparkContext, settings: Mapping[str, str]) -> 
 
 
 def child_session(runtime: SparkRuntime, settings: Mapping[str, str]) -> SparkSession:
-    """Returns a session of its own for one query: its own views and settings, on the same SparkContext."""
+    """Returns a new session for one query: separate views and settings, same SparkContext."""
     child = runtime.session.newSession()
     for name, value in settings.items():
         child.conf.set(name, value)

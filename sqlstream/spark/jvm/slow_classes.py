@@ -1,4 +1,4 @@
-"""Classes of Spark that take long to be initialised, which is begun before a query needs them."""
+"""Initializes slow classes of Spark before a query needs them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ SLOW_CLASSES = {
         r"(?i)\b(?:upper|ucase|lower|lcase|initcap)\s*\("
     )
 }
-"""Each with the SQL that needs it. This one works out the title case of every character, which takes a second."""
+"""Slow classes, with the SQL that needs them. This one computes the title case of every character in one second."""
 
 
 def slow_classes(texts: Iterable[str]) -> tuple[str, ...]:
-    """Returns the names of the slow classes that any of the SQL `texts` needs."""
+    """Returns the names of the slow classes that the SQL `texts` need."""
     known = tuple(texts)
-    return tuple(name for name, needs in SLOW_CLASSES.items() if any(needs.search(text) for text in known))
+    return tuple(name for name, needs in SLOW_CLASSES.items() if any(map(needs.search, known)))
 
 
-def initialise(gateway: Any, classes: Sequence[str]) -> None:
-    """Begins to initialise `classes` in the JVM of `gateway`, in a thread of their own, and returns."""
+def initialize_classes(gateway: Any, classes: Sequence[str]) -> None:
+    """Starts a thread that initializes `classes` in the JVM of `gateway`."""
     if classes:
-        threading.Thread(target=_initialise, args=(gateway, classes), name="slow-classes", daemon=True).start()
+        threading.Thread(target=_initialize, args=(gateway, classes), name="slow-classes", daemon=True).start()
 
 
-def _initialise(gateway: Any, classes: Sequence[str]) -> None:
-    # a JVM that ends meanwhile, or has no such class, has nothing to initialise
+def _initialize(gateway: Any, classes: Sequence[str]) -> None:
+    # the JVM may end first, or not have the class
     with suppress(*JVM_ERRORS):
         for name in classes:
             getattr(gateway.jvm, "java.lang.Class").forName(name)

@@ -15,7 +15,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, command_in
-from sqlstream.spark.jvm.internals import use
+from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.reading.duplicates import drop_duplicates
 from sqlstream.spark.reading.python_models import ModelInputs, run_python_model
 from sqlstream.spark.reading.seeds import open_seed
@@ -101,7 +101,7 @@ class NodeReader:
             word = command_word(read_sql(sql))
             return word.key if word else None
 
-        return use(self.readers.session, "parser", lambda: command_in(self.readers.session, sql), by_words)
+        return call_internal(self.readers.session, "parser", lambda: command_in(self.readers.session, sql), by_words)
 
     def _run(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
         project, readers = self.compiled.project, self.readers

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from sqlstream.spark.jvm.gateway import java_class, jvm_of, mark_stopped
+from sqlstream.spark.jvm.gateway import java_class, jvm_of, mark_terminated
 from sqlstream.spark.jvm.session import names_sources
 from sqlstream.spark.reading.rows import JSON_OPTIONS, read_row, readable_schema
 
@@ -148,7 +148,7 @@ def stop_idle(query: StreamingQuery) -> None:
     """Stops `query`, which waits for rows: it sees the mark at once, where an interrupted one sleeps 100 ms
     (UninterruptibleThread.runUninterruptibly).
     """
-    mark_stopped(query)
+    mark_terminated(query)
     query._jsq.streamingQuery().queryExecutionThread().join(MOST_MS_TO_STOP)  # noqa: SLF001
     query.stop()
 

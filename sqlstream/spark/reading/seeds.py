@@ -17,7 +17,7 @@ from sqlstream.project.files.seeds import find_values
 from sqlstream.project.values import Seed
 from sqlstream.project.wording import quoted as named
 from sqlstream.spark.jvm.gateway import infer_csv_schema
-from sqlstream.spark.jvm.internals import use
+from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.reading.sources import Readers, escaped, quoted
 from sqlstream.spark.spark_errors import error_finding
 
@@ -67,7 +67,7 @@ def _inferred_types(text: DataFrame, declared: Mapping[int, DataType]) -> dict[i
         return {}
     lines = text.select(to_csv(struct(*(_column(text, at) for at in others)), {"escape": '"'}))
     options = {"escape": '"'}
-    schema = use(
+    schema = call_internal(
         lines.sparkSession, "CSV reader", lambda: infer_csv_schema(lines, options), lambda: _infer(lines, options)
     )
     fields = schema.fields

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from sqlstream.spark.jvm.gateway import analyzed, java_class, rows_of
+from sqlstream.spark.jvm.gateway import analyzed, frame_of_plan, java_class
 from sqlstream.spark.reading.duplicates import WATERMARK
 from sqlstream.spark.running.plans import plan_nodes, with_children
 
@@ -60,7 +60,7 @@ def matched_rows(frame: DataFrame) -> DataFrame | None:
         return None
     (join,) = joins
     kind = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.plans.JoinType").apply("inner")
-    return rows_of(
+    return frame_of_plan(
         frame, _replaced(frame, plan, join, join.copy(join.left(), join.right(), kind, join.condition(), join.hint()))
     )
 
@@ -98,7 +98,7 @@ def closed_groups(frame: DataFrame, microseconds: int) -> DataFrame | None:
         return None
     make = _closed_sessions if _is_session(keys[0]) else _closed_windows
     closed = make(frame, aggregates[0], keys[0], microseconds)
-    return None if closed is None else rows_of(frame, _replaced(frame, plan, aggregates[0], closed))
+    return None if closed is None else frame_of_plan(frame, _replaced(frame, plan, aggregates[0], closed))
 
 
 def _closed_windows(frame: DataFrame, aggregate: Any, key: Any, microseconds: int) -> Any | None:
@@ -126,7 +126,7 @@ def _until(frame: DataFrame, plan: Any, key: Any, microseconds: int) -> Any | No
     if names.count(key.name().casefold()) != 1:
         return None
     name = f"`{key.name()}`" + (".end" if key.dataType().typeName() == "struct" else "")
-    return analyzed(rows_of(frame, plan).where(f"unix_micros({name}) <= {microseconds}"))
+    return analyzed(frame_of_plan(frame, plan).where(f"unix_micros({name}) <= {microseconds}"))
 
 
 def key_columns(frame: DataFrame) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from sqlstream.spark.jvm.gateway import analyzed, java_class, jvm_of, rows_of
-from sqlstream.spark.jvm.internals import use
+from sqlstream.spark.jvm.gateway import analyzed, frame_of_plan, java_class, jvm_of
+from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.reading.duplicates import WATERMARK
 
 STATEFUL_NODES = frozenset(
@@ -66,7 +66,7 @@ def is_stateful(frame: DataFrame) -> bool:
     """Returns whether a streaming query over `frame` keeps state. Where the plan cannot be looked at, every stream
     counts as one that does: a change of it is then refused rather than risked.
     """
-    return use(frame.sparkSession, PLAN, lambda: _keeps_state(analyzed(frame)), lambda: frame.isStreaming)
+    return call_internal(frame.sparkSession, PLAN, lambda: _keeps_state(analyzed(frame)), lambda: frame.isStreaming)
 
 
 def _keeps_state(node: Any) -> bool:
@@ -99,7 +99,7 @@ def grouped_by_time(frame: DataFrame, stream: DataFrame) -> GroupedRows | None:
         attribute = output.apply(index)
         if attribute.exprId().id() in ids and attribute.metadata().contains(WATERMARK):
             is_window = attribute.dataType().typeName() == "struct"
-            return GroupedRows(rows_of(frame, _once(frame, child)), index, is_window)
+            return GroupedRows(frame_of_plan(frame, _once(frame, child)), index, is_window)
     return None
 
 
@@ -162,7 +162,7 @@ def streaming_python_aggregates(frame: DataFrame) -> tuple[AggregateCall, ...]:
     (org.apache.spark.sql.execution.SparkStrategies.StatefulAggregationStrategy). None where there is no plan to look
     at: that refusal is then what tells.
     """
-    return use(frame.sparkSession, PLAN, lambda: _streaming_python_aggregates(frame), tuple)
+    return call_internal(frame.sparkSession, PLAN, lambda: _streaming_python_aggregates(frame), tuple)
 
 
 def _streaming_python_aggregates(frame: DataFrame) -> tuple[AggregateCall, ...]:
@@ -185,7 +185,7 @@ def _python_aggregates(expressions: Any) -> Iterator[AggregateCall]:
 
 def processors(frame: DataFrame) -> tuple[Processor, ...]:
     """Returns the stateful processors of `frame`, none where there is no plan to look at."""
-    return use(frame.sparkSession, PLAN, lambda: _processors(frame), tuple)
+    return call_internal(frame.sparkSession, PLAN, lambda: _processors(frame), tuple)
 
 
 def _processors(frame: DataFrame) -> tuple[Processor, ...]:

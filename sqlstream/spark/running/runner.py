@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
-from sqlstream.spark.jvm.internals import listen, unfinished_batch
+from sqlstream.spark.jvm.internals import add_listener, unfinished_batch
 from sqlstream.spark.running.endpoints import UnreachableError, check_brokers
 from sqlstream.spark.running.failures import failure_finding
 from sqlstream.spark.running.kept_cores import KeptCores
@@ -171,7 +171,7 @@ class Runner:
 
     def _stream(self, running: Running, is_first: bool) -> StreamingQuery:
         if is_first:
-            running.is_heard = listen(running.session, *self._hear(running))
+            running.is_heard = add_listener(running.session, *self._hear(running))
         query = start_query(running.order, self._secrets)
         running.polling = None if running.is_heard else Polling(query, *self._hear(running))
         return query

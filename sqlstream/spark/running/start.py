@@ -13,8 +13,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.config import Trigger
-from sqlstream.spark.jvm.gateway import activate, set_pool
-from sqlstream.spark.jvm.internals import use
+from sqlstream.spark.jvm.gateway import set_active_session, set_pool
+from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.reading.python_code import is_data_source, is_foreach, load_name
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.prepare import PreparedQuery
@@ -70,7 +70,9 @@ def _start_python(writer: DataStreamWriter, query: PreparedQuery) -> StreamingQu
     if is_data_source(made):
         session = query.frame.sparkSession
         session.dataSource.register(made)
-        use(session, "active session", lambda: activate(session), lambda: _activate_publicly(session))
+        call_internal(
+            session, "active session", lambda: set_active_session(session), lambda: _activate_publicly(session)
+        )
         return writer.format(made.name()).start()
     return (writer.foreach(made()) if is_foreach(made) else writer.foreachBatch(made)).start()
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sqlstream.spark.jvm.gateway import Phase, unmark_stopped
-from sqlstream.spark.jvm.internals import can_act, mark_stopped, phase_of
+from sqlstream.spark.jvm.gateway import Phase, mark_active
+from sqlstream.spark.jvm.internals import can_change_queries, mark_terminated, phase_of
 from sqlstream.spark.running.polling import LastBatch
 from sqlstream.spark.running.query_run import Running
 from sqlstream.spark.writing.batch import BatchWrite
@@ -71,7 +71,7 @@ class Stopper:
         elif phase is Phase.WAITING and running.marked is None:
             running.marked = Phase.WAITING if self._mark(running, query) else None
         if phase is Phase.PLANNING and running.marked in (Phase.WAITING, Phase.PLANNING):
-            unmark_stopped(query)
+            mark_active(query)
             running.marked = None
 
     def notify_interrupted(self, running: Running, why: str) -> None:
@@ -87,7 +87,7 @@ class Stopper:
 
     def _mark(self, running: Running, query: StreamingQuery) -> bool:
         """Marks the query. Where this Spark has no mark, the next looks stop the query as `_stop_publicly` does."""
-        running.was_marked = running.can_be_marked = mark_stopped(query)
+        running.was_marked = running.can_be_marked = mark_terminated(query)
         return running.was_marked
 
     def _stop_publicly(self, running: Running, query: StreamingQuery, *, late: bool, now: bool) -> None:
@@ -104,5 +104,5 @@ class Stopper:
 def _phase_of(running: Running, query: StreamingQuery) -> Phase | None:
     """What the query is doing, None where it cannot be marked."""
     if running.can_be_marked is None:
-        running.can_be_marked = can_act(running.session)
+        running.can_be_marked = can_change_queries(running.session)
     return phase_of(query) if running.can_be_marked else None

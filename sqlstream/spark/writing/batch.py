@@ -16,7 +16,7 @@ from pyspark.sql.functions import count, lit
 
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_pool
-from sqlstream.spark.jvm.jobs import cancel_jobs, group_jobs
+from sqlstream.spark.jvm.internals import cancel_jobs
 from sqlstream.spark.reading.dropped import counted
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.start import StartOrder, query_name
@@ -89,7 +89,7 @@ class BatchWrite:
         query = self._order.query
         session = query.frame.sparkSession
         set_pool(session, query.model.config.pool or query.model.name)
-        group_jobs(session, self._group, query.model.name)
+        session.sparkContext.setJobGroup(self._group, query.model.name, interruptOnCancel=True)
         observed = Observation(ROWS_OUT)
         frame = query.frame.observe(observed, count(lit(1)).alias("rows"))
         facts = format_of(query.output.format)

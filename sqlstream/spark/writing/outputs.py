@@ -20,7 +20,7 @@ from sqlstream.spark.jvm.gateway import (
     check_streaming,
     check_types,
 )
-from sqlstream.spark.jvm.internals import use
+from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding
 
@@ -46,7 +46,7 @@ def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets
         if check.of_streams and not model.streaming:
             continue
         try:
-            use(frame.sparkSession, f"check of {check.code}", check.ask, _leave_to_start)
+            call_internal(frame.sparkSession, f"check of {check.code}", check.ask, _leave_to_start)
         except SPARK_ERRORS as error:
             place = at(check.location)
             findings.append(

@@ -13,7 +13,7 @@ import pytest
 from sqlstream.app.running import class_archive
 from sqlstream.app.running.unattended import is_unattended
 from sqlstream.errors import FindingsError, UsageError
-from sqlstream.spark.jvm.class_archive import SWITCH, archive_path, cache_folder, is_whole, use_options
+from sqlstream.spark.jvm.class_archive import ARCHIVE_VARIABLE, archive_path, cache_folder, is_complete, use_options
 
 WHOLE = bytes.fromhex("a8ab0bf0") + b"\0" * 100
 
@@ -51,7 +51,7 @@ def test_each_java_has_an_archive_of_its_own(env: dict[str, str], java: Path, tm
 def test_there_may_be_no_archive(env: dict[str, str], tmp_path: Path, lacks: str) -> None:
     """Then nothing is used, and nothing made."""
     changed = {
-        "off": {**env, SWITCH: "off"},
+        "off": {**env, ARCHIVE_VARIABLE: "off"},
         "no home": {"JAVA_HOME": env["JAVA_HOME"]},
         "no java": {**env, "JAVA_HOME": str(tmp_path / "nowhere")},
     }[lacks]
@@ -69,10 +69,10 @@ def test_only_a_whole_archive_is_used(env: dict[str, str]) -> None:
     archive.parent.mkdir(parents=True)
     for content in (b"", b"\0" * 100):
         archive.write_bytes(content)
-        assert not is_whole(archive)
+        assert not is_complete(archive)
         assert use_options(env) == ""
     archive.write_bytes(WHOLE)
-    assert is_whole(archive)
+    assert is_complete(archive)
     assert use_options(env).endswith(f"-XX:SharedArchiveFile={archive}")
 
 
@@ -170,7 +170,7 @@ def test_removing_leaves_nothing(env: dict[str, str]) -> None:
     for name in ("spark-a.jsa", "spark-b.jsa", "spark-b.failed", "spark-c.new"):
         (archive.parent / name).write_bytes(b"x" * 2_000_000)
 
-    removed = class_archive.remove({**env, SWITCH: "off"})
+    removed = class_archive.remove({**env, ARCHIVE_VARIABLE: "off"})
 
     assert [(path.name, megabytes) for path, megabytes in removed] == [("spark-a.jsa", 2), ("spark-b.jsa", 2)]
     assert [path.name for path in archive.parent.iterdir()] == ["other"]

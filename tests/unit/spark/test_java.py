@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlstream.errors import Finding
-from sqlstream.spark.jvm.java import Java, find_java
+from sqlstream.spark.jvm.java import JavaRuntime, find_java
 
 JAVA_8 = 'java version "1.8.0_392"\nJava(TM) SE Runtime Environment (build 1.8.0_392-b08)'
 JAVA_11 = 'openjdk version "11.0.20" 2023-07-18\nOpenJDK Runtime Environment (build 11.0.20+8-Debian)'
@@ -47,7 +47,7 @@ def test_a_java_that_spark_can_use(tmp_path: Path, said: str, release: int, vers
     """Its path, release and version are told."""
     java = install(tmp_path, said)
 
-    assert find_java({"JAVA_HOME": str(tmp_path)}) == Java(str(java), release, version)
+    assert find_java({"JAVA_HOME": str(tmp_path)}) == JavaRuntime(str(java), release, version)
 
 
 @pytest.mark.parametrize(("said", "version", "release"), [(JAVA_8, "1.8.0_392", 8), (JAVA_11, "11.0.20", 11)])
@@ -97,7 +97,7 @@ def test_output_that_is_not_utf8_is_no_fault(tmp_path: Path) -> None:
     java = install(tmp_path, JAVA_17)
     java.write_bytes(java.read_bytes().replace(b"Debian", b"D\xe9bian"))
 
-    assert isinstance(find_java({"JAVA_HOME": str(tmp_path)}), Java)
+    assert isinstance(find_java({"JAVA_HOME": str(tmp_path)}), JavaRuntime)
 
 
 @pytest.mark.parametrize("env", [{}, {"PATH": "/nowhere"}, {"PATH": "/nowhere", "JAVA_HOME": ""}])
@@ -128,7 +128,7 @@ def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
 
     found = find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(path.parent)})
 
-    assert found == Java(str(home), 21, "21")
+    assert found == JavaRuntime(str(home), 21, "21")
 
 
 def test_java_sees_the_given_environment(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_java_sees_the_given_environment(tmp_path: Path) -> None:
     java = install(tmp_path, JAVA_17)
     java.write_text('#!/bin/sh\necho "openjdk version \\"$CHOSEN\\"" >&2\n')
 
-    assert find_java({"JAVA_HOME": str(tmp_path), "CHOSEN": "21.0.1"}) == Java(str(java), 21, "21.0.1")
+    assert find_java({"JAVA_HOME": str(tmp_path), "CHOSEN": "21.0.1"}) == JavaRuntime(str(java), 21, "21.0.1")
 
 
 @pytest.mark.parametrize(
@@ -159,5 +159,5 @@ def test_a_java_need_not_start_to_tell_its_version(
     (tmp_path / "bin/java").symlink_to(java)
     env = {"PATH": str(tmp_path / "bin")}
 
-    assert find_java(env, start=False) == Java(str(tmp_path / "bin/java"), *expected)
-    assert find_java(env) == Java(str(tmp_path / "bin/java"), 17, "17.0.15")
+    assert find_java(env, start=False) == JavaRuntime(str(tmp_path / "bin/java"), *expected)
+    assert find_java(env) == JavaRuntime(str(tmp_path / "bin/java"), 17, "17.0.15")
