@@ -1,1 +1,1 @@
-"""What one compilation remembers for the next, so that an unchanged file is neither rendered nor parsed again."""
+"""Results of a compilation that the next one reuses, so that unchanged files are not rendered or parsed again."""

@@ -1,12 +1,11 @@
-"""Frozen values as JSON text and back, for what is kept between two compilations.
+"""Encodes frozen values as JSON text for the cache, and decodes them.
 
-The text is a list of rows, one for each value that has parts, parts before wholes; the last row is the value itself. A
-row begins with the kind of its value and goes on with its parts: a whole number is the index of a row, a true number
-stands in a list of its own, all else stands for itself. A value that is there twice is one row, so that what was one
-object is one object again.
+The text is a list of rows, one for each value that has parts. Parts come before the values that contain them, and the
+last row is the value itself. A row is the kind of its value, then its parts: an integer is the index of a row, a list
+of one contains an actual integer, and everything else is the value itself. An object that occurs twice is one row, so
+decoding restores it as one object.
 
-Reading makes nothing but values of the classes below: a file that somebody else has written can hold wrong values, and
-cannot run anything.
+Decoding creates only objects of the classes below. A manipulated file can contain wrong values, but cannot run code.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ from sqlstream.project.types import types
 from sqlstream.project.values import Located
 
 ELSEWHERE = "@"
-"""The kind of a row that names a value which is kept elsewhere."""
+"""The kind of a row that refers to a value stored elsewhere."""
 
 
 class CodecError(ValueError):
-    """A value cannot be written, or a text cannot be read."""
+    """A value cannot be encoded, or a text cannot be decoded."""
 
 
 def _classes(*modules: ModuleType) -> dict[str, type]:
-    """The dataclasses that `modules` define, by name."""
+    """Returns the dataclasses that `modules` define, by name."""
     return {
         name: kind
         for module in modules
@@ -61,11 +60,11 @@ _CLASSES: Mapping[str, type] = {
 }
 _FIELDS = {name: tuple(field.name for field in fields(kind)) for name, kind in _CLASSES.items()}
 _PLAIN = frozenset({str, bool, float, NoneType})
-"""The types of values that stand for themselves in a row."""
+"""The types that JSON stores directly."""
 
 
 def _maker(kind: type) -> Callable[[list[Any]], object]:
-    """What makes an object as its constructor would, but faster: none of the classes does more than keep its fields."""
+    """Returns a faster replacement for the constructor of `kind`, which only sets fields."""
     names, new = _FIELDS[kind.__name__], object.__new__
 
     def make(parts: list[Any]) -> object:
@@ -85,44 +84,41 @@ _MAKERS: Mapping[str, Callable[[list[Any]], object]] = {
     "severity": lambda parts: Severity(parts[0]),
     "last": lambda parts: parts[0],
 }
-"""What makes a value of its parts, by the kind of its row."""
+"""Functions that make a value from its parts, by the kind of its row."""
 
 
-Form = tuple[str, Callable[[Any], Iterable[Any]]]
-"""The kind of a row, as it is written, and what takes a value of it apart."""
-
-
-def _taking(names: Sequence[str]) -> Callable[[object], Sequence[object]]:
-    """What gives the fields called `names` of an object."""
+def _splitter(names: Sequence[str]) -> Callable[[object], Sequence[object]]:
+    """Returns a function that returns the values of the fields `names`."""
     get = attrgetter(*names)
     return get if len(names) > 1 else lambda value: (get(value),)
 
 
-_FORMS: Mapping[type, Form] = {
-    **{kind: (name, _taking(_FIELDS[name])) for name, kind in _CLASSES.items()},
+_SPLITTERS: Mapping[type, tuple[str, Callable[[Any], Iterable[Any]]]] = {
+    **{kind: (name, _splitter(_FIELDS[name])) for name, kind in _CLASSES.items()},
     **{kind: (kind.__name__, iter) for kind in (tuple, list, frozenset)},
     dict: ("dict", lambda value: chain.from_iterable(value.items())),
     Severity: ("severity", lambda value: (str(value),)),
 }
+"""The kind of the row for a type, and the function that splits a value into its parts."""
 
 
 def encode(value: object, elsewhere: Mapping[int, str] | None = None) -> str:
-    """Returns `value` as text. Objects whose id is in `elsewhere` are written as the name that it has there.
+    """Returns `value` as text. Objects whose `id()` is in `elsewhere` are written as the name they have there.
 
-    Raises: CodecError for what has no place in the text.
+    Raises: CodecError for types that are not listed above.
     """
     writer = _Writer(elsewhere or {})
     try:
         last = writer.part(value)
         return to_json([*writer.rows, ["last", last]]).decode()
-    except (RecursionError, ValueError) as error:
+    except (KeyError, RecursionError, ValueError) as error:
         raise CodecError(str(error)) from error
 
 
 def decode(text: str, find: Callable[[str], object] | None = None) -> Any:
-    """Returns the value that `encode` has written; `find` gives what is kept elsewhere by its name.
+    """Returns the value that `encode` was given. `find` returns the value that is stored elsewhere under a name.
 
-    Raises: CodecError for any other text.
+    Raises: CodecError for texts that `encode` cannot have written.
     """
     makers = _MAKERS if find is None else {**_MAKERS, ELSEWHERE: lambda parts: find(parts[0])}
     done: list[Any] = []
@@ -135,7 +131,7 @@ def decode(text: str, find: Callable[[str], object] | None = None) -> Any:
 
 
 class _Writer:
-    """The rows so far, and the index of each object that has one."""
+    """The rows so far, and the index of the row of each object."""
 
     def __init__(self, elsewhere: Mapping[int, str]) -> None:
         self.rows: list[list[Any]] = []
@@ -144,7 +140,7 @@ class _Writer:
         self._alive: list[object] = []
 
     def part(self, value: Any) -> Any:
-        """Returns what stands for `value` in a row, after writing rows for it where it needs them."""
+        """Returns `value` as it appears in a row, after writing the rows that it needs."""
         kind = type(value)
         if kind in _PLAIN:
             return value
@@ -153,22 +149,15 @@ class _Writer:
         written = self._written
         index = written.get(id(value))
         if index is None:
-            name, take = (ELSEWHERE, self._name) if id(value) in self._elsewhere else _form(kind)
+            name, split = (ELSEWHERE, self._name) if id(value) in self._elsewhere else _SPLITTERS[kind]
             row: list[Any] = [name]
-            for item in take(value):  # most are plain, or have a row
+            for item in split(value):  # most are plain, or have a row
                 known = item if type(item) in _PLAIN else written.get(id(item))
                 row.append(self.part(item) if known is None and item is not None else known)
             index = written[id(value)] = len(self.rows)
             self.rows.append(row)
-            self._alive.append(value)  # an object that is gone would leave its id to another one
+            self._alive.append(value)  # otherwise Python could reuse its id
         return index
 
     def _name(self, value: object) -> tuple[str]:
         return (self._elsewhere[id(value)],)
-
-
-def _form(kind: type) -> Form:
-    form = _FORMS.get(kind)
-    if form is None:
-        raise CodecError(f"a value of type {kind.__name__} cannot be kept")
-    return form

@@ -1,4 +1,4 @@
-"""Digests of plain and frozen values: what is known under one is what was made from equal values."""
+"""Digests of plain values and of declarations, the keys of the cache."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from dataclasses import fields, is_dataclass
 from sqlstream.location import Location
 
 WORDS_ABOUT = frozenset({"description", "tags", "meta", "places", "location"})
-"""Fields of declarations that say where something stands or what its readers should know, and change no query."""
+"""Fields of declarations that do not change any query."""
 
 
 def digest(*values: object) -> str:
     """Returns 32 hexadecimal digits for `values`: texts, numbers, None, and tuples, lists and mappings of them.
 
-    Values of different types are different, and so are mappings in another order: templates see both.
+    Equal values of different types have different digests, and so have mappings in another order: templates can see
+    the difference.
     """
     made = hashlib.blake2b(digest_size=16)
     for value in values:
-        text, kind = (value, b"'") if type(value) is str else (repr(value), b" ")  # texts are long
+        text, kind = (value, b"'") if type(value) is str else (repr(value), b" ")  # repr of a long text is slow
         content = text.encode("utf-8", "surrogatepass")
         made.update(b"%d%c" % (len(content), kind))
         made.update(content)
@@ -27,7 +28,7 @@ def digest(*values: object) -> str:
 
 
 def declared(value: object) -> object:
-    """Returns a declaration as a value for `digest`, without its place and what is written about it."""
+    """Returns a declaration as a value for `digest`, without its locations and the fields in `WORDS_ABOUT`."""
     if isinstance(value, Location):
         return None
     if is_dataclass(value) and not isinstance(value, type):

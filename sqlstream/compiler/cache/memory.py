@@ -1,4 +1,4 @@
-"""Results of earlier compilations: entries by kind and name, each valid for one key, the digest of all its inputs."""
+"""Results of earlier compilations: entries by kind and name, each with a key, the digest of all its inputs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from sqlstream.compiler.cache.codec import CodecError, decode, encode
 T = TypeVar("T")
 
 Entries = dict[tuple[str, str], tuple[str, str]]
-"""Entries by kind and name: key and text."""
+"""The key and text of each entry, by kind and name."""
 
 
 class Memory:
-    """The entries of earlier compilations, and the new ones of this compilation.
+    """The entries of earlier compilations (`saved`) and of this one (`new`).
 
-    The caller names the key that an entry must have, so it never gets a stale one. `saved` are the entries of earlier
-    compilations, `new` those that they do not have. `values` are the values noted in this process, except those with
-    parts that are kept elsewhere; nobody changes them.
+    Callers look an entry up with the key that it must have, so they never get a stale one. `values` has the objects
+    noted by this process, except those with parts stored elsewhere. Callers must not change them.
     """
 
     def __init__(self, saved: Mapping[tuple[str, str], tuple[str, str]] | None = None) -> None:
@@ -27,7 +26,7 @@ class Memory:
         self.values: dict[tuple[str, str], tuple[str, object]] = {}
 
     def recall(self, kind: str, name: str, key: str, find: Callable[[str], object] | None = None) -> Any:
-        """Returns the value noted under that key, None if there is none; `find` is as for `decode`."""
+        """Returns the value with that key, or None. `find` is passed to `decode`."""
         made = self.values.get((kind, name))
         if made is not None and made[0] == key:
             return made[1]
@@ -40,7 +39,7 @@ class Memory:
             return None
 
     def note(self, kind: str, name: str, key: str, value: object, elsewhere: Mapping[int, str] | None = None) -> None:
-        """Notes `value`, unless it is of a type that cannot be written; `elsewhere` is as for `encode`."""
+        """Stores `value`, unless its type cannot be encoded. `elsewhere` is passed to `encode`."""
         try:
             self.new[kind, name] = (key, encode(value, elsewhere))
         except CodecError:
@@ -50,16 +49,16 @@ class Memory:
             self.values[kind, name] = (key, value)
 
     def recall_text(self, kind: str, name: str, key: str) -> str | None:
-        """Returns the text noted under that key, None if there is none."""
+        """Returns the text with that key, or None."""
         entry = self.new.get((kind, name)) or self._saved.get((kind, name))
         return None if entry is None or entry[0] != key else entry[1]
 
     def note_text(self, kind: str, name: str, key: str, text: str) -> None:
-        """Notes a text without encoding it."""
+        """Stores a text without encoding it."""
         self.new[kind, name] = (key, text)
 
     def remember(self, kind: str, name: str, key: str, make: Callable[[], T]) -> T:
-        """Returns the value noted under that key. If there is none, returns what `make` returns, and notes it."""
+        """Returns the value with that key. If there is none, calls `make` and stores its result."""
         found = self.recall(kind, name, key)
         if found is None:
             found = make()

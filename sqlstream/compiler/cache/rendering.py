@@ -1,7 +1,7 @@
-"""Models rendered once: what a rendering has given is used again for as long as all that it asked for is the same.
+"""Rendered models that the next compilation reuses if everything that their templates read is the same.
 
-A template says while it runs which names, variables and environment variables it asks for, in the macros that it calls
-too. Each of them is kept with a digest of what it was then. Values themselves are not kept.
+A template's reads are the names, variables and environment variables that it and its macros use while it is rendered.
+The cache stores a digest of each, never the value.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from sqlstream.compiler.python_models import read_python_model
 from sqlstream.compiler.render.values import MacroIndex, Reads, RenderedModel, RenderOptions, merge_reads
 from sqlstream.errors import Finding
 from sqlstream.location import Place
-from sqlstream.project.values import MacroFile, ModelFile, Project
+from sqlstream.project.values import ModelFile, Project
 
 if TYPE_CHECKING:
     from sqlstream.compiler.render.model import ModelRenderer
 
 OF_THE_MOMENT = frozenset({"run_started_at", "invocation_id"})
-"""Names that mean something else each time."""
+"""Names whose value differs in each compilation."""
 
 Meanings = tuple[tuple[str, str, str], ...]
-"""What a rendering asked for: kind, name, and the digest of what it meant."""
+"""The kind and name of everything that a template read, and a digest of its value."""
 
 
 @dataclass(frozen=True)
 class KeyedModel:
-    """A rendered model, and a digest that is another one wherever its text, or the way back to its lines, may be."""
+    """A rendered model, and a digest that changes if its text or the locations of its text can have changed."""
 
     model: RenderedModel
     digest: str
 
 
 class CachedRenderer:
-    """Renders the models of one project, or remembers them. What a template has logged is logged again."""
+    """Renders the models of a project, or takes them from the cache and repeats the messages that they logged."""
 
     def __init__(self, project: Project, options: RenderOptions, memory: Memory) -> None:
         self._project = project
@@ -52,15 +52,75 @@ class CachedRenderer:
 
     @cached_property
     def _renderer(self) -> ModelRenderer:
-        """Made only when something must be rendered: it loads Jinja and reads all macros."""
+        """Created only if a model must be rendered, because it loads Jinja and reads all macros."""
         from sqlstream.compiler.render.model import ModelRenderer
 
         return ModelRenderer(self._project.macros, self._options)
 
     @cached_property
     def macro_findings(self) -> tuple[Finding, ...]:
-        """What is wrong with the macro files."""
+        """The errors in the macro files."""
         return () if self._remembered_index is not None else self._renderer.macro_findings
+
+    def missing(self, files: Sequence[ModelFile]) -> list[ModelFile]:
+        """Returns the SQL models among `files` that are not in the cache, and keeps the others for `render`."""
+        models = [file for file in files if not file.is_python]
+        for file in models:
+            found = self._recall(file, self._key(file))
+            if found is not None:
+                self._ready[file.path] = found
+        return [file for file in models if file.path not in self._ready]
+
+    def render(self, file: ModelFile) -> KeyedModel:
+        """Returns the rendered model. Raises: FindingsError with the first failure."""
+        key = self._key(file)
+        if file.is_python:  # parsing it costs less than the cache
+            return KeyedModel(read_python_model(file, self._options.variables), digest(key))
+        found = self._ready.pop(file.path, None) or self._recall(file, key)
+        if found is not None:
+            self._log(found.model.logged)
+            return found
+        model = self._renderer.render(file)
+        meanings = self._model_meanings(model)
+        if meanings is not None:
+            parts = (model.sql, model.references, dict(model.config), model.findings, model.macros_used)
+            self._memory.note("render", file.path, key, (*parts, model.reads, model.logged, meanings))
+        # text that is not in the cache can come from any macro, whose lines may have moved
+        return KeyedModel(model, digest(key, self._macros_key if meanings is None else meanings, model.sql))
+
+    def locate(self, rendered: KeyedModel, offset: int) -> Place:
+        """Returns where the character at `offset` of a model's rendered SQL was written."""
+        path = rendered.model.file.path
+        if path not in self._places:
+            self._places[path] = dict(self._memory.recall("places", path, rendered.digest) or {})
+        places = self._places[path]
+        if offset not in places:
+            places[offset] = self._renderer.source_map(rendered.model).locate(offset)
+            self._unsaved[path] = rendered.digest
+        return places[offset]
+
+    def remember_places(self) -> None:
+        """Notes the places that `locate` has found since the last call."""
+        for path, key in self._unsaved.items():
+            self._memory.note("places", path, key, dict(self._places[path]))
+        self._unsaved.clear()
+
+    def _key(self, file: ModelFile) -> str:
+        return digest(self._project.name, file.name, file.path, file.text)
+
+    def _recall(self, file: ModelFile, key: str) -> KeyedModel | None:
+        kept = self._memory.recall("render", file.path, key)
+        if kept is None:
+            return None
+        *parts, meanings = kept
+        model = RenderedModel(file, *parts)
+        if self._model_meanings(model) != meanings:
+            return None
+        return KeyedModel(model, digest(key, meanings, model.sql))
+
+    def _log(self, messages: tuple[tuple[str, bool], ...]) -> None:
+        for message, info in messages:
+            self._options.log(message, info)
 
     @cached_property
     def _index(self) -> MacroIndex:
@@ -85,125 +145,48 @@ class CachedRenderer:
     def _macros_key(self) -> str:
         return digest(self._project.name, [(file.path, file.text) for file in self._project.macros])
 
-    def _index_meanings(self, index: MacroIndex) -> Meanings | None:
-        """What the files asked for while they were read, macros aside; None where that changes each time."""
-        return self._meanings(merge_reads(index.reads.values()), None, _Macros(index, {}))
-
-    def missing(self, files: Sequence[ModelFile]) -> list[ModelFile]:
-        """Returns those of `files` that are not remembered; the others are then ready to be rendered."""
-        for file in (file for file in files if not file.is_python):
-            found = self._recalled(file, self._key(file))
-            if found is not None:
-                self._ready[file.path] = found
-        return [file for file in files if file.path not in self._ready and not file.is_python]
-
-    def render(self, file: ModelFile) -> KeyedModel:
-        """Returns a model's SQL and what its template said. Raises: FindingsError with the first failure."""
-        key = self._key(file)
-        if file.is_python:  # reading its syntax tree costs less than recalling it
-            return KeyedModel(read_python_model(file, self._options.variables), digest(key))
-        found = self._ready.pop(file.path, None) or self._recalled(file, key)
-        if found is not None:
-            self._log(found.model.logged)
-            return found
-        model = self._renderer.render(file)
-        meanings = self._meanings_of(model)
-        if meanings is not None:
-            said = (model.sql, model.references, dict(model.config), model.findings, model.macros_used)
-            self._memory.note("render", file.path, key, (*said, model.reads, model.logged, meanings))
-        # what is not remembered may come from any macro, whose places may have moved
-        return KeyedModel(model, digest(key, self._macros_key if meanings is None else meanings, model.sql))
-
-    def _key(self, file: ModelFile) -> str:
-        return digest(self._project.name, file.name, file.path, file.text)
-
-    def _recalled(self, file: ModelFile, key: str) -> KeyedModel | None:
-        kept = self._memory.recall("render", file.path, key)
-        if kept is None:
-            return None
-        *said, meanings = kept
-        model = RenderedModel(file, *said)
-        if self._meanings_of(model) != meanings:
-            return None
-        return KeyedModel(model, digest(key, meanings, model.sql))
-
-    def _log(self, messages: tuple[tuple[str, bool], ...]) -> None:
-        for message, info in messages:
-            self._options.log(message, info)
-
-    def locate(self, rendered: KeyedModel, offset: int) -> Place:
-        """Returns where the character at `offset` of a model's rendered SQL was written."""
-        path = rendered.model.file.path
-        if path not in self._places:
-            self._places[path] = dict(self._memory.recall("places", path, rendered.digest) or {})
-        places = self._places[path]
-        if offset not in places:
-            places[offset] = self._renderer.source_map(rendered.model).locate(offset)
-            self._unsaved[path] = rendered.digest
-        return places[offset]
-
-    def remember_places(self) -> None:
-        """Notes the places that were looked for."""
-        for path, key in self._unsaved.items():
-            self._memory.note("places", path, key, dict(self._places[path]))
-        self._unsaved.clear()
-
-    # what a template asked for
-
     @cached_property
-    def _macros(self) -> _Macros:
-        return _Macros(self._index, self._files)
+    def _macro_reads(self) -> Mapping[str, Sequence[str]]:
+        """The macro files that each macro file used while it was loaded."""
+        return {path: self._macro_files(reads) for path, reads in self._index.reads.items()}
 
-    def _meanings_of(self, model: RenderedModel) -> Meanings | None:
-        """What all that a model asked for means now, None where it may mean something else each time."""
-        files = self._macros.files_of(model.reads)
+    def _macro_files(self, reads: Reads) -> list[str]:
+        files = self._index.files
+        return [files[name] for name in reads.names if name in files]
+
+    def _index_meanings(self, index: MacroIndex) -> Meanings | None:
+        """Returns the meanings of the reads of all macro files while they were loaded."""
+        return self._meanings(merge_reads(index.reads.values()), None)
+
+    def _model_meanings(self, model: RenderedModel) -> Meanings | None:
+        """Returns the present meanings of a model's reads; None if they can differ in each compilation."""
+        files = closure_of(self._macro_reads, self._macro_files(model.reads))
         if not self._index.stateful.isdisjoint(files):
             return None
-        read = merge_reads([model.reads, *(self._index.reads[path] for path in files)])
-        return self._meanings(read, model.file, self._macros)
+        return self._meanings(merge_reads([model.reads, *(self._index.reads[path] for path in files)]), model.file)
 
-    def _meanings(self, reads: Reads, file: ModelFile | None, macros: _Macros) -> Meanings | None:
+    def _meanings(self, reads: Reads, file: ModelFile | None) -> Meanings | None:
         if not OF_THE_MOMENT.isdisjoint(reads.names):
             return None
-        names = tuple(("name", name, self._meaning(name, file, macros)) for name in reads.names)
+        names = tuple(("name", name, self._meaning(name, file)) for name in reads.names)
         return (*names, *values_of(reads, self._options))
 
-    def _meaning(self, name: str, file: ModelFile | None, macros: _Macros) -> str:
+    def _meaning(self, name: str, file: ModelFile | None) -> str:
+        """Returns a digest of the value of `name` in the model `file`, or in a macro file while it is loaded."""
         if name == "target":
             return digest(self._options.target.name)
-        if name == "model" and file is not None:
+        if file is None:
+            return ""
+        if name == "model":
             return digest(file.folders, file.description)
-        if name == "config" and file is not None:
+        if name == "config":
             return digest([[(key, item.value) for key, item in patch.items()] for patch in file.configs])
-        return macros.text(name)
-
-
-@dataclass(frozen=True)
-class _Macros:
-    """The macro files of a project, and what is known of them."""
-
-    index: MacroIndex
-    files: Mapping[str, MacroFile]
-
-    def files_of(self, reads: Reads) -> tuple[str, ...]:
-        """Returns the paths of the macros in `reads`, and of those that their files ask for when they are read."""
-        return tuple(closure_of(self._edges, self._paths(reads)))
-
-    @cached_property
-    def _edges(self) -> Mapping[str, Sequence[str]]:
-        return {path: self._paths(reads) for path, reads in self.index.reads.items()}
-
-    def _paths(self, reads: Reads) -> list[str]:
-        return [self.index.files[name] for name in reads.names if name in self.index.files]
-
-    def text(self, name: str) -> str:
-        """Returns the digest of the file of a macro, and an empty text for a name that is no macro's."""
-        file = self.files.get(self.index.files.get(name, ""))
-        return "" if file is None else digest(file.path, file.text)
+        macro = self._files.get(self._index.files.get(name, ""))
+        return "" if macro is None else digest(macro.path, macro.text)
 
 
 def values_of(reads: Reads, options: RenderOptions) -> Meanings:
-    """Returns what the variables in `reads` are now, as digests; of a secret only whether it is set."""
+    """Returns digests of the present values of the variables in `reads`; for a secret only whether it is set."""
     return (
         *(("var", name, _value(options.variables, name)) for name in reads.variables),
         *(("env", name, _value(options.env, name)) for name in reads.environment),
@@ -212,5 +195,4 @@ def values_of(reads: Reads, options: RenderOptions) -> Meanings:
 
 
 def _value(values: Mapping[str, object], name: str) -> str:
-    """The digest of a value; of one that is not set, the digest of nothing."""
     return digest(values[name]) if name in values else digest()

@@ -1,7 +1,6 @@
-"""Two manifests compared: what is new and what is modified, whatever the environments that they were made in.
+"""Compares two manifests for dbt's `state:` method (StateSelectorMethod of dbt-core 1.11).
 
-What counts is what the files say, before any Jinja is rendered, apart from how it looks. The words are those of dbt's
-`state:` method (StateSelectorMethod of dbt-core 1.11).
+The comparison uses unrendered files, so manifests from different environments are comparable. It ignores formatting.
 """
 
 from __future__ import annotations
@@ -12,40 +11,39 @@ from functools import cached_property
 from typing import Any
 
 from sqlstream.compiler.graph import closure_of
-from sqlstream.compiler.manifest.macro_words import read_macros
-from sqlstream.compiler.manifest.template_words import TemplateWords, read_template
+from sqlstream.compiler.manifest.template_words import TemplateWords, read_macros, read_template
 from sqlstream.compiler.node_ids import MODEL, SEED, SOURCE, kind_of
 from sqlstream.project.configuration.validate import is_template
 
 Manifest = Mapping[str, Any]
-"""What `build_manifest` returns, or the same read from a file."""
+"""The result of `build_manifest`, new or read from a file."""
 
 Entry = Mapping[str, Any]
-"""One entry of a manifest."""
+"""One node or source of a manifest."""
 
 NOT_COMPARED = ("tags",)
-"""Keys of a configuration in which dbt sees no modification."""
+"""Configuration keys whose changes dbt ignores."""
 
 
 def find_states(old: Manifest, new: Manifest) -> Mapping[str, frozenset[str]]:
-    """Returns, for each model, seed and source of `new`, which words of `state:` hold for it.
+    """Returns the words of `state:` that match each model, seed and source of `new`, by unique id.
 
-    New nodes are modified, too. A model is modified by its template, the macros that it uses, the modules of the
-    project's Python whose functions its SQL calls, its configuration with
-    the definition of its sink, the variables of project.yml that any of these read, and its path; a seed by its file's
-    text, its configuration and its path; a source by how it is read. Tags and descriptions modify nothing.
+    New nodes are also modified. A model is modified if its template, configuration or path changes, the definition of
+    its sink, a macro that it uses, the Python module of a function that its SQL calls, or a variable of project.yml
+    that any of these read. A seed is modified if its text, configuration or path changes, a source if its reading
+    changes. Tags and descriptions do not count.
     """
     comparison = _Comparison(old, json.loads(json.dumps(new, default=str)))
     return {node: frozenset(comparison.states(node)) for node in comparison.new_entries}
 
 
 class _Comparison:
-    """Finds what has changed between two manifests; all that is costly is done when it is first needed."""
+    """The differences between two manifests. Costly ones are computed on first use."""
 
     def __init__(self, old: Manifest, new: Manifest) -> None:
         self._old, self._new = old, new
-        self._old_entries = _entries(old)
-        self.new_entries = _entries(new)
+        self._old_entries: Mapping[str, Entry] = {**old["nodes"], **old["sources"]}
+        self.new_entries: Mapping[str, Entry] = {**new["nodes"], **new["sources"]}
 
     def states(self, node: str) -> Iterator[str]:
         old, new = self._old_entries.get(node), self.new_entries[node]
@@ -61,7 +59,7 @@ class _Comparison:
         yield "modified" if moved or any(parts.values()) else "unmodified"
 
     def _template(self, node: str) -> TemplateWords | None:
-        """What a model's template says, None for what is no template, and where there is nothing to compare."""
+        """The words of a model's template; None for nodes without a template and for models without any change."""
         if kind_of(node) != MODEL or str(self.new_entries[node].get("path")).endswith(".py"):
             return None
         old, new = self._old_entries.get(node), self.new_entries[node]
@@ -76,7 +74,7 @@ class _Comparison:
         return before.words != template.words or self._reads_changed(template.variables)
 
     def _code_changed(self, template: TemplateWords) -> bool:
-        """Whether a macro has changed that the template uses, or a function that it or one of its macros calls."""
+        """Whether a macro that the template uses has changed, or a function that it or one of its macros calls."""
         macros = self._macros_of(template.names)
         parts = [template, *(part for name in macros for part in self._macros.get(name, ()))]
         called = {word.lower() for part in parts for word in part.words} if self._changed_functions else set()
@@ -89,7 +87,7 @@ class _Comparison:
         return before != now or self._text_reads_changed(now) or self._sink_changed(new)
 
     def _sink_changed(self, new: Entry) -> bool:
-        """Whether the sink that a model names is not defined as it was."""
+        """Whether the definition of a model's sink has changed."""
         name = new.get("config", {}).get("sink")
         before, now = (
             [entry.get("unrendered_config") for entry in manifest["sinks"].values() if entry.get("name") == name]
@@ -99,14 +97,12 @@ class _Comparison:
 
     @cached_property
     def _changed_variables(self) -> frozenset[str]:
-        """The variables of project.yml whose value is written differently, or read from one of which that is so."""
-        old, new = self._old["vars"], self._new["vars"]
-        changed = {name for name in {**old, **new} if name not in old or name not in new or old[name] != new[name]}
-        while True:
-            more = {name for name in new if name not in changed and _reads(new[name], changed)}
-            if not more:
-                return frozenset(changed)
+        """The variables of project.yml that have changed, directly or through variables that they read."""
+        new = self._new["vars"]
+        changed = _differing(self._old["vars"], new)
+        while more := {name for name in new if name not in changed and _reads(new[name], changed)}:
             changed |= more
+        return frozenset(changed)
 
     def _reads_changed(self, variables: frozenset[str] | None) -> bool:
         changed = self._changed_variables
@@ -117,50 +113,47 @@ class _Comparison:
 
     @cached_property
     def _changed_functions(self) -> frozenset[str]:
-        """The functions of the project's Python whose module is not what it was, by their names in lower case."""
+        """The project's Python functions whose module has changed, in lower case."""
         now = self._new["functions"]
-        before = self._old.get("functions", now)  # earlier versions did not keep them
-        return frozenset(name.lower() for name in {**before, **now} if before.get(name) != now.get(name))
+        before = self._old.get("functions", now)  # earlier versions did not store them
+        return frozenset(name.lower() for name in _differing(before, now))
 
     @cached_property
     def _changed_macros(self) -> frozenset[str]:
-        """The macros that are new or gone, or do not say what they said, or read a variable that has changed."""
+        """The macros that are new, deleted or modified, or that read a changed variable."""
         if self._old["macro_files"] == self._new["macro_files"] and not self._changed_variables:
             return frozenset()
-        old, new = read_macros(self._old["macro_files"].values()), self._macros
-        differing = {name for name in {**old, **new} if _words(old.get(name)) != _words(new.get(name))}
-        reading = {name for name, parts in new.items() if any(self._reads_changed(part.variables) for part in parts)}
-        return frozenset(differing | reading)
+        macros = (read_macros(self._old["macro_files"].values()), self._macros)
+        before, now = ({name: [part.words for part in parts] for name, parts in each.items()} for each in macros)
+        reading = {name for name, parts in macros[1].items() if any(self._reads_changed(p.variables) for p in parts)}
+        return frozenset(_differing(before, now) | reading)
 
     @cached_property
     def _macros(self) -> Mapping[str, tuple[TemplateWords, ...]]:
         return read_macros(self._new["macro_files"].values())
 
     def _macros_of(self, names: Iterable[str]) -> frozenset[str]:
-        """Those of `names` that are macros, and the macros that those use, directly or not; deleted macros too."""
+        """Returns the macros among `names` and all macros that they use, directly or not. Includes deleted macros."""
         return frozenset(closure_of(self._macro_calls, self._macro_calls.keys() & names))
 
     @cached_property
     def _macro_calls(self) -> Mapping[str, list[str]]:
-        """The macros that each macro uses."""
+        """The macros that each macro uses directly."""
         known = {**dict.fromkeys(self._changed_macros, ()), **self._macros}
         return {name: [used for part in parts for used in part.names if used in known] for name, parts in known.items()}
 
 
-def _entries(manifest: Manifest) -> Mapping[str, Entry]:
-    return {**manifest["nodes"], **manifest["sources"]}
+def _differing(before: Mapping[str, object], now: Mapping[str, object]) -> set[str]:
+    """Returns the keys that only one mapping has, or whose values differ."""
+    return {key for key in {**before, **now} if key not in before or key not in now or before[key] != now[key]}
 
 
 def _configured(entry: Entry, called: Mapping[str, tuple[str, ...]]) -> Mapping[str, object]:
-    """What YAML and config() set, as written; config() goes before YAML. A schema counts by its words."""
+    """Returns the unrendered values of YAML and config(), which overrides YAML. A schema becomes its words."""
     config: dict[str, object] = {**entry.get("unrendered_config", {}), **called}
     if entry.get("resource_type") == SOURCE and isinstance(config.get("schema"), str):
         config["schema"] = read_template(str(config["schema"])).words
     return {key: value for key, value in config.items() if key not in NOT_COMPARED}
-
-
-def _words(parts: tuple[TemplateWords, ...] | None) -> tuple[tuple[str, ...], ...] | None:
-    return None if parts is None else tuple(part.words for part in parts)
 
 
 def _reads(value: object, variables: Iterable[str]) -> bool:

@@ -1,4 +1,4 @@
-"""The manifest: a compiled project as the plain data of target/manifest.json."""
+"""The contents of target/manifest.json, built from a compiled project."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.project.files.checksum import checksum
-from sqlstream.project.values import DeclaredColumn, Located, Seed, Sink, SourceTable
+from sqlstream.project.values import DeclaredColumn, Seed, Sink, SourceTable
 from sqlstream.version import __version__
 
 MANIFEST_VERSION = 2
@@ -16,16 +16,16 @@ MANIFEST_VERSION = 2
 
 
 def build_manifest(compiled: CompiledProject, *, generated_at: str, invocation_id: str) -> dict[str, Any]:
-    """Returns the manifest: `metadata`, `nodes` (models and seeds), `sources` and `sinks` by unique id, `macro_files`
-    by path, `functions` of the project's Python with the digests of their modules, project.yml's own `vars`,
-    `parent_map` and `child_map`.
+    """Returns the manifest as plain data.
 
-    Option values that hold secrets show the variable's name only. `raw_code`, `unrendered_config`, `macro_files` and
-    `vars` are as the files have them, and so the same in every environment.
+    Its keys are `metadata`, `nodes` (models and seeds), `sources` and `sinks` by unique id, `macro_files` by path,
+    `functions` (Python functions with digests of their modules), `vars` of project.yml, `parent_map` and `child_map`.
+
+    Option values with secrets show only the name of the variable. `raw_code`, `unrendered_config`, `macro_files` and
+    `vars` are unrendered, so they are the same in every environment.
     """
     project = compiled.project
     seeds = {seed_id(project.name, seed.name): _seed(seed) for seed in project.seeds}
-    sources = {source_id(project.name, table): _source(table) for table in project.sources}
     return {
         "metadata": {
             "manifest_version": MANIFEST_VERSION,
@@ -36,7 +36,7 @@ def build_manifest(compiled: CompiledProject, *, generated_at: str, invocation_i
             "target": project.target.name,
         },
         "nodes": {unique_id: _model(compiled, model) for unique_id, model in compiled.models.items()} | seeds,
-        "sources": sources,
+        "sources": {source_id(project.name, table): _source(table) for table in project.sources},
         "sinks": {f"sink.{project.name}.{sink.name}": _sink(sink) for sink in project.sinks},
         "macro_files": {macro.path: macro.text for macro in project.macros},
         "functions": {function.name: function.digest for function in project.functions},
@@ -110,10 +110,7 @@ def _source(table: SourceTable) -> dict[str, Any]:
         "watermark": None if watermark is None else {"column": watermark.column, "delay": watermark.delay},
         "options": {name: str(value) for name, value in table.options.items()},
         "columns": _columns(table.columns),
-        "description": table.description,
-        "tags": list(table.tags),
-        "meta": dict(table.meta),
-        "declared_at": str(table.location),
+        **_described(table),
     }
 
 
@@ -123,20 +120,22 @@ def _sink(sink: Sink) -> dict[str, Any]:
         "name": sink.name,
         "unrendered_config": dict(sink.written),
         "format": sink.format,
-        "path": _plain(sink.path),
-        "table": _plain(sink.table),
+        "path": sink.path and sink.path.value,
+        "table": sink.table and sink.table.value,
         "function": sink.python,
         "partition_by": list(sink.partition_by),
-        "options": {name: _plain(value) for name, value in sink.options.items()},
-        "description": sink.description,
-        "tags": list(sink.tags),
-        "meta": dict(sink.meta),
-        "declared_at": str(sink.location),
+        "options": {name: option.value for name, option in sink.options.items()},
+        **_described(sink),
     }
 
 
-def _plain(value: Located | None) -> object:
-    return None if value is None else value.value
+def _described(declaration: SourceTable | Sink) -> dict[str, Any]:
+    return {
+        "description": declaration.description,
+        "tags": list(declaration.tags),
+        "meta": dict(declaration.meta),
+        "declared_at": str(declaration.location),
+    }
 
 
 def _columns(columns: tuple[DeclaredColumn, ...]) -> dict[str, dict[str, str | None]]:
@@ -144,7 +143,7 @@ def _columns(columns: tuple[DeclaredColumn, ...]) -> dict[str, dict[str, str | N
 
 
 def output_columns(columns: tuple[Column, ...] | None) -> list[dict[str, Any]] | None:
-    """Returns the columns that a model gives: type and watermark as far as they are known, and what it is made from."""
+    """Returns a model's output columns with their origins, and with type and watermark if known."""
     if columns is None:
         return None
     return [

@@ -1,8 +1,8 @@
-"""What a template of SQL says, apart from how it looks: two of the same words are the same model."""
+"""The words of SQL templates and macros. Templates with equal words differ only in their formatting."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.render.places.template_code import Code, Piece, split_template, string_of
@@ -13,24 +13,24 @@ KEYWORDS = frozenset({
     "IN", "INNER", "INTERSECT", "IS", "JOIN", "LATERAL", "LEFT", "NATURAL", "NOT", "NULL", "ON", "OR", "ORDER",
     "OUTER", "OVER", "PARTITION", "RIGHT", "SELECT", "THEN", "UNION", "USING", "WHEN", "WHERE", "WITH",
 })  # fmt: skip
-"""Words whose letters' case does not count: those that are no names, unless AS or a dot stands before them."""
+"""Words compared without their letter case, because they are names only after AS, or before or after a dot."""
 
 NEUTRAL = frozenset("(),;[]")
-"""Signs that never join with what a `{{ }}` beside them prints."""
+"""Symbols that never join with the output of an adjacent `{{ }}`."""
 
 OPENING, CLOSING = frozenset("([{"), frozenset(")]}")
 
 GLUE = " "
-"""The word between two that stand together without a blank, where one is Jinja: `{{ prefix }}_name` is one name."""
+"""The word between SQL and adjacent Jinja without white space: `{{ prefix }}_name` is one name."""
 
 
 @dataclass(frozen=True)
 class TemplateWords:
-    """What a template says: its `words`, the `names` that its Jinja uses, the `variables` that var() reads (None where
-    a name is computed, so that it may be any), and what its config() calls set, by key.
+    """The words of a template, the `names` in its Jinja, the `variables` that var() reads (None if a variable's name is
+    computed), and the values that config() sets, by key.
 
-    Comments, white space and the case of `KEYWORDS` make no difference in `words`; hints do. The white space that a
-    `-` of a tag strips is gone. Where SQL cannot be told from text, as in a string that a tag divides, all counts.
+    `words` ignore comments, white space, and the letter case of `KEYWORDS`, but not hints. If a tag divides an SQL
+    token, such as a string, `words` are the unchanged pieces of the template.
     """
 
     words: tuple[str, ...]
@@ -40,12 +40,41 @@ class TemplateWords:
 
 
 def read_template(text: str) -> TemplateWords:
-    """Returns what the template `text` says."""
-    return read_pieces(split_template(text))
+    """Returns the words of the template `text`."""
+    return _read_pieces(split_template(text))
 
 
-def read_pieces(pieces: Sequence[Piece]) -> TemplateWords:
-    """Returns what the pieces of a template say."""
+def read_macros(texts: Iterable[str]) -> Mapping[str, tuple[TemplateWords, ...]]:
+    """Returns the words of each macro in the files `texts`, by name: its own, and those outside the macros of its file.
+
+    A nested macro belongs to the outer one.
+    """
+    macros: dict[str, tuple[TemplateWords, ...]] = {}
+    for text in texts:
+        own, around = _split_macros(split_template(text))
+        outside = _read_pieces(around)
+        macros |= {name: (*macros.get(name, ()), _read_pieces(pieces), outside) for name, pieces in own.items()}
+    return macros
+
+
+def _split_macros(pieces: Iterable[Piece]) -> tuple[dict[str, list[Piece]], list[Piece]]:
+    """Returns the pieces of each macro, tags included, and those outside all macros."""
+    own: dict[str, list[Piece]] = {}
+    around: list[Piece] = []
+    open_macro: list[Piece] | None = None
+    depth = 0
+    for piece in pieces:
+        tag = piece.tokens[0] if isinstance(piece, Code) and not piece.is_output and piece.tokens else ""
+        if isinstance(piece, Code) and tag == "macro" and len(piece.tokens) > 1:
+            depth += 1
+            open_macro = own.setdefault(piece.tokens[1], []) if depth == 1 else open_macro
+        (around if open_macro is None else open_macro).append(piece)
+        depth -= tag == "endmacro"
+        open_macro = None if depth == 0 else open_macro
+    return own, around
+
+
+def _read_pieces(pieces: Sequence[Piece]) -> TemplateWords:
     codes = [piece for piece in pieces if isinstance(piece, Code)]
     names = frozenset(token for code in codes for token in code.tokens if token.isidentifier())
     config = {key: value for code in codes for key, value in _config(code.tokens)}
@@ -53,60 +82,50 @@ def read_pieces(pieces: Sequence[Piece]) -> TemplateWords:
 
 
 def _words(pieces: Sequence[Piece], codes: Sequence[Code]) -> tuple[str, ...]:
-    mark = _unused_character(pieces)
+    unchanged = tuple(map(str, pieces))
+    mark = _unused_character(unchanged)
     sql = "".join(mark if isinstance(piece, Code) else piece for piece in pieces)
     try:
-        tokens = [*_flat(tokenize(sql)), *_comments_with_code(sql, mark)]
+        tokens = sorted([*_flat(tokenize(sql)), *_comments_with_code(sql, mark)], key=lambda token: token.start)
     except SqlTokenError:
-        return tuple(map(str, pieces))
+        return unchanged
     if sum(token.text.count(mark) for token in tokens) != len(codes):
-        return tuple(map(str, pieces))
-    tokens.sort(key=lambda token: token.start)
-    spelled = _Spelling(mark, iter(codes))
-    words = [word for at in range(len(tokens)) for word in spelled.words(tokens, at)]
-    if spelled.divided:
-        return tuple(map(str, pieces))
+        return unchanged
+    remaining = iter(codes)
+    words: list[str] = []
+    for before, token, after in zip((None, *tokens), tokens, (*tokens[1:], None), strict=False):
+        code = [next(remaining) for _ in range(token.text.count(mark))]
+        if token.text != mark and not all(item.is_output for item in code):
+            return unchanged
+        if before is not None and _is_joined(before, token, mark):
+            words.append(GLUE)
+        words.append(_filled(token.text, mark, code) if code else _spelled(before, token, after))
     while words and words[-1] == ";":
         words.pop()
     return tuple(words)
 
 
-class _Spelling:
-    """Spells tokens in order, with Jinja in the place of marks; `divided` says whether a tag stands within one."""
+def _is_joined(before: Token, token: Token, mark: str) -> bool:
+    pair = {before.text, token.text}
+    return mark in pair and before.end == token.start and pair.isdisjoint(NEUTRAL)
 
-    def __init__(self, mark: str, codes: Iterator[Code]) -> None:
-        self.divided = False
-        self._mark = mark
-        self._codes = codes
 
-    def words(self, tokens: Sequence[Token], at: int) -> Iterator[str]:
-        token = tokens[at]
-        before = tokens[at - 1] if at > 0 else None
-        if before is not None and self._joins(before, token):
-            yield GLUE
-        if token.text == self._mark:
-            yield str(next(self._codes))
-        elif self._mark in token.text:
-            yield self._filled(token.text)
-        else:
-            after = tokens[at + 1] if at + 1 < len(tokens) else None
-            yield token.key if _is_keyword(before, token, after) else token.text
+def _filled(text: str, mark: str, codes: Sequence[Code]) -> str:
+    for code in codes:
+        text = text.replace(mark, str(code), 1)
+    return text
 
-    def _joins(self, before: Token, token: Token) -> bool:
-        is_code = self._mark in (before.text, token.text)
-        return is_code and before.end == token.start and not {before.text, token.text} & NEUTRAL
 
-    def _filled(self, text: str) -> str:
-        parts = []
-        for part in text:
-            code = next(self._codes) if part == self._mark else None
-            self.divided = self.divided or (code is not None and not code.is_output)
-            parts.append(part if code is None else str(code))
-        return "".join(parts)
+def _spelled(before: Token | None, token: Token, after: Token | None) -> str:
+    """Returns the text of a token, a keyword in capitals."""
+    if token.kind is not Kind.WORD or token.key not in KEYWORDS:
+        return token.text
+    is_name = (before is not None and before.key in (".", "AS")) or (after is not None and after.key == ".")
+    return token.text if is_name else token.key
 
 
 def _flat(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens, those within hints among them, with the edges of each hint."""
+    """Yields the tokens, with each hint as its opening, its contents and its end."""
     for token in tokens:
         if token.kind is Kind.HINT:
             yield Token(Kind.SYMBOL, "/*+", token.start, token.start + 3, "/*+")
@@ -117,53 +136,40 @@ def _flat(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _comments_with_code(sql: str, mark: str) -> Iterator[Token]:
-    """The comments in which Jinja stands, which runs there too, and may print the comment's end."""
+    """Yields the comments that contain Jinja. It runs there too, and its output can end the comment."""
     for start, text in find_comments(sql):
         if mark in text:
             yield Token(Kind.STRING, text, start, start + len(text))
 
 
-def _is_keyword(before: Token | None, token: Token, after: Token | None) -> bool:
-    if token.kind is not Kind.WORD or token.key not in KEYWORDS:
-        return False
-    is_name = before is not None and before.key in (".", "AS")
-    return not is_name and (after is None or after.key != ".")
-
-
-def _unused_character(pieces: Sequence[Piece]) -> str:
-    """A character of Unicode's private use area that stands nowhere in the text."""
-    used = {letter for piece in pieces if isinstance(piece, str) for letter in piece}
+def _unused_character(texts: Iterable[str]) -> str:
+    """Returns a character of Unicode's private use area that none of the texts contains."""
+    used = set().union(*texts)
     return next(letter for letter in map(chr, range(0xE000, 0xF8FF)) if letter not in used)
 
 
 def _variables(codes: Sequence[Code]) -> frozenset[str] | None:
-    found = set()
-    for code in codes:
-        for at in (at for at, word in enumerate(code.tokens) if word == "var"):
-            name = string_of(code.tokens[at + 2]) if code.tokens[at + 1 : at + 2] == ("(",) else None
-            if name is None:
-                return None
-            found.add(name)
-    return frozenset(found)
+    calls = [code.tokens[at + 1 : at + 3] for code in codes for at, word in enumerate(code.tokens) if word == "var"]
+    names = [string_of(call[1]) if call[:1] == ("(",) else None for call in calls]
+    known = frozenset(name for name in names if name is not None)
+    return None if None in names else known
 
 
 def _config(tokens: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The keys that config(...) sets with the tokens of their values; all else in its parentheses has the key ``."""
+    """Yields each key that config() sets with the tokens of its value. Positional arguments have the empty key."""
     if tokens[:1] == ("do",):
         tokens = tokens[1:]
     if tokens[:2] != ("config", "("):
         return
     argument: list[str] = []
     depth = 0
-    for word in tokens[2:-1]:
+    for word in (*tokens[2:-1], ","):
         depth += (word in OPENING) - (word in CLOSING)
-        if word == "," and depth == 0:
+        if word != "," or depth > 0:
+            argument.append(word)
+        elif argument:
             yield _keyed(argument)
             argument = []
-        else:
-            argument.append(word)
-    if argument:
-        yield _keyed(argument)
 
 
 def _keyed(argument: Sequence[str]) -> tuple[str, tuple[str, ...]]:
