@@ -1,15 +1,16 @@
-"""What a rule on a streaming query gets, and what it gives."""
+"""Streaming queries as rules see them, and what rules report about them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
 from itertools import chain
 from typing import TypeVar
 
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Filter, Hints, Join, Node, With
+from sqlstream.compiler.rules.rule import Rule
 from sqlstream.compiler.spark_versions import TESTED, minor_version
 from sqlstream.compiler.sql.problem import ORIGIN
 from sqlstream.compiler.sql.tokens import Tokens
@@ -23,23 +24,19 @@ NEWEST = minor_version(TESTED[-1])
 
 @dataclass(frozen=True)
 class QueryText:
-    """The compiled SQL of one model that a query is made of: its unique id, and its tokens."""
+    """The unique id of one model of a query, and the tokens of its compiled SQL."""
 
     model: str
     tokens: Tokens
 
-    def at(self, offset: int) -> Where:
-        """Returns a place in the text."""
-        return Where(self.model, offset)
-
 
 @dataclass(frozen=True)
 class Query:
-    """The query of terminal model `model`: its tree and its output mode. `names` are those of all models by id.
+    """The query of terminal model `model`: its operators and its output mode.
 
-    `trigger` is the kind of its trigger, `sink` the format of its sink, `formats` are those of the sources by node id,
-    and `texts` those of the models that it is made of, which only continuous and real-time triggers have looked at.
-    `spark` is the minor version of Spark that runs it.
+    `names` are the names of all models by unique id, `trigger` is the kind of its trigger, `sink` the format of its
+    sink, and `formats` are the formats of the sources by node id. `texts` are the SQL of its models, only for
+    continuous and real-time triggers. `spark` is the minor version of Spark that runs the query.
     """
 
     model: str
@@ -54,67 +51,115 @@ class Query:
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
-        """All operators, from the top down, the queries in expressions aside."""
+        """All operators from the top down, without the subqueries in expressions."""
         return tuple(self.node.walk())
 
     def all(self, *kinds: type[N]) -> Iterator[N]:
-        """Gives each operator of one of `kinds`."""
+        """Yields each operator of one of `kinds`."""
         return iter(()) if self._kinds.isdisjoint(kinds) else (node for node in self.nodes if isinstance(node, kinds))
 
     @cached_property
     def _kinds(self) -> frozenset[type[Node]]:
-        """The classes of the operators, and those that these are derived from."""
+        """The classes of the operators, and their base classes."""
         return frozenset(chain.from_iterable(kind.__mro__ for kind in set(map(type, self.nodes))))
 
-    def read(self) -> Iterator[Node]:
-        """Gives each operator whose rows are read once, without the CTEs that only stand in a WITH."""
-        seen: set[int] = set()
-        waiting: list[Node] = [self.node]
-        while waiting:
-            node = waiting.pop()
-            if id(node) not in seen:
-                seen.add(id(node))
-                yield node
-                waiting += node.children[:1] if isinstance(node, With) else node.children
+    def executed(self) -> Iterator[Node]:
+        """Yields each operator that runs, once: all but the CTEs that the query does not read."""
+        return _reach([self.node], lambda node: node.children[:1] if isinstance(node, With) else node.children)
 
     def below(self, may_add: Callable[[Hints], bool]) -> frozenset[int]:
-        """Returns the `id()` of each operator below a condition for which `may_add` holds: Spark moves conditions into
-        the joins below them.
+        """Returns the `id()` of each operator below a condition for which `may_add` holds, because Spark moves
+        conditions into the joins below them.
         """
-        waiting: list[Node] = []
-        for node in self.nodes:
-            if isinstance(node, Filter | Join) and may_add(node.hints):
-                waiting += node.children
-        found: set[int] = set()
-        while waiting:
-            node = waiting.pop()
-            if id(node) not in found:
-                found.add(id(node))
-                waiting += node.children
-        return frozenset(found)
+        conditions = (node for node in self.nodes if isinstance(node, Filter | Join) and may_add(node.hints))
+        starts = [child for node in conditions for child in node.children]
+        return frozenset(map(id, _reach(starts, lambda node: node.children)))
+
+
+def _reach(starts: list[Node], children_of: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
+    seen: set[int] = set()
+    waiting = starts
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            waiting += children_of(node)
 
 
 @dataclass(frozen=True)
 class QueryProblem:
-    """A finding without its location: `where` is the part of a model's SQL that is wrong, or a source, and `key` then
-    the key of it that is meant. `origins` are the places for which each `ORIGIN` in `fix` stands.
+    """A finding without its location: `where` is the wrong part of a model's SQL, or a source, and `key` then the
+    key of the source that it is about. `origins` are the places that replace each `ORIGIN` in `fix`.
+
+    The rule adds the `code`. A problem may be less severe than its rule.
     """
 
     where: Where
-    code: str
     message: str
     why: str
     fix: str
     severity: Severity = Severity.ERROR
     key: str = "watermark"
     origins: tuple[Where, ...] = ()
+    code: str = ""
 
     def at(self, place: Place, origins: Iterable[str] = ()) -> Finding:
-        """Returns the finding, where `place` is that of `where`, and `origins` are those places in words."""
+        """Returns the finding at `place`, which is the place of `where`; `origins` describe its origins."""
         fix = self.fix
         for origin in origins:
             fix = fix.replace(ORIGIN, origin, 1)
         return Finding(self.code, self.message, self.why, fix, place.location, self.severity, place.calls)
+
+
+Problems = Iterable[QueryProblem]
+QueryRule = Rule[Query, QueryProblem]
+
+
+def query_rule(
+    code: str, *, mode: str = "", trigger: str = "", severity: Severity = Severity.ERROR
+) -> Callable[[Callable[[Query], Problems]], QueryRule]:
+    """Returns the decorator that turns a function of a query into a rule with one code.
+
+    The rule applies only to queries with the output mode `mode` and the trigger `trigger`, if these are given.
+    """
+
+    def decorate(check: Callable[[Query], Problems]) -> QueryRule:
+        @wraps(check)
+        def check_query(query: Query) -> Problems:
+            if mode not in ("", query.mode) or trigger not in ("", query.trigger):
+                return
+            for problem in check(query):
+                is_warning = Severity.WARNING in (severity, problem.severity)
+                yield replace(problem, code=code, severity=Severity.WARNING if is_warning else severity)
+
+        return Rule(check_query, (code,), severity)
+
+    return decorate
+
+
+def operator_rule(
+    code: str,
+    kind: type[N],
+    *,
+    static: bool = False,
+    mode: str = "",
+    trigger: str = "",
+    severity: Severity = Severity.ERROR,
+) -> Callable[[Callable[[Query, N], Problems]], QueryRule]:
+    """Returns the decorator that turns a function of a query and one operator into a rule with one code.
+
+    The rule applies to each streaming operator of the type `kind`; with `static`, to static ones too.
+    """
+
+    def decorate(check: Callable[[Query, N], Problems]) -> QueryRule:
+        @wraps(check)
+        def check_operators(query: Query) -> Problems:
+            return chain.from_iterable(check(query, node) for node in query.all(kind) if static or node.streaming)
+
+        return query_rule(code, mode=mode, trigger=trigger, severity=severity)(check_operators)
+
+    return decorate
 
 
 def is_streaming_aggregate(node: Node) -> bool:
@@ -122,10 +167,14 @@ def is_streaming_aggregate(node: Node) -> bool:
     return isinstance(node, Aggregate) and node.streaming
 
 
+def is_stream_join(node: Node) -> bool:
+    """Returns whether `node` joins two streams."""
+    return isinstance(node, Join) and all(child.streaming for child in node.children)
+
+
 def is_stateful(node: Node) -> bool:
-    """Returns whether `node` keeps rows from batch to batch and drops late ones: an aggregation or deduplication of a
-    stream, or a join of two.
+    """Returns whether `node` keeps rows from batch to batch and drops late rows: an aggregation of a stream, a
+    deduplication within a watermark, or a join of two streams.
     """
-    joins = isinstance(node, Join) and all(child.streaming for child in node.children)
     deduplicates = isinstance(node, Deduplicate) and node.streaming and node.within is True
-    return joins or deduplicates or is_streaming_aggregate(node)
+    return deduplicates or is_stream_join(node) or is_streaming_aggregate(node)

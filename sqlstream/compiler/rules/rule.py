@@ -1,4 +1,4 @@
-"""What a rule is: a pure function, and the codes of the findings that it gives."""
+"""A rule: a pure function, and the codes of its findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Rule(Generic[Subject, Found]):
-    """A rule that `check` carries out on a subject; the table of rules in the documentation is made from these."""
+    """A rule that `check` applies to a subject. docs/rules.md lists all of them."""
 
     check: Callable[[Subject], Iterable[Found]]
     codes: tuple[str, ...]
@@ -33,5 +33,5 @@ class Rule(Generic[Subject, Found]):
 def rule(
     *codes: str, severity: Severity = Severity.ERROR
 ) -> Callable[[Callable[[Subject], Iterable[Found]]], Rule[Subject, Found]]:
-    """Returns the decorator that makes a rule of a function, whose findings have one of `codes`."""
+    """Returns the decorator that turns a function into a rule; each of its findings has one of `codes`."""
     return lambda check: Rule(check, codes, severity)

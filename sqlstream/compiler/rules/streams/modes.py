@@ -1,13 +1,14 @@
-"""What Spark refuses in a streaming query: `UnsupportedOperationChecker` of Spark 4.3, on the model's own lines.
+"""The rules on streaming queries: Spark 4.3's `UnsupportedOperationChecker`, at the locations of the models' own SQL.
 
-Each rule is a function of one query. Where a tree holds what is not known, a rule is silent.
+Each rule is a function of one query, and reports nothing if the operators are not known for certain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from types import ModuleType
 
 from sqlstream.compiler.cache.digest import declared, digest
 from sqlstream.compiler.cache.memory import Memory
@@ -16,75 +17,53 @@ from sqlstream.compiler.flow.analyse import Analysis
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.node_ids import seed_id
 from sqlstream.compiler.places import Places
-from sqlstream.compiler.rules.query import Query, QueryProblem, QueryText
+from sqlstream.compiler.rules.query import Query, QueryProblem, QueryRule, QueryText
 from sqlstream.compiler.rules.rule import Rule
-from sqlstream.compiler.rules.streams import aggregations as streaming_aggregations
-from sqlstream.compiler.rules.streams import continuous, real_time
-from sqlstream.compiler.rules.streams import joins as streaming_joins
-from sqlstream.compiler.rules.streams import keys as streaming_keys
-from sqlstream.compiler.rules.streams import laterals as streaming_laterals
-from sqlstream.compiler.rules.streams import operators as streaming_operators
-from sqlstream.compiler.rules.streams import state as streaming_state
-from sqlstream.compiler.rules.streams import watermarks as streaming_watermarks
+from sqlstream.compiler.rules.streams import aggregations, continuous, joins, operators, real_time, state, watermarks
 from sqlstream.compiler.spark_versions import TESTED, minor_version
 from sqlstream.compiler.sql.tokens import tokenize
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 
-QUERY_RULES: tuple[Rule[Query, QueryProblem], ...] = (
-    *streaming_watermarks.RULES,
-    *streaming_operators.RULES,
-    *streaming_joins.RULES,
-    *streaming_laterals.RULES,
-    *streaming_aggregations.RULES,
-    *streaming_keys.RULES,
-    *continuous.RULES,
-    *real_time.RULES,
-)
-"""The rules on a query that Spark would refuse or run wrongly, in the order of their findings."""
 
-STATE_RULES = (*streaming_state.RULES, streaming_operators.lasting_limits)
-"""The rules on a query that is right otherwise: its state, and what ends its output."""
+def _rules_of(*modules: ModuleType) -> tuple[QueryRule, ...]:
+    """Returns the rules that `modules` define, in the order of the files."""
+    return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Rule))
+
+
+QUERY_RULES = _rules_of(watermarks, operators, joins, aggregations, continuous, real_time)
+"""The rules on queries that Spark refuses or runs wrongly, in the order of their findings."""
+
+STATE_RULES = _rules_of(state)
+"""The rules on queries that are correct otherwise."""
 
 
 def streaming_rules(
     compiled: CompiledProject, analyses: Mapping[str, Analysis], memory: Memory, places: Places
 ) -> list[Finding]:
-    """Returns what is wrong with names in any model, and with the operators of each query; each place once.
+    """Returns the errors in the names of all models, and in the operators of each query; each location once.
 
-    `analyses` are those of the models to look at, by unique id.
+    `analyses` are the analyses of the models to check, by unique id.
     """
-    project = compiled.project
-    version = minor_version(compiled.options.spark or TESTED[-1])
-    context_key = digest(declared(project.target), *version)
-    known = _QueryContext(
-        {unique_id: model.name for unique_id, model in compiled.models.items()},
-        {node: table.format for node, table in compiled.sources.items()},
-        frozenset(unique_id for unique_id, analysis in analyses.items() if analysis.problems),
-        version,
-    )
-    found: list[Finding] = []
+    found = [
+        problem.at(
+            places.locate(unique_id, problem.offset),
+            [_origin(compiled, places, unique_id, where) for where in problem.origins],
+        )
+        for unique_id, analysis in analyses.items()
+        for problem in analysis.problems
+    ]
     of_queries: dict[Finding, list[str]] = {}
-    for unique_id, analysis in analyses.items():
-        for problem in analysis.problems:
-            origins = [_origin(compiled, places, unique_id, where) for where in problem.origins]
-            found.append(problem.at(places.locate(unique_id, problem.offset), origins))
-    for unique_id, analysis in analyses.items():
-        model = compiled.models[unique_id]
-        if model.output is not None and model.streaming:
-            key = digest(analysis.key, context_key, model.config.plain(), declared(model.output))
-            make = partial(_query_problems, compiled, model, analysis, known)
-            problems = memory.remember("query", model.file.path, key, make)
-            for wrong in problems:
-                lines = [_line_of_select(compiled, places, where) for where in wrong.origins]
-                finding = wrong.at(place_in(compiled, places, wrong.where, wrong.key), lines)
-                of_queries.setdefault(replace(finding, message=""), []).append(finding.message)
+    for problem in _problems_of_queries(compiled, analyses, memory):
+        lines = [_line_of_select(compiled, places, where) for where in problem.origins]
+        finding = problem.at(place_in(compiled, places, problem.where, problem.key), lines)
+        of_queries.setdefault(replace(finding, message=""), []).append(finding.message)
     found += [_of_all(finding, messages) for finding, messages in of_queries.items()]
     return list(dict.fromkeys(found))
 
 
 def _of_all(finding: Finding, messages: list[str]) -> Finding:
-    """One finding for all queries that have it in the same place, in a model that they share."""
+    """Returns one finding for all queries that have it at the same location, in a model that they share."""
     others = len(set(messages)) - 1
     more = "one more query" if others == 1 else f"{others} more queries"
     also = f"; {more} {'has' if others == 1 else 'have'} the same problem" if others else ""
@@ -92,22 +71,21 @@ def _of_all(finding: Finding, messages: list[str]) -> Finding:
 
 
 def _origin(compiled: CompiledProject, places: Places, model: str, origin: Where) -> str:
-    """Where the columns of a relation come from: a line, or the file of another model or a seed."""
-    project = compiled.project
+    """Returns where the columns of a relation come from: a line, or the file of another model or a seed."""
     if origin.model == model:
         place = places.locate(model, origin.offset).location
         return f"{place.path}:{place.line}"
     if origin.model in compiled.models:
         return compiled.models[origin.model].file.path
-    declared_at = {
-        **{node: f"{table.location.path}:{table.location.line}" for node, table in compiled.sources.items()},
-        **{seed_id(project.name, seed.name): seed.path for seed in project.seeds},
-    }
-    return declared_at[origin.model]
+    if origin.model in compiled.sources:
+        location = compiled.sources[origin.model].location
+        return f"{location.path}:{location.line}"
+    project = compiled.project
+    return next(seed.path for seed in project.seeds if seed_id(project.name, seed.name) == origin.model)
 
 
 def _line_of_select(compiled: CompiledProject, places: Places, where: Where) -> str:
-    """The line of the SELECT whose list is at `where`."""
+    """Returns the line of the SELECT whose list is at `where`."""
     tokens = tokenize(compiled.models[where.model].sql)
     starts = [token.start for token in tokens if token.key == "SELECT" and token.start <= where.offset]
     place = places.locate(where.model, max(starts, default=where.offset)).location
@@ -116,8 +94,8 @@ def _line_of_select(compiled: CompiledProject, places: Places, where: Where) -> 
 
 @dataclass(frozen=True)
 class _QueryContext:
-    """What all queries share: the names of all models and the formats of all sources, by unique id, the models whose
-    own text is wrong, and the minor version of Spark.
+    """What all queries share: the names of all models and the formats of all sources, by unique id, the models with
+    errors in their own text, and the minor version of Spark.
     """
 
     names: Mapping[str, str]
@@ -126,37 +104,59 @@ class _QueryContext:
     spark: tuple[int, int]
 
 
+def _problems_of_queries(
+    compiled: CompiledProject, analyses: Mapping[str, Analysis], memory: Memory
+) -> Iterator[QueryProblem]:
+    """Yields the problems of all queries, from the cache if nothing has changed."""
+    context = _QueryContext(
+        {unique_id: model.name for unique_id, model in compiled.models.items()},
+        {node: table.format for node, table in compiled.sources.items()},
+        frozenset(unique_id for unique_id, analysis in analyses.items() if analysis.problems),
+        minor_version(compiled.options.spark or TESTED[-1]),
+    )
+    context_key = digest(declared(compiled.project.target), *context.spark)
+    for unique_id, analysis in analyses.items():
+        model = compiled.models[unique_id]
+        if model.output is not None and model.streaming:
+            key = digest(analysis.key, context_key, model.config.plain(), declared(model.output))
+            find = partial(_query_problems, compiled, model, analysis, context)
+            yield from memory.remember("query", model.file.path, key, find)
+
+
 def _query_problems(
-    compiled: CompiledProject, model: CompiledModel, analysis: Analysis, known: _QueryContext
+    compiled: CompiledProject, model: CompiledModel, analysis: Analysis, context: _QueryContext
 ) -> tuple[QueryProblem, ...]:
-    query = _query(compiled, model, analysis, known)
+    query = _query(compiled, model, analysis, context)
     problems = tuple(problem for rule in QUERY_RULES for problem in rule(query))
     is_wrong = any(problem.severity is Severity.ERROR for problem in problems)
-    if is_wrong or any(node.where.model in known.faulty for node in query.nodes):
+    if is_wrong or any(node.where.model in context.faulty for node in query.nodes):
         return problems
     return (*problems, *(problem for rule in STATE_RULES for problem in rule(query)))
 
 
-def _query(compiled: CompiledProject, model: CompiledModel, analysis: Analysis, known: _QueryContext) -> Query:
-    node = analysis.node
-    made_of = [name for name in dict.fromkeys(item.where.model for item in node.walk()) if name in compiled.models]
-    in_sql = [name for name in made_of if not compiled.models[name].file.is_python]
-    texts = (QueryText(name, tokenize(compiled.models[name].sql)) for name in in_sql)
+def _query(compiled: CompiledProject, model: CompiledModel, analysis: Analysis, context: _QueryContext) -> Query:
+    trigger = model.config.trigger.kind
+    names = (
+        dict.fromkeys(item.where.model for item in analysis.node.walk())
+        if trigger in ("continuous", "real_time")
+        else ()
+    )
+    in_sql = (name for name in names if name in compiled.models and not compiled.models[name].file.is_python)
     return Query(
         model.name,
-        node,
+        analysis.node,
         model.config.output_mode,
-        known.names,
-        model.config.trigger.kind,
+        context.names,
+        trigger,
         model.output.format if model.output else "",
-        known.formats,
-        tuple(texts) if model.config.trigger.kind in ("continuous", "real_time") else (),
-        known.spark,
+        context.formats,
+        tuple(QueryText(name, tokenize(compiled.models[name].sql)) for name in in_sql),
+        context.spark,
     )
 
 
 def place_in(compiled: CompiledProject, places: Places, where: Where, key: str) -> Place:
-    """Returns the place of an operator: in a model, or at the `key` of the source that it belongs to."""
+    """Returns the place of an operator: in a model, or at the `key` of its source."""
     if where.model in compiled.models:
         return places.locate(where.model, where.offset)
     table = compiled.sources[where.model]

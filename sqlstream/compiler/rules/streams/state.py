@@ -1,13 +1,10 @@
-"""Rules on state that grows until memory or the disk is full."""
+"""Rules on long-running queries: state that grows until memory or the disk is full, output that ends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from sqlstream.compiler.flow.columns import Where
-from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Join
-from sqlstream.compiler.rules.query import Query, QueryProblem
-from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Join, Limit
+from sqlstream.compiler.rules.query import Problems, Query, QueryProblem, is_stream_join, operator_rule, query_rule
 from sqlstream.compiler.rules.streams.joins import SIDES, a_join, event_time
 from sqlstream.compiler.rules.streams.missing_watermarks import DELAY, has_watermark, hint, sides_fix, time_key, time_of
 from sqlstream.errors import Severity
@@ -17,32 +14,27 @@ from sqlstream.project.wording import quoted_list
 ALLOW = "-- sqlstream: allow unbounded-state because ..."
 
 
-@rule("unbounded-state", severity=Severity.WARNING)
-def endless_groups(query: Query) -> Iterator[QueryProblem]:
+@operator_rule("unbounded-state", Aggregate, mode="update", severity=Severity.WARNING)
+def endless_groups(_: Query, node: Aggregate) -> Problems:
     """In update mode the watermark removes groups from the state; without one the state keeps every group forever."""
-    if query.mode != "update":
+    if not node.keys or node.children[0].columns is None:
         return
-    for node in query.all(Aggregate):
-        if not node.streaming or not node.keys or node.children[0].columns is None:
-            continue
-        if any(key.column.may_carry or (key.is_column and key.column.event_time) for key in node.keys):
-            continue
-        if all(key.column.type == Primitive("boolean") or not key.column.origins for key in node.keys):
-            continue  # a few groups, or a constant
-        keys = quoted_list([key.text for key in node.keys])
-        what = "SELECT DISTINCT" if node.kind == "distinct" else "an aggregation"
-        yield QueryProblem(
-            node.where,
-            "unbounded-state",
-            f"the state of {what} never shrinks",
-            f"it keeps a row for each value of {keys} ever seen, because none of these columns has a watermark",
-            f"{_windowed(node)}; or, if there are few values, allow this: {ALLOW}",
-            Severity.WARNING,
-        )
+    if any(key.column.may_carry or (key.is_column and key.column.event_time) for key in node.keys):
+        return
+    if all(key.column.type == Primitive("boolean") or not key.column.origins for key in node.keys):
+        return  # a few groups, or a constant
+    keys = quoted_list([key.text for key in node.keys])
+    what = "SELECT DISTINCT" if node.kind == "distinct" else "an aggregation"
+    yield QueryProblem(
+        node.where,
+        f"the state of {what} never shrinks",
+        f"it keeps a row for each value of {keys} ever seen, because none of these columns has a watermark",
+        f"{_add_watermark(node)}; or, if there are few values, allow this: {ALLOW}",
+    )
 
 
-def _windowed(node: Aggregate) -> str:
-    """How the groups of `node` get an end."""
+def _add_watermark(node: Aggregate) -> str:
+    """Returns how the groups of `node` get an end."""
     rows = node.children[0]
     grouped = time_key(node)
     if grouped is not None:
@@ -54,17 +46,15 @@ def _windowed(node: Aggregate) -> str:
     return f"add {hint(time)} after SELECT and group by window({time}, {DELAY}) too"
 
 
-@rule("unbounded-state", severity=Severity.WARNING)
-def endless_joins(query: Query) -> Iterator[QueryProblem]:
+@query_rule("unbounded-state", severity=Severity.WARNING)
+def endless_joins(query: Query) -> Problems:
     """A join of streams keeps each row until the other side's watermark shows that it can no longer match."""
     unclear = query.below(lambda hints: hints.may_bound)
-    for node in query.all(Join):
-        if not all(child.streaming for child in node.children) or node.time_in_keys is not False:
-            continue
-        if node.bounded is None or (id(node) in unclear and node.kind in ("inner", "cross")):
+    for node in filter(is_stream_join, query.all(Join)):
+        if node.bounded is None or node.time_in_keys is not False:
             continue
         endless = [side for side, name in enumerate(SIDES) if name not in node.bounded]
-        if endless:
+        if endless and not (id(node) in unclear and node.kind in ("inner", "cross")):
             yield _endless(node, endless)
 
 
@@ -77,33 +67,36 @@ def _endless(node: Join, sides: list[int]) -> QueryProblem:
     if without:
         watermark, upstream, places = sides_fix(node, without)
         fix = f"{watermark}, and {fix}{upstream}"
-    fix = f"{fix}; or, if there are few rows, allow this: {ALLOW}"
     return QueryProblem(
         node.where,
-        "unbounded-state",
         f"the state of {a_join(node)} of two streams never shrinks",
         f"it keeps every row of {names} forever, because no condition says how old a matching row can be",
-        fix,
-        Severity.WARNING,
+        f"{fix}; or, if there are few rows, allow this: {ALLOW}",
         origins=places,
     )
 
 
-@rule("unbounded-state", severity=Severity.WARNING)
-def endless_duplicates(query: Query) -> Iterator[QueryProblem]:
+@operator_rule("unbounded-state", Deduplicate, severity=Severity.WARNING)
+def endless_duplicates(_: Query, node: Deduplicate) -> Problems:
     """Without a watermark, a deduplication keeps the key of every row forever."""
-    for node in query.all(Deduplicate):
-        if node.streaming and node.within is False:
-            keys = quoted_list(list(node.keys))
-            yield QueryProblem(
-                node.where,
-                "unbounded-state",
-                "the state of a deduplication never shrinks",
-                f"it keeps each value of {keys} ever seen, because no column of its input has a watermark",
-                f"add {hint(time_of(node.children[0]))} after SELECT, and keep that column; or, if there are "
-                f"few values, allow this: {ALLOW}",
-                Severity.WARNING,
-            )
+    if node.within is False:
+        add = f"add {hint(time_of(node.children[0]))} after SELECT, and keep that column"
+        yield QueryProblem(
+            node.where,
+            "the state of a deduplication never shrinks",
+            f"it keeps each value of {quoted_list(node.keys)} ever seen, because no column of its input has a "
+            "watermark",
+            f"{add}; or, if there are few values, allow this: {ALLOW}",
+        )
 
 
-RULES = (endless_groups, endless_joins, endless_duplicates)
+@operator_rule("stream-limit", Limit, mode="append", severity=Severity.WARNING)
+def lasting_limits(query: Query, node: Limit) -> Problems:
+    """In append mode LIMIT counts the rows of all batches and restarts; then the query emits nothing more."""
+    if not node.is_offset:
+        yield QueryProblem(
+            node.where,
+            f"`{query.model}` writes no more rows after it reaches its LIMIT",
+            "LIMIT counts the rows of all batches over the whole life of the checkpoint",
+            "remove it; to look at a few rows, use `sqlstream show`",
+        )

@@ -1,4 +1,4 @@
-"""Why groups never come out in append mode, and what to write instead, in the model's own names."""
+"""Why groups are never emitted in append mode, and how to fix it, in the model's own names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ import re
 from sqlstream.compiler.flow.columns import LostWatermark, Where
 from sqlstream.compiler.flow.nodes import Aggregate, Projection, Scan
 from sqlstream.compiler.rules.query import Query
-from sqlstream.compiler.rules.streams.missing_watermarks import below_filters, hint, time_key, time_of, upstream_place
+from sqlstream.compiler.rules.streams.missing_watermarks import (
+    DELAY,
+    below_filters,
+    hint,
+    time_key,
+    time_of,
+    upstream_place,
+)
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.compiler.sql.problem import ORIGIN
 from sqlstream.project.formats.formats import format_of
@@ -15,25 +22,18 @@ from sqlstream.project.wording import quoted, quoted_list
 
 _TRUNCATED = re.compile(r"date_trunc\(\s*'(second|minute|hour|day|week)'", re.IGNORECASE)
 _DATE = re.compile(r"\bAS\s+DATE\b|\b(?:to_)?date\(", re.IGNORECASE)
-"""Expressions that give the date of a time."""
+"""Expressions that return the date of a time."""
+
+_NEEDS_TIME = (
+    "append mode emits a group when the watermark passes its event time, so one of the keys must be the event time"
+)
 
 
-def why_unfinished(node: Aggregate, query: Query) -> tuple[str, str]:
-    """Returns why no watermark lets the groups of `node` come out, and the way out."""
+def explain_groups(node: Aggregate, query: Query) -> tuple[str, str]:
+    """Returns why no watermark ends the groups of `node`, and the fix."""
     lost = _lost(node)
     if lost is not None:
-        model = query.names.get(lost.where.model, "")
-        why = (
-            f"`{lost.column}` has a watermark, but `{lost.expression}` in `{model}` does not keep it: only the "
-            "column itself and time windows over it do"
-        )
-        if lost.where.model == node.where.model:
-            window = f"window({quote_identifier(lost.column)}, '{_period(lost.expression)}')"
-            if any(key.text == lost.expression for key in node.keys):
-                return why, f"group by {window} instead, and select window.start"
-            return why, f"also select `{lost.column}` unchanged, and group by {window}"
-        fix = f"select `{lost.column}` unchanged in `{model}` under another name, and group by a window over it"
-        return why, fix
+        return _explain_lost(lost, node, query)
     field = next((key.text for key in node.keys if key.column.event_time and not key.is_column), None)
     if field is not None:
         why = (
@@ -41,29 +41,45 @@ def why_unfinished(node: Aggregate, query: Query) -> tuple[str, str]:
         )
         return why, f"select {field} as a column in a subquery or an upstream model, and group by that column"
     times = [column.in_sql for column in node.children[0].columns or () if column.event_time]
-    rule = (
-        "append mode emits a group when the watermark passes its event time, so one of the keys must be the event time"
-    )
     if times:
-        return f"{rule}; the keys are {_keys(node)}", f"add window({times[0]}, '10 minutes') to GROUP BY"
+        return f"{_NEEDS_TIME}; the keys are {_keys(node)}", f"add window({times[0]}, {DELAY}) to GROUP BY"
+    return _explain_missing(node, query)
+
+
+def _explain_lost(lost: LostWatermark, node: Aggregate, query: Query) -> tuple[str, str]:
+    """Returns the explanation for a key computed from a time with a watermark."""
+    model = query.names.get(lost.where.model, "")
+    why = (
+        f"`{lost.column}` has a watermark, but `{lost.expression}` in `{model}` does not keep it: only the "
+        "column itself and time windows over it do"
+    )
+    if lost.where.model != node.where.model:
+        fix = f"select `{lost.column}` unchanged in `{model}` under another name, and group by a window over it"
+        return why, fix
+    window = f"window({quote_identifier(lost.column)}, '{_period(lost.expression)}')"
+    if any(key.text == lost.expression for key in node.keys):
+        return why, f"group by {window} instead, and select window.start"
+    return why, f"also select `{lost.column}` unchanged, and group by {window}"
+
+
+def _explain_missing(node: Aggregate, query: Query) -> tuple[str, str]:
+    """Returns the explanation if no column has a watermark."""
+    or_update = "" if format_of(query.sink).writes_files else ", or use output_mode='update'"
     grouped = time_key(node)
     if grouped is not None:
-        fix = f"add {hint(grouped)} after SELECT{_or_update(query)}"
-        return f"{rule}, and {quoted(grouped)} has no watermark", fix
-    # what DISTINCT keeps apart is its select list, and the times that it leaves out are below that
+        fix = f"add {hint(grouped)} after SELECT{or_update}"
+        return f"{_NEEDS_TIME}, and {quoted(grouped)} has no watermark", fix
+    # the keys of DISTINCT are its select list, so other times are below that
     is_list = node.kind == "distinct"
     rows = next(iter(node.children[0].children), node.children[0]) if is_list else node.children[0]
-    time = time_of(rows)
-    fix = (
-        f"add {hint(time)} after SELECT and window({time}, '10 minutes') to "
-        f"{'the select list' if is_list else 'GROUP BY'}{_or_update(query)}"
-    )
-    return f"{rule}, with a watermark; the keys are {_keys(node)}", fix
+    time, place = time_of(rows), "the select list" if is_list else "GROUP BY"
+    fix = f"add {hint(time)} after SELECT and window({time}, {DELAY}) to {place}{or_update}"
+    return f"{_NEEDS_TIME}, with a watermark; the keys are {_keys(node)}", fix
 
 
 def upstream_hint(node: Aggregate) -> tuple[str, tuple[Where, ...]]:
-    """Returns what to add to the fix where the time that `node` groups by comes from an upstream view, which may have
-    the hint as well, and the place of that view's select list.
+    """Returns an addition to the fix if the time that `node` groups by comes from an upstream view, where the hint can
+    also be, and the place of that view's select list.
     """
     grouped = time_key(node)
     if grouped is None or _lost(node) is not None:
@@ -72,8 +88,8 @@ def upstream_hint(node: Aggregate) -> tuple[str, tuple[Where, ...]]:
 
 
 def window_upstream(node: Aggregate) -> tuple[str, str, tuple[Where, ...]] | None:
-    """Returns why the groups of `node` never come out, the way out and the place that it names, where a key is a time
-    window that was made upstream; None where none is, or where it cannot be known which time it is over.
+    """Returns why the groups of `node` are never emitted, the fix, and the place that the fix names, for a key that is
+    a time window from upstream; None if there is no such key, or if the column of the window is not known.
     """
     key = next((key for key in node.keys if key.column.window and "(" not in key.text), None)
     if key is None or key.column.lost is not None or len(key.column.origins) != 1:
@@ -82,12 +98,11 @@ def window_upstream(node: Aggregate) -> tuple[str, str, tuple[Where, ...]] | Non
     lists = [item for item in node.walk() if isinstance(item, Projection) and _reads(item, source)]
     if len(lists) != 1:
         return None
-    name = quote_identifier(time)
     why = (
         f"append mode emits a group when the watermark passes its window {quoted(key.text)}, but the time "
         f"column of that window, {quoted(time)}, has no watermark"
     )
-    return why, f"add {hint(name)} after SELECT in {ORIGIN}", (lists[0].where,)
+    return why, f"add {hint(quote_identifier(time))} after SELECT in {ORIGIN}", (lists[0].where,)
 
 
 def _reads(node: Projection, source: str) -> bool:
@@ -96,16 +111,11 @@ def _reads(node: Projection, source: str) -> bool:
 
 
 def _period(expression: str) -> str:
-    """The period that an expression cuts a time to, as far as a window can have it."""
+    """Returns the period to which an expression truncates a time, if a window can have it."""
     unit = _TRUNCATED.search(expression)
     if unit is not None:
         return f"1 {unit.group(1).lower()}"
     return "1 day" if _DATE.search(expression) else "10 minutes"
-
-
-def _or_update(query: Query) -> str:
-    """The other way out, where the sink takes it."""
-    return "" if format_of(query.sink).writes_files else ", or use output_mode='update'"
 
 
 def _lost(node: Aggregate) -> LostWatermark | None:

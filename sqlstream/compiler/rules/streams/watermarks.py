@@ -7,70 +7,66 @@ from collections.abc import Iterator
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import Aggregate, EventTimeWatermark, Node, Scan
 from sqlstream.compiler.flow.types.values import TIMESTAMP
-from sqlstream.compiler.rules.query import Query, QueryProblem, is_stateful
-from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.rules.query import Problems, Query, QueryProblem, is_stateful, operator_rule, query_rule
 from sqlstream.project.types.types import Unknown
 
 
-@rule("second-watermark")
-def second_watermarks(query: Query) -> Iterator[QueryProblem]:
+@operator_rule("second-watermark", EventTimeWatermark, static=True)
+def second_watermarks(query: Query, node: EventTimeWatermark) -> Problems:
     """A second watermark on the same rows fails in the first batch; with an aggregation in between, the query never
     emits anything.
     """
-    for node in query.all(EventTimeWatermark):
-        refused = _first_watermark(node.children[0].walk(Aggregate))
-        below = refused or _first_watermark(node.children[0].walk())
-        if below is None:
-            continue
-        first = "its source" if below.event_time.where is None else f"`{query.names.get(below.where.model, '')}`"
-        effect = (
-            "rejects a second one in the first batch" if refused else "accepts a second one, but then never emits a row"
-        )
-        yield QueryProblem(
-            node.where,
-            "second-watermark",
-            f"`{node.column}` gets a second watermark: `{below.column}` already has one",
-            f"{first} declares a watermark of {below.event_time.delay}, and Spark {effect}",
-            "keep one of them",
-        )
+    refused = next(_watermarks(node.children[0].walk(Aggregate)), None)
+    below = refused or next(_watermarks(node.children[0].walk()), None)
+    if below is None:
+        return
+    first = "its source" if below.event_time.where is None else f"`{query.names.get(below.where.model, '')}`"
+    effect = (
+        "rejects a second one in the first batch" if refused else "accepts a second one, but then never emits a row"
+    )
+    yield QueryProblem(
+        node.where,
+        f"`{node.column}` gets a second watermark: `{below.column}` already has one",
+        f"{first} declares a watermark of {below.event_time.delay}, and Spark {effect}",
+        "keep one of them",
+    )
 
 
-def _first_watermark(nodes: Iterator[Node]) -> EventTimeWatermark | None:
-    return next((node for node in nodes if isinstance(node, EventTimeWatermark)), None)
+def _watermarks(nodes: Iterator[Node]) -> Iterator[EventTimeWatermark]:
+    return (node for node in nodes if isinstance(node, EventTimeWatermark))
 
 
-@rule("watermark-type")
-def wrong_event_times(query: Query) -> Iterator[QueryProblem]:
+@operator_rule("watermark-type", EventTimeWatermark, static=True)
+def wrong_event_times(_: Query, node: EventTimeWatermark) -> Problems:
     """A watermark needs a timestamp column. Another rule checks the watermarks of sources."""
-    for node in query.all(EventTimeWatermark):
-        for column in node.columns or () if node.event_time.where is not None else ():
-            if column.event_time is node.event_time and not may_be_event_time(column):
-                others = [item.name for item in node.columns or () if item.type == TIMESTAMP and not item.event_time]
-                instead = f"declare it on `{others[0]}`, which is a timestamp; or " if others else ""
-                yield QueryProblem(
-                    node.where,
-                    "watermark-type",
-                    f"`{column.name}` cannot have a watermark: its type is {column.type}",
-                    "Spark supports watermarks only on timestamps",
-                    f"{instead}convert it in an upstream model, for example to_timestamp({column.in_sql}) as "
-                    f"{column.in_sql}",
-                )
+    if node.event_time.where is None:
+        return
+    columns = node.columns or ()
+    others = [column.name for column in columns if column.type == TIMESTAMP and not column.event_time]
+    instead = f"declare it on `{others[0]}`, which is a timestamp; or " if others else ""
+    for column in columns:
+        if column.event_time is node.event_time and not may_be_event_time(column):
+            name = column.in_sql
+            yield QueryProblem(
+                node.where,
+                f"`{column.name}` cannot have a watermark: its type is {column.type}",
+                "Spark supports watermarks only on timestamps",
+                f"{instead}convert it in an upstream model, for example to_timestamp({name}) as {name}",
+            )
 
 
 def may_be_event_time(column: Column) -> bool:
-    """Returns whether a column can have a watermark, as far as its type is known."""
+    """Returns whether a column can have a watermark; true if its type is not known."""
     return column.type is None or isinstance(column.type, Unknown) or column.type == TIMESTAMP
 
 
-@rule("latest-first")
-def backlogs_from_the_end(query: Query) -> Iterator[QueryProblem]:
+@query_rule("latest-first")
+def backlogs_from_the_end(query: Query) -> Problems:
     """Reading a backlog newest first moves the watermark past all other rows."""
-    for where in dict.fromkeys(
-        scan.where for scan in _scans_with_late_rows(query) if scan.newest_first and scan.stream
-    ):
+    scans = (scan for scan in _scans_with_late_rows(query) if scan.newest_first and scan.stream)
+    for where in dict.fromkeys(scan.where for scan in scans):
         yield QueryProblem(
             where,
-            "latest-first",
             f"`{query.model}` has a watermark on a source that reads the newest files first",
             "the newest files advance the watermark, so Spark drops the rows of all older files as late",
             "remove latestFirst, or declare a second source on the same path without it for this query",
@@ -79,13 +75,6 @@ def backlogs_from_the_end(query: Query) -> Iterator[QueryProblem]:
 
 
 def _scans_with_late_rows(query: Query) -> Iterator[Scan]:
-    """What is read below a watermark below an operator with state: only such an operator drops late rows."""
-    for node in query.nodes:
-        if not is_stateful(node):
-            continue
-        for mark in node.walk():
-            if isinstance(mark, EventTimeWatermark):
-                yield from (below for below in mark.walk() if isinstance(below, Scan))
-
-
-RULES = (second_watermarks, wrong_event_times, backlogs_from_the_end)
+    """Yields what is read below a watermark below a stateful operator: only such an operator drops late rows."""
+    marks = (mark for node in query.nodes if is_stateful(node) for mark in _watermarks(node.walk()))
+    return (below for mark in marks for below in mark.walk() if isinstance(below, Scan))
