@@ -9,7 +9,7 @@ import pytest
 from every_type import COLUMNS, analyser, create_view
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.flow.types.families import can_be_cast, can_be_compared, go_together
+from sqlstream.compiler.flow.types.families import can_be_cast, can_be_compared, have_common_type
 from sqlstream.project.types.types import DataType
 
 
@@ -26,8 +26,8 @@ def resolves(spark: SparkSession) -> Callable[[str], bool]:
         ("{0} = {1}", can_be_compared),
         ("{0} < {1}", can_be_compared),
         ("{0} between {1} and {1}", can_be_compared),
-        ("coalesce({0}, {1})", go_together),
-        ("case when b then {0} else {1} end", go_together),
+        ("coalesce({0}, {1})", have_common_type),
+        ("case when b then {0} else {1} end", have_common_type),
     ],
 )
 def test_what_is_said_not_to_go_together_does_not(

@@ -14,6 +14,7 @@ from sqlstream.compiler.flow.nodes import Node, Opaque, View
 from sqlstream.compiler.flow.operators.deduplicating import deduplicated
 from sqlstream.compiler.flow.operators.inputs import seed_node, source_node
 from sqlstream.compiler.flow.summary import ModelSummary
+from sqlstream.compiler.flow.types.values import read_type
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.problem import SqlProblem
@@ -141,11 +142,11 @@ class _Forest:
         from sqlstream.compiler.flow.operators.build import Builder
         from sqlstream.compiler.flow.operators.relations import TooManyJoinsError
         from sqlstream.compiler.flow.text import Text
-        from sqlstream.compiler.flow.types.types_of import own_functions
         from sqlstream.compiler.sql.parse import ParsedSql, parse_text
 
         text = Text(model.unique_id, model.sql)
-        builder = Builder(text, parse_text(text.read), self._knows_functions, own_functions(self._functions))
+        functions = {name: read_type(ddl) for name, ddl in self._functions.items()}
+        builder = Builder(text, parse_text(text.read), self._knows_functions, functions)
         try:
             tree = builder.build(read)
         except (RecursionError, TooManyJoinsError):  # to put hundreds of queries together is no fault

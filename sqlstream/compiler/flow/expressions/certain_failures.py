@@ -79,10 +79,7 @@ def _compared_as(type_: DataType | None) -> DataType | None:
 
 def _problem(literal: exp.Expr, type_: DataType, expressions: Expressions) -> SqlProblem:
     text = expressions.text
-    return SqlProblem(
-        text.where(literal).offset,
-        "type-mismatch",
-        f"the text {quoted(text.written(literal))} cannot be cast to {type_}",
-        "Spark casts it at run time, and the query fails with CAST_INVALID_INPUT",
-        f"use a value of type {type_}; try_cast returns null instead of failing",
-    )
+    what = f"the text {quoted(text.written(literal))} cannot be cast to {type_}"
+    why = "Spark casts it at run time, and the query fails with CAST_INVALID_INPUT"
+    fix = f"use a value of type {type_}; try_cast returns null instead of failing"
+    return SqlProblem(text.where(literal).offset, "type-mismatch", what, why, fix)

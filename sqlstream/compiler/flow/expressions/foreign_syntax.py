@@ -27,13 +27,10 @@ def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:
         if isinstance(node, exp.Placeholder):
             parameters.add(str(node.this or ""))
         elif isinstance(node, exp.AtTimeZone) and "start" not in node.meta:  # from_utc_timestamp() has a place
-            yield _problem(
-                node,
-                text,
-                "AT TIME ZONE does not exist in Spark SQL",
-                "Spark timestamps have no time zone",
-                f"use from_utc_timestamp({text.written(node.this)}, {text.written(node.args['zone'])})",
-            )
+            what = "AT TIME ZONE does not exist in Spark SQL"
+            why = "Spark timestamps have no time zone"
+            fix = f"use from_utc_timestamp({text.written(node.this)}, {text.written(node.args['zone'])})"
+            yield _problem(node, text, what, why, fix)
         elif isinstance(node, exp.Select):
             yield from _order_of_clauses(node, text)
         elif isinstance(node, exp.Array) and any(isinstance(item, exp.Select) for item in node.expressions):
@@ -52,13 +49,10 @@ def _order_of_clauses(select: exp.Select, text: Text) -> Iterator[SqlProblem]:
         if clause is None or text.start(clause) == NOWHERE:
             continue
         if before is not None and text.start(clause) < text.start(before):
-            yield _problem(
-                before,
-                text,
-                f"{CLAUSES[before.key]} comes after {CLAUSES[name]}",
-                f"the clauses of a query must have the order {', '.join(CLAUSES.values())}",
-                f"move {CLAUSES[before.key]} before {CLAUSES[name]}",
-            )
+            what = f"{CLAUSES[before.key]} comes after {CLAUSES[name]}"
+            why = f"the clauses of a query must have the order {', '.join(CLAUSES.values())}"
+            fix = f"move {CLAUSES[before.key]} before {CLAUSES[name]}"
+            yield _problem(before, text, what, why, fix)
         before = clause
 
 
@@ -74,13 +68,10 @@ def _parameters(names: set[str], text: Text) -> Iterator[SqlProblem]:
 
 
 def _parameter(token: Token, written: str) -> SqlProblem:
-    return SqlProblem(
-        token.start,
-        "sql-syntax",
-        f"the parameter {quoted(written)} has no value",
-        "a program can pass parameters with its SQL, but a model has no parameters",
-        "use {{ var('name') }}, and set it in project.yml",
-    )
+    what = f"the parameter {quoted(written)} has no value"
+    why = "a program can pass parameters with its SQL, but a model has no parameters"
+    fix = "use {{ var('name') }}, and set it in project.yml"
+    return SqlProblem(token.start, "sql-syntax", what, why, fix)
 
 
 def _ends_no_operand(token: Token) -> bool:

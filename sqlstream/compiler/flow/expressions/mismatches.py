@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.names.scope import Scope
-from sqlstream.compiler.flow.types.families import DATETIME, can_be_cast, can_be_compared, family, go_together
-from sqlstream.compiler.flow.types.time_operators import cannot_be_moved
+from sqlstream.compiler.flow.types.arithmetic import cannot_be_moved
+from sqlstream.compiler.flow.types.families import DATETIME, can_be_cast, can_be_compared, family, have_common_type
 from sqlstream.compiler.flow.types.values import DIGITS, kind
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct
@@ -73,13 +73,12 @@ class Mismatches:
         """Gives the problem of a condition, called `what` in the message, that is no BOOLEAN; text is none either."""
         type_ = self.expressions.type_of(node, self.scope)
         if family(type_) not in ("", "boolean"):
-            yield self._problem(
-                node,
-                f"{what} has type {type_}, not boolean",
-                "Spark keeps the rows for which the condition is true, and does not convert other types to "
-                "boolean here",
-                f"compare it, for example {self._written(node)} is not null",
+            message = f"{what} has type {type_}, not boolean"
+            why = (
+                "Spark keeps the rows for which the condition is true, and does not convert other types to boolean here"
             )
+            fix = f"compare it, for example {self._written(node)} is not null"
+            yield self._problem(node, message, why, fix)
 
     def problems(self, node: exp.Expr) -> Iterator[SqlProblem]:
         """Gives the problem of each operator or function in `node` whose operands do not fit."""
@@ -132,21 +131,17 @@ class Mismatches:
             type_ = self._type(side)
             wrong = NO_OPERANDS if operator in "+-" else NO_OPERANDS | {DATETIME}
             if family(type_) in wrong:
-                yield self._problem(
-                    side,
-                    f"{quoted(self._written(side))} has type {type_}, which does not work with {quoted(operator)}",
-                    "arithmetic works with numbers, and + and - also with dates, timestamps and intervals",
-                    "extract a number from it, or use a function for its type",
-                )
+                what = f"{quoted(self._written(side))} has type {type_}, which does not work with {quoted(operator)}"
+                why = "arithmetic works with numbers, and + and - also with dates, timestamps and intervals"
+                fix = "extract a number from it, or use a function for its type"
+                yield self._problem(side, what, why, fix)
                 return
         left, right = self._type(node.this), self._type(node.expression)
         if operator in "+-" and cannot_be_moved(operator, left, right):
-            yield self._problem(
-                node,
-                f"{quoted(self._written(node))} combines {left} and {right} with {quoted(operator)}",
-                "add an interval to a timestamp, and an interval or an INT of days to a date",
-                "use an interval, for example + interval 1 day; cast text to the intended type",
-            )
+            what = f"{quoted(self._written(node))} combines {left} and {right} with {quoted(operator)}"
+            why = "add an interval to a timestamp, and an interval or an INT of days to a date"
+            fix = "use an interval, for example + interval 1 day; cast text to the intended type"
+            yield self._problem(node, what, why, fix)
 
     def _logic(self, node: exp.Binary) -> Iterator[SqlProblem]:
         for side in (node.this, node.expression):
@@ -165,12 +160,10 @@ class Mismatches:
     def _truth(self, node: exp.Expr, taken: frozenset[str]) -> Iterator[SqlProblem]:
         type_ = self._type(node)
         if family(type_) not in taken:
-            yield self._problem(
-                node,
-                f"{quoted(self._written(node))} has type {type_} but is used as a boolean",
-                "Spark does not convert it to boolean",
-                f"compare it, for example {self._written(node)} is not null",
-            )
+            what = f"{quoted(self._written(node))} has type {type_} but is used as a boolean"
+            why = "Spark does not convert it to boolean"
+            fix = f"compare it, for example {self._written(node)} is not null"
+            yield self._problem(node, what, why, fix)
 
     def _choice(self, node: exp.Expr) -> Iterator[SqlProblem]:
         name = self.expressions.text.function(node)
@@ -185,13 +178,11 @@ class Mismatches:
         found = [(value, self._type(value)) for value in values if value is not None]
         known = [(value, type_) for value, type_ in found if family(type_) not in ("", "void")]
         for (_, one), (value, other) in pairwise(known):
-            if not go_together(one, other):
-                yield self._problem(
-                    value,
-                    f"{quoted(self._written(value))} has type {other}, but the value before it has type {one}",
-                    "all values that an expression can return must have a common type",
-                    f"cast one of them, for example cast({self._written(value)} as string)",
-                )
+            if not have_common_type(one, other):
+                what = f"{quoted(self._written(value))} has type {other}, but the value before it has type {one}"
+                why = "all values that an expression can return must have a common type"
+                fix = f"cast one of them, for example cast({self._written(value)} as string)"
+                yield self._problem(value, what, why, fix)
                 return
 
     def _bracket(self, node: exp.Bracket) -> Iterator[SqlProblem]:
@@ -207,18 +198,15 @@ class Mismatches:
                 if family(type_) == "string"
                 else "remove the brackets"
             )
-            yield self._problem(
-                node,
-                f"{quoted(written)} has type {type_}, which has no elements",
-                "brackets access an element of an array, map or struct",
-                fix,
-            )
+            what = f"{quoted(written)} has type {type_}, which has no elements"
+            why = "brackets access an element of an array, map or struct"
+            yield self._problem(node, what, why, fix)
         is_field = isinstance(type_, Array) and isinstance(type_.element, Struct)
         if isinstance(type_, Array) and not is_field and kind(index) not in ("", "void", *DIGITS):
             why = f"{quoted(written)} has type {type_}, whose elements are numbered from 0"
-            yield self._problem(
-                node, f"an array has no element {quoted(self._written(key or node))}", why, "use a number"
-            )
+            what = f"an array has no element {quoted(self._written(key or node))}"
+            fix = "use a number"
+            yield self._problem(node, what, why, fix)
 
     def _is_written_with_brackets(self, node: exp.Bracket) -> bool:
         """Whether it is not `element_at(...)`, which sqlglot reads alike."""
@@ -238,12 +226,10 @@ class Mismatches:
         if family(type_) in ("", "variant"):
             return
         written = self._written(node.this)
-        yield self._problem(
-            node,
-            f"{quoted(written)} has type {type_}, but a path after a colon works only on VARIANT",
-            "Spark treats JSON text as plain text",
-            f"use parse_json({written}):name or get_json_object; for a field of a struct, use a dot",
-        )
+        what = f"{quoted(written)} has type {type_}, but a path after a colon works only on VARIANT"
+        why = "Spark treats JSON text as plain text"
+        fix = f"use parse_json({written}):name or get_json_object; for a field of a struct, use a dot"
+        yield self._problem(node, what, why, fix)
 
     def _time_problem(self, node: exp.Expr) -> SqlProblem:
         why = "Spark 4.3 defines this type but rejects queries that use it"
@@ -255,12 +241,10 @@ class Mismatches:
         if isinstance(target, Primitive) and target.name == "time":
             yield self._time_problem(node)
         if not can_be_cast(value, target):
-            yield self._problem(
-                node,
-                f"{quoted(self._written(node.this))} has type {value}, which cannot be cast to {target}",
-                "Spark does not allow this cast",
-                "use a function for the conversion, such as timestamp_seconds, to_json or element_at",
-            )
+            what = f"{quoted(self._written(node.this))} has type {value}, which cannot be cast to {target}"
+            why = "Spark does not allow this cast"
+            fix = "use a function for the conversion, such as timestamp_seconds, to_json or element_at"
+            yield self._problem(node, what, why, fix)
 
     def _function(self, node: exp.Expr) -> Iterator[SqlProblem]:
         """Functions of TIME, the rows of `stack`, which make columns of one type each, and `inline`, which takes
@@ -287,12 +271,10 @@ class Mismatches:
         known = [(value, type_) for value, type_ in known if family(type_) not in ("", "void")]
         for (_, one), (value, other) in pairwise(known):
             if family(one) != family(other):
-                yield self._problem(
-                    value,
-                    f"{quoted(self._written(value))} has type {other}, but the row above has {one} in this column",
-                    "stack turns its arguments into columns, and does not cast values to a common type",
-                    "cast all values of the column to one type",
-                )
+                what = f"{quoted(self._written(value))} has type {other}, but the row above has {one} in this column"
+                why = "stack turns its arguments into columns, and does not cast values to a common type"
+                fix = "cast all values of the column to one type"
+                yield self._problem(value, what, why, fix)
                 return
 
     def _written(self, node: exp.Expr) -> str:

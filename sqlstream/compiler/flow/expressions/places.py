@@ -43,22 +43,16 @@ def misplaced_functions(node: exp.Expr, place: Clause, text: Text, *, correlated
         elif name in AGGREGATES and not is_windowed(part):
             yield from _aggregate(part, place, text, correlated=correlated)
         elif name in WINDOW_FUNCTIONS and not is_windowed(part):
-            yield _problem(
-                part,
-                text,
-                f"{quoted(name)} needs OVER",
-                "it ranks a row among others, so it needs to know which rows",
-                f"use {name}(...) over (partition by ... order by ...), which works only on static tables",
-            )
+            what = f"{quoted(name)} needs OVER"
+            why = "it ranks a row among others, so it needs to know which rows"
+            fix = f"use {name}(...) over (partition by ... order by ...), which works only on static tables"
+            yield _problem(part, text, what, why, fix)
     for part in walked.parts if exp.Window in walked.kinds and place not in TAKES_OVER else ():
         if isinstance(part, exp.Window):
-            yield _problem(
-                part,
-                text,
-                f"a function with OVER is used in {place}",
-                "window functions run after WHERE, GROUP BY and HAVING",
-                "compute it in a subquery or an upstream model, and use its column here",
-            )
+            what = f"a function with OVER is used in {place}"
+            why = "window functions run after WHERE, GROUP BY and HAVING"
+            fix = "compute it in a subquery or an upstream model, and use its column here"
+            yield _problem(part, text, what, why, fix)
 
 
 def _aggregate(part: exp.Expr, place: Clause, text: Text, *, correlated: bool) -> Iterator[SqlProblem]:
@@ -68,23 +62,16 @@ def _aggregate(part: exp.Expr, place: Clause, text: Text, *, correlated: bool) -
             fix = "move the condition to HAVING, after GROUP BY"
             if place is not Clause.WHERE:
                 fix = "compute it in a subquery or an upstream model, and use its column"
-            yield _problem(
-                part,
-                text,
-                f"the aggregate function {quoted(name)} is used in {place}",
-                f"{place} applies to single rows, before they are aggregated",
-                fix,
-            )
+            what = f"the aggregate function {quoted(name)} is used in {place}"
+            why = f"{place} applies to single rows, before they are aggregated"
+            yield _problem(part, text, what, why, fix)
         return
     outer = _around(part, text)
     if outer is not None:
-        yield _problem(
-            part,
-            text,
-            f"the aggregate function {quoted(name)} is used inside {quoted(text.function(outer))}",
-            "Spark cannot nest aggregate functions in one query",
-            f"compute {quoted(name)} in a subquery or an upstream model, and aggregate its column",
-        )
+        what = f"the aggregate function {quoted(name)} is used inside {quoted(text.function(outer))}"
+        why = "Spark cannot nest aggregate functions in one query"
+        fix = f"compute {quoted(name)} in a subquery or an upstream model, and aggregate its column"
+        yield _problem(part, text, what, why, fix)
 
 
 def _around(part: exp.Expr, text: Text) -> exp.Expr | None:
@@ -107,13 +94,10 @@ def _generator(part: exp.Expr, node: exp.Expr, place: Clause, text: Text) -> Ite
         return
     name = text.function(part)
     within = "an expression" if place in (Clause.SELECT, Clause.POSITION, Clause.LATERAL_VIEW) else str(place)
-    yield _problem(
-        part,
-        text,
-        f"{quoted(name)} is used inside {within}",
-        "it returns several rows, so it must be a column of its own in a select list, or be in LATERAL VIEW",
-        f"use from ... lateral view {name}(...) t as value, and value here",
-    )
+    what = f"{quoted(name)} is used inside {within}"
+    why = "it returns several rows, so it must be a column of its own in a select list, or be in LATERAL VIEW"
+    fix = f"use from ... lateral view {name}(...) t as value, and value here"
+    yield _problem(part, text, what, why, fix)
 
 
 def _is_whole_item(part: exp.Expr, node: exp.Expr) -> bool:
@@ -138,21 +122,15 @@ def alias_problems(node: exp.Expr, columns: int | None, text: Text) -> Iterator[
         and name not in GENERATORS
         and (name in FUNCTIONS or not isinstance(inner, exp.Anonymous))
     ):
-        yield _problem(
-            node,
-            text,
-            f"{quoted(text.written(inner))} has a list of names",
-            "it returns one column; only generators such as explode return several",
-            "use one name without parentheses, or select several columns",
-        )
+        what = f"{quoted(text.written(inner))} has a list of names"
+        why = "it returns one column; only generators such as explode return several"
+        fix = "use one name without parentheses, or select several columns"
+        yield _problem(node, text, what, why, fix)
     elif name in GENERATORS and columns is not None and columns != names:
-        yield _problem(
-            node,
-            text,
-            f"{quoted(name)} returns {counted(columns, 'column')} but has {counted(names, 'name')}",
-            "if a generator has names for its columns, each column needs one",
-            f"write as ({', '.join(f'name{place + 1}' for place in range(columns))})",
-        )
+        what = f"{quoted(name)} returns {counted(columns, 'column')} but has {counted(names, 'name')}"
+        why = "if a generator has names for its columns, each column needs one"
+        fix = f"write as ({', '.join(f'name{place + 1}' for place in range(columns))})"
+        yield _problem(node, text, what, why, fix)
 
 
 def lateral_view_problem(node: exp.Expr, text: Text) -> SqlProblem | None:
@@ -160,13 +138,10 @@ def lateral_view_problem(node: exp.Expr, text: Text) -> SqlProblem | None:
     name = text.function(node)
     if name not in FUNCTIONS or name in GENERATORS:
         return None
-    return _problem(
-        node,
-        text,
-        f"{quoted(name)} in LATERAL VIEW is not a generator",
-        "LATERAL VIEW needs a generator such as explode or inline",
-        f"move {quoted(name)} to the select list",
-    )
+    what = f"{quoted(name)} in LATERAL VIEW is not a generator"
+    why = "LATERAL VIEW needs a generator such as explode or inline"
+    fix = f"move {quoted(name)} to the select list"
+    return _problem(node, text, what, why, fix)
 
 
 def range_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
@@ -174,13 +149,10 @@ def range_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     names = text.parts_of(node).names if text.function(node) == "range" else ()
     if names:
         _, name = names[0]
-        yield _problem(
-            node,
-            text,
-            f"`range` in FROM depends on {quoted(text.written(name))}",
-            "the table function range accepts only constants",
-            f"use lateral view explode(sequence(0, {text.written(name)} - 1)) t as id",
-        )
+        what = f"`range` in FROM depends on {quoted(text.written(name))}"
+        why = "the table function range accepts only constants"
+        fix = f"use lateral view explode(sequence(0, {text.written(name)} - 1)) t as id"
+        yield _problem(node, text, what, why, fix)
 
 
 def _problem(part: exp.Expr, text: Text, message: str, why: str, fix: str) -> SqlProblem:

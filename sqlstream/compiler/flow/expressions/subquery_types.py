@@ -37,12 +37,9 @@ def subquery_problems(
     offset = expressions.text.where(around).offset
     written = expressions.text.written(value)
     if not can_be_compared(one, other):
-        yield SqlProblem(
-            offset,
-            "type-mismatch",
-            f"{quoted(written)} has type {one}, but the subquery that it is compared with returns {other}",
-            "Spark cannot compare these two types",
-            "compare a part of the value, or cast one side to the type of the other",
-        )
+        what = f"{quoted(written)} has type {one}, but the subquery that it is compared with returns {other}"
+        why = "Spark cannot compare these two types"
+        fix = "compare a part of the value, or cast one side to the type of the other"
+        yield SqlProblem(offset, "type-mismatch", what, why, fix)
     elif isinstance(around, exp.In):
         yield from text_warning(f"{written} in (...)", one, other, offset)

@@ -61,13 +61,10 @@ def type_problems(node: exp.Expr, scope: Scope, expressions: Expressions) -> Ite
         first = _first_argument(part, text)
         type_ = None if first is None else expressions.type_of(first, scope)
         if first is not None and family(type_) not in families | {"", "void"}:
-            yield SqlProblem(
-                text.where(first).offset,
-                "type-mismatch",
-                f"the argument {quoted(text.written(first))} of {quoted(name)} has type {type_}",
-                f"it accepts {alternatives(sorted(families))}, and Spark does not cast this type implicitly",
-                "extract a part of the value, or use another function",
-            )
+            what = f"the argument {quoted(text.written(first))} of {quoted(name)} has type {type_}"
+            why = f"it accepts {alternatives(sorted(families))}, and Spark does not cast this type implicitly"
+            fix = "extract a part of the value, or use another function"
+            yield SqlProblem(text.where(first).offset, "type-mismatch", what, why, fix)
 
 
 def _first_argument(call: exp.Expr, text: Text) -> exp.Expr | None:
@@ -106,13 +103,10 @@ def _call_problem(text: Text, index: int | None) -> Iterator[SqlProblem]:
     function = FUNCTIONS.get(name.name.lower())
     wanted = None if count is None or function is None else function.counts.wanted(count)
     if wanted is not None:
-        yield SqlProblem(
-            name.start,
-            "argument-count",
-            f"{quoted(name.text)} has {counted(count or 0, 'argument')}",
-            f"this Spark function takes {wanted}",
-            "add or remove arguments; `describe function extended` in a Spark shell shows examples",
-        )
+        what = f"{quoted(name.text)} has {counted(count or 0, 'argument')}"
+        why = f"this Spark function takes {wanted}"
+        fix = "add or remove arguments; `describe function extended` in a Spark shell shows examples"
+        yield SqlProblem(name.start, "argument-count", what, why, fix)
 
 
 def _count(text: Text, opening: int) -> int | None:

@@ -96,13 +96,9 @@ def _of_any(called: Sequence[str]) -> str:
 
 
 def _metadata_problem(what: str, offset: int) -> SqlProblem:
-    return SqlProblem(
-        offset,
-        "unknown-column",
-        what,
-        "a model reads a source as a view, which has only the declared columns and no hidden ones",
-        "use input_file_name() for the file path of a row",
-    )
+    why = "a model reads a source as a view, which has only the declared columns and no hidden ones"
+    fix = "use input_file_name() for the file path of a row"
+    return SqlProblem(offset, "unknown-column", what, why, fix)
 
 
 def _ambiguous(found: Ambiguous, written: str, offset: int) -> SqlProblem:
@@ -127,9 +123,8 @@ def field_problem(found: Resolved, offset: int) -> SqlProblem | None:
         if field is None:
             names = [item.name for item in struct.fields]
             why = f"its fields are {quoted_list(names, most=20)}"
-            return SqlProblem(
-                offset, "unknown-field", f"{quoted(path)} has no field {quoted(name)}", why, did_you_mean(name, names)
-            )
+            what = f"{quoted(path)} has no field {quoted(name)}"
+            return SqlProblem(offset, "unknown-field", what, why, did_you_mean(name, names))
         kind, path = field.type, f"{path}.{name}"
     return None
 
@@ -137,61 +132,50 @@ def field_problem(found: Resolved, offset: int) -> SqlProblem | None:
 def function_problem(name: str, offset: int, own: Iterable[str] = ()) -> SqlProblem:
     """Returns the problem of a function that neither Spark nor the project, whose functions are `own`, has."""
     close = nearest(name, [*own, *sorted(FUNCTIONS)])
-    return SqlProblem(
-        offset,
-        "unknown-function",
-        f"{quoted(name)} is not a Spark function",
-        "the target adds no packages, jars or extensions that could provide it",
+    what = f"{quoted(name)} is not a Spark function"
+    why = "the target adds no packages, jars or extensions that could provide it"
+    fix = (
         f"did you mean {' or '.join(map(quoted, close))}?"
         if close
-        else "see the list of functions in Spark's SQL reference",
+        else "see the list of functions in Spark's SQL reference"
     )
+    return SqlProblem(offset, "unknown-function", what, why, fix)
 
 
 def grouping_problem(written: str, keys: Sequence[str], offset: int) -> SqlProblem:
     """Returns the problem of a column that an aggregation neither groups by nor aggregates."""
     why = f"the query groups by {quoted_list(keys)}" if keys else "without GROUP BY, all rows are one group"
-    return SqlProblem(
-        offset,
-        "not-grouped",
-        f"{quoted(written)} must be in GROUP BY or in an aggregate function",
-        f"{why}, and the rows of a group can have different values of {quoted(written)}",
-        f"add {quoted(written)} to GROUP BY, or aggregate it: any_value({written}), max({written})",
-    )
+    what = f"{quoted(written)} must be in GROUP BY or in an aggregate function"
+    why = f"{why}, and the rows of a group can have different values of {quoted(written)}"
+    fix = f"add {quoted(written)} to GROUP BY, or aggregate it: any_value({written}), max({written})"
+    return SqlProblem(offset, "not-grouped", what, why, fix)
 
 
 def stage_problem(keyword: str, offset: int) -> SqlProblem:
     """Returns the problem of a stage of pipe syntax that Spark does not have."""
-    return SqlProblem(
-        offset,
-        "sql-syntax",
-        f"pipe syntax has no stage {keyword}",
+    what = f"pipe syntax has no stage {keyword}"
+    why = (
         "the stages of Spark's pipe syntax are SELECT, EXTEND, SET, DROP, AS, WHERE, AGGREGATE, JOIN, ORDER BY, LIMIT, "
-        "OFFSET, UNION, PIVOT, UNPIVOT and TABLESAMPLE",
-        "use |> EXTEND explode(...) AS name, or |> JOIN LATERAL explode(...) AS t(name)",
+        "OFFSET, UNION, PIVOT, UNPIVOT and TABLESAMPLE"
     )
+    fix = "use |> EXTEND explode(...) AS name, or |> JOIN LATERAL explode(...) AS t(name)"
+    return SqlProblem(offset, "sql-syntax", what, why, fix)
 
 
 def version_problem(offset: int) -> SqlProblem:
     """Returns the problem of a relation that is read as of a time or a version and is a view."""
-    return SqlProblem(
-        offset,
-        "time-travel",
-        "this relation cannot be read at a version or a timestamp",
-        "Spark reads sources, seeds, models and CTEs as views, and views have no versions",
-        "set the version in the options of the source, if its format supports versions",
-    )
+    what = "this relation cannot be read at a version or a timestamp"
+    why = "Spark reads sources, seeds, models and CTEs as views, and views have no versions"
+    fix = "set the version in the options of the source, if its format supports versions"
+    return SqlProblem(offset, "time-travel", what, why, fix)
 
 
 def variant_key_problem(written: str, where: Where) -> SqlProblem:
     """Returns the problem of a key of GROUP BY that holds a VARIANT."""
-    return SqlProblem(
-        where.offset,
-        "type-mismatch",
-        f"{quoted(written)} contains a VARIANT, so Spark cannot group by it",
-        "Spark cannot compare VARIANT values",
-        f"group by a part of it, for example {written}:name::string, or by to_json({written})",
-    )
+    what = f"{quoted(written)} contains a VARIANT, so Spark cannot group by it"
+    why = "Spark cannot compare VARIANT values"
+    fix = f"group by a part of it, for example {written}:name::string, or by to_json({written})"
+    return SqlProblem(where.offset, "type-mismatch", what, why, fix)
 
 
 def negative_delay(delay: str, offset: int) -> SqlProblem:

@@ -21,10 +21,7 @@ def constant_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     what = "`range`" if is_range else "VALUES"
     for names, part in text.parts_of(inner).names:
         if names[0].lower() not in ANYWHERE:
-            yield SqlProblem(
-                text.where(part).offset,
-                "not-constant",
-                f"{what} cannot read the column {quoted('.'.join(names))}",
-                "Spark evaluates it while it analyzes the query, before it reads any rows",
-                "use explode(sequence(1, n)) for numbers, and inline(array(struct(...), ...)) for rows",
-            )
+            message = f"{what} cannot read the column {quoted('.'.join(names))}"
+            why = "Spark evaluates it while it analyzes the query, before it reads any rows"
+            fix = "use explode(sequence(1, n)) for numbers, and inline(array(struct(...), ...)) for rows"
+            yield SqlProblem(text.where(part).offset, "not-constant", message, why, fix)

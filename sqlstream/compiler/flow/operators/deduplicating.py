@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.flow.columns import Columns, Where
 from sqlstream.compiler.flow.nodes import Deduplicate, Node
+from sqlstream.compiler.flow.types.families import contains
 from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.types.types import Array, DataType, Map, Struct
 
 
 def deduplicated(model: CompiledModel, tree: Node) -> tuple[Node, tuple[SqlProblem, ...]]:
@@ -39,24 +39,12 @@ def _problems(model: CompiledModel, node: Deduplicate) -> Iterator[SqlProblem]:
     compares_maps = node.streaming and node.within is not False  # as bytes, in the state store
     for key in node.keys if columns else ():
         if key.lower() not in types:
-            yield SqlProblem(
-                offset,
-                "unknown-column",
-                f"`{model.name}` is deduplicated by `{key}`, which is not one of its columns",
-                f"the columns of the model are {', '.join(f'`{column.name}`' for column in columns)}",
-                did_you_mean(key, [column.name for column in columns]),
-            )
-        elif not compares_maps and _holds_map(types[key.lower()]):
-            yield SqlProblem(
-                offset,
-                "type-mismatch",
-                f"`{model.name}` cannot be deduplicated by `{key}`, which is or contains a map",
-                "map entries have no order, so Spark cannot compare maps",
-                f"select a text column, for example to_json({quote_identifier(key)}), and deduplicate by it",
-            )
-
-
-def _holds_map(type_: DataType | None) -> bool:
-    if isinstance(type_, Struct):
-        return any(_holds_map(field.type) for field in type_.fields)
-    return isinstance(type_, Map) or (isinstance(type_, Array) and _holds_map(type_.element))
+            what = f"`{model.name}` is deduplicated by `{key}`, which is not one of its columns"
+            why = f"the columns of the model are {', '.join(f'`{column.name}`' for column in columns)}"
+            fix = did_you_mean(key, [column.name for column in columns])
+            yield SqlProblem(offset, "unknown-column", what, why, fix)
+        elif not compares_maps and contains(types[key.lower()], "map"):
+            what = f"`{model.name}` cannot be deduplicated by `{key}`, which is or contains a map"
+            why = "map entries have no order, so Spark cannot compare maps"
+            fix = f"select a text column, for example to_json({quote_identifier(key)}), and deduplicate by it"
+            yield SqlProblem(offset, "type-mismatch", what, why, fix)

@@ -16,7 +16,7 @@ from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolved, Sc
 from sqlstream.compiler.flow.nodes import Key
 from sqlstream.compiler.flow.operators.grouped import GroupingKeys, keys_of
 from sqlstream.compiler.flow.text import Text, parts_of
-from sqlstream.compiler.flow.types.families import holds_variant
+from sqlstream.compiler.flow.types.families import contains
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.project.wording import counted
 
@@ -141,13 +141,10 @@ def position_problems(select: exp.Select, output: tuple[Column, ...] | None, tex
     keys = [] if group is None else group.expressions
     counted_off = [item for item in keys if _position(item) is not None]
     if stars and counted_off:
-        yield SqlProblem(
-            text.where(counted_off[0]).offset,
-            "bad-position",
-            "GROUP BY uses a position, but the select list contains a star",
-            "Spark does not allow positions in GROUP BY together with a star",
-            "use column names",
-        )
+        what = "GROUP BY uses a position, but the select list contains a star"
+        why = "Spark does not allow positions in GROUP BY together with a star"
+        fix = "use column names"
+        yield SqlProblem(text.where(counted_off[0]).offset, "bad-position", what, why, fix)
     elif not stars:
         yield from _out_of_range(keys, len(select.expressions), "GROUP BY", text)
     if order is not None and output is not None:
@@ -158,13 +155,10 @@ def _out_of_range(items: list[exp.Expr], columns: int, clause: str, text: Text) 
     for item in items:
         place = _position(item)
         if place is not None and not 1 <= place <= columns:
-            yield SqlProblem(
-                text.where(item).offset,
-                "bad-position",
-                f"{clause} {place} is not a position in the select list",
-                f"a number in {clause} is a position in the select list, which has {counted(columns, 'column')}",
-                "use the column name",
-            )
+            what = f"{clause} {place} is not a position in the select list"
+            why = f"a number in {clause} is a position in the select list, which has {counted(columns, 'column')}"
+            fix = "use the column name"
+            yield SqlProblem(text.where(item).offset, "bad-position", what, why, fix)
 
 
 def _position(item: exp.Expr) -> int | None:
@@ -232,7 +226,7 @@ def _parts(item: exp.Expr) -> Iterator[exp.Expr]:
 
 def _key(item: exp.Expr, meant: exp.Expr, scope: Scope, expressions: Expressions, always: frozenset[str] | None) -> Key:
     column = expressions.column(meant, scope)
-    if holds_variant(column.type):
+    if contains(column.type, "variant"):
         expressions.problems.append(variant_key_problem(expressions.text.written(meant), expressions.text.where(item)))
     found = scope.resolve(parts_of(meant))
     is_column = isinstance(found, Missing | Ambiguous) or (isinstance(found, Resolved) and not found.fields)

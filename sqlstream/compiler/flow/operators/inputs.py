@@ -6,14 +6,13 @@ from dataclasses import replace
 
 from sqlstream.compiler.flow.columns import Column, EventTime, Where
 from sqlstream.compiler.flow.nodes import EventTimeWatermark, Node, Scan
+from sqlstream.compiler.flow.types.values import STRING, read_type
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.cursor import TypeSyntaxError
-from sqlstream.project.types.parser import parse_schema, parse_type
+from sqlstream.project.types.parser import parse_schema
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, read_json_schema
 from sqlstream.project.values import Seed, SourceTable
-
-STRING = Primitive("string")
 
 
 def source_node(project: str, table: SourceTable) -> Node:
@@ -43,7 +42,7 @@ def source_node(project: str, table: SourceTable) -> Node:
 def seed_node(project: str, seed: Seed) -> Node:
     """Returns the rows of a seed; types that are not declared are inferred by Spark, and not known here."""
     node = seed_id(project, seed.name)
-    declared = {column.name.lower(): _type(column.data_type) for column in seed.columns if column.data_type}
+    declared = {column.name.lower(): read_type(column.data_type) for column in seed.columns if column.data_type}
     columns = tuple(Column(name, declared.get(name.lower()), origins=frozenset({(node, name)})) for name in seed.header)
     return Scan(where=Where(node, 0), columns=columns, node_id=node, stream=False)
 
@@ -73,10 +72,3 @@ def as_read(kind: DataType) -> DataType:
     if isinstance(kind, Struct):
         return Struct(tuple(replace(item, type=as_read(item.type)) for item in kind.fields))
     return kind
-
-
-def _type(ddl: str | None) -> DataType | None:
-    try:
-        return parse_type(ddl or "")
-    except TypeSyntaxError:
-        return None

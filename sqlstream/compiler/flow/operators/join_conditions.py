@@ -25,13 +25,10 @@ _CAST = {NUMBER: "a number", DATETIME: "a date or timestamp in the session's tim
 def condition_problems(condition: exp.Expr, scope: Scope, expressions: Expressions) -> Iterator[SqlProblem]:
     """Gives a problem for each random function in the condition of a join, and for text beside another type."""
     for call in expressions.calls(condition, RANDOM):
-        yield SqlProblem(
-            call.where.offset,
-            "join-condition",
-            f"`{call.name}` is not allowed in a join condition",
-            "Spark accepts only deterministic join conditions",
-            "compute it in a subquery before the join, or in WHERE",
-        )
+        what = f"`{call.name}` is not allowed in a join condition"
+        why = "Spark accepts only deterministic join conditions"
+        fix = "compute it in a subquery before the join, or in WHERE"
+        yield SqlProblem(call.where.offset, "join-condition", what, why, fix)
     yield from text_comparisons(condition, scope, expressions)
 
 
@@ -52,14 +49,12 @@ def text_warning(written: str, left: DataType | None, right: DataType | None, of
     other = next((group for group in types if group in _CAST), None)
     if other is None or "string" not in types:
         return
-    yield SqlProblem(
-        offset,
-        "join-type",
-        f"{quoted(written)} compares {left} with {right}",
-        f"Spark casts each text to {types[other]}, and the query fails for a text that is not {_CAST[other]}",
-        "cast one side explicitly: cast(... as string) compares as text, try_cast of the text returns null if it fails",
-        Severity.WARNING,
+    what = f"{quoted(written)} compares {left} with {right}"
+    why = f"Spark casts each text to {types[other]}, and the query fails for a text that is not {_CAST[other]}"
+    fix = (
+        "cast one side explicitly: cast(... as string) compares as text, try_cast of the text returns null if it fails"
     )
+    yield SqlProblem(offset, "join-type", what, why, fix, Severity.WARNING)
 
 
 def using_problems(names: Sequence[str], left: Scope, right: Scope, where: Where) -> Iterator[SqlProblem]:
@@ -71,11 +66,8 @@ def using_problems(names: Sequence[str], left: Scope, right: Scope, where: Where
             yield name_problem(missing, (name,), where)
         one, other = (item.column.type if isinstance(item, Resolved) else None for item in found)
         if not can_be_compared(one, other):
-            yield SqlProblem(
-                where.offset,
-                "type-mismatch",
-                f"the join column {quoted(name)} has type {one} on one side and {other} on the other",
-                "Spark cannot compare these two types",
-                "use ON to compare the two columns, and cast one of them",
-            )
+            what = f"the join column {quoted(name)} has type {one} on one side and {other} on the other"
+            why = "Spark cannot compare these two types"
+            fix = "use ON to compare the two columns, and cast one of them"
+            yield SqlProblem(where.offset, "type-mismatch", what, why, fix)
         yield from text_warning(name, one, other, where.offset)

@@ -21,13 +21,9 @@ def limit_problems(clause: str, value: exp.Expr, expressions: Expressions) -> It
     """Gives what is wrong with the value of a LIMIT or OFFSET (`CheckAnalysis.checkLimitLikeClause`)."""
     why = _reason(value, expressions)
     if why is not None:
-        yield SqlProblem(
-            _offset(value, expressions.text),
-            "bad-limit",
-            f"{clause.upper()} cannot be {quoted(expressions.text.written(value))}",
-            why,
-            "use a whole-number literal",
-        )
+        what = f"{clause.upper()} cannot be {quoted(expressions.text.written(value))}"
+        fix = "use a whole-number literal"
+        yield SqlProblem(_offset(value, expressions.text), "bad-limit", what, why, fix)
 
 
 def _offset(value: exp.Expr, text: Text) -> int:

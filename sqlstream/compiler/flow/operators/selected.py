@@ -15,7 +15,7 @@ from sqlstream.compiler.flow.expressions.places import Clause, alias_problems
 from sqlstream.compiler.flow.functions.known import GENERATORS
 from sqlstream.compiler.flow.names.scope import Resolved, Scope, Visible
 from sqlstream.compiler.flow.text import parts_of
-from sqlstream.compiler.flow.types.casts import named_type
+from sqlstream.compiler.flow.types.literals import named_type
 from sqlstream.compiler.flow.types.values import STRING
 from sqlstream.project.types.types import Struct
 

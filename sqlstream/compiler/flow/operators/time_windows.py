@@ -82,12 +82,10 @@ class TimeWindows:
         type_ = self.expressions.type_of(time, self.scope)
         if kind(type_) in TIMES or not _is_known(type_) or _is_window(type_):
             return
-        yield self._problem(
-            time,
-            f"{quoted(self._name(call))} needs a timestamp, but {quoted(self._written(time))} has type {type_}",
-            "a window groups timestamps, or the windows of an upstream aggregation",
-            f"convert it, for example timestamp_seconds({self._written(time)}) or to_timestamp(...)",
-        )
+        what = f"{quoted(self._name(call))} needs a timestamp, but {quoted(self._written(time))} has type {type_}"
+        why = "a window groups timestamps, or the windows of an upstream aggregation"
+        fix = f"convert it, for example timestamp_seconds({self._written(time)}) or to_timestamp(...)"
+        yield self._problem(time, what, why, fix)
 
     def _lengths(self, arguments: list[exp.Expr]) -> Iterator[SqlProblem]:
         spans: list[int] = []
@@ -131,67 +129,54 @@ class TimeWindows:
         length, slide = spans[0], spans[1] if len(spans) > 1 else spans[0]
         if slide > length:
             first, second = map(self._written, arguments[:2])
-            yield self._problem(
-                arguments[1],
-                f"the slide {second} of the window is longer than its length {first}",
-                "there would be gaps between windows, and rows in the gaps would be in no window",
-                "make the slide at most as long as the window; the length is the first argument, the slide the second",
-            )
+            what = f"the slide {second} of the window is longer than its length {first}"
+            why = "there would be gaps between windows, and rows in the gaps would be in no window"
+            fix = "make the slide at most as long as the window; the length is the first argument, the slide the second"
+            yield self._problem(arguments[1], what, why, fix)
         elif len(spans) == len(LENGTHS) and abs(spans[2]) >= slide:
-            yield self._problem(
-                arguments[2],
-                f"the start {self._written(arguments[2])} of the window is not shorter than its slide",
-                "the start shifts all windows, by less than one slide",
-                "subtract the slide from it, or remove the argument",
-            )
+            what = f"the start {self._written(arguments[2])} of the window is not shorter than its slide"
+            why = "the start shifts all windows, by less than one slide"
+            fix = "subtract the slide from it, or remove the argument"
+            yield self._problem(arguments[2], what, why, fix)
 
     def _gap(self, gap: exp.Expr) -> Iterator[SqlProblem]:
         type_ = self.expressions.type_of(gap, self.scope)
         if _is_known(type_) and kind(type_) not in ("string", "interval", "void"):
-            yield self._problem(
-                gap,
-                f"{quoted(self._written(gap))} cannot be a session gap: its type is {type_}",
-                "Spark accepts only text such as '5 minutes' here, or the result of make_interval",
-                "use text, for example '5 minutes' or concat(seconds, ' seconds')",
-            )
+            what = f"{quoted(self._written(gap))} cannot be a session gap: its type is {type_}"
+            why = "Spark accepts only text such as '5 minutes' here, or the result of make_interval"
+            fix = "use text, for example '5 minutes' or concat(seconds, ' seconds')"
+            yield self._problem(gap, what, why, fix)
         span = _read(gap.name) if isinstance(gap, exp.Literal) and gap.is_string else None
         if isinstance(span, IntervalError):
             message = f"{quoted(self._written(gap))} cannot be a session gap"
             where = self.expressions.text.where(gap).offset
             yield SqlProblem(where, CODE, message, span.why, span.fix, Severity.WARNING)
         elif span is not None and span.months <= 0 and span.microseconds <= 0:
-            yield SqlProblem(
-                self.expressions.text.where(gap).offset,
-                CODE,
-                f"sessions with the gap {self._written(gap)} contain no rows",
-                "a session ends this long after its last row, and Spark drops the rows of a session with no length",
-                "use a longer gap",
-                Severity.WARNING,
-            )
+            what = f"sessions with the gap {self._written(gap)} contain no rows"
+            why = "a session ends this long after its last row, and Spark drops the rows of a session with no length"
+            fix = "use a longer gap"
+            yield SqlProblem(self.expressions.text.where(gap).offset, CODE, what, why, fix, Severity.WARNING)
 
     def _window_time(self, call: exp.Expr, window: exp.Expr) -> Iterator[SqlProblem]:
         type_ = self.expressions.type_of(window, self.scope)
         made = self.expressions.text.function(window)
         if (made and made not in WINDOWS) or (_is_known(type_) and not _is_window(type_)):
-            yield self._problem(
-                call,
-                f"the argument {quoted(self._written(window))} of window_time is not a window",
-                "window_time takes the unchanged column that window() or session_window() returns",
-                "pass that column, for example window_time(window)",
-            )
+            what = f"the argument {quoted(self._written(window))} of window_time is not a window"
+            why = "window_time takes the unchanged column that window() or session_window() returns"
+            fix = "pass that column, for example window_time(window)"
+            yield self._problem(call, what, why, fix)
 
     def _several(self, calls: list[exp.Expr]) -> Iterator[SqlProblem]:
         """Two windows of one operator that are not the same are more than Spark takes."""
         first = calls[0] if calls else None
         for call in calls[1:]:
             if first is not None and self._differ(first, call):
-                yield self._problem(
-                    call,
-                    f"the query uses two time windows: {quoted(self._written(call))} and "
-                    f"{quoted(self._written(first))}",
-                    "Spark does not support several time windows in one query",
-                    "use the second window in an outer query or a downstream model",
+                what = (
+                    f"the query uses two time windows: {quoted(self._written(call))} and {quoted(self._written(first))}"
                 )
+                why = "Spark does not support several time windows in one query"
+                fix = "use the second window in an outer query or a downstream model"
+                yield self._problem(call, what, why, fix)
                 return
 
     def _differ(self, one: exp.Expr, other: exp.Expr) -> bool:

@@ -4,44 +4,35 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.types.typer import Handler, Typer, argument
+from sqlstream.compiler.flow.types.families import DATETIME, NUMBER, family
+from sqlstream.compiler.flow.types.typer import Handlers, Typer
 from sqlstream.compiler.flow.types.values import (
     BIGINT,
     BINARY,
-    DATETIMES,
     DIGITS,
     DOUBLE,
     MOST_DIGITS,
-    RANKS,
     SPANS,
     STRING,
     WIDEST_INTERVALS,
+    array_of,
     is_plain,
     kind,
+    struct_of,
 )
-from sqlstream.project.types.types import Array, DataType, Decimal, Field, Struct
+from sqlstream.project.types.types import Array, DataType, Decimal
 
 _SUM_DIGITS = 10
-"""The digits by which a sum of decimals grows (`Sum.resultType`)."""
+"""The digits that the sum of decimals adds (`Sum.resultType`)."""
 
 _AVERAGE_DIGITS = 4
-"""The digits before and behind the point by which an average of decimals grows (`Average.resultType`)."""
+"""The digits that the average of decimals adds before and after the point (`Average.resultType`)."""
 
 _FRACTIONS = frozenset({"float", "double", "string", "void"})
 
 
-def _this(typer: Typer, node: exp.Expr) -> DataType | None:
-    return typer.of(_argument(node))
-
-
-def _argument(node: exp.Expr) -> object:
-    """The first argument of a function, whether sqlglot knows the function or not."""
-    first = node.this if not isinstance(node, exp.Anonymous) else argument(node)
-    return argument(first) if isinstance(first, exp.Distinct) else first
-
-
 def _sum(typer: Typer, node: exp.Expr) -> DataType | None:
-    type_ = typer.of(_argument(node))
+    type_ = typer.first(node)
     name = kind(type_)
     if isinstance(type_, Decimal):
         return Decimal(min(type_.precision + _SUM_DIGITS, MOST_DIGITS), type_.scale)
@@ -51,7 +42,7 @@ def _sum(typer: Typer, node: exp.Expr) -> DataType | None:
 
 
 def _average(typer: Typer, node: exp.Expr) -> DataType | None:
-    type_ = typer.of(_argument(node))
+    type_ = typer.first(node)
     if isinstance(type_, Decimal):
         precision, scale = type_.precision + _AVERAGE_DIGITS, type_.scale + _AVERAGE_DIGITS
         return Decimal(min(precision, MOST_DIGITS), min(scale, MOST_DIGITS))
@@ -59,37 +50,30 @@ def _average(typer: Typer, node: exp.Expr) -> DataType | None:
 
 
 def _middle(type_: DataType | None) -> DataType | None:
-    """DOUBLE of numbers, and of intervals the widest of their family."""
+    """Returns the type of a median: DOUBLE for numbers, and the widest interval of the family for intervals."""
     name = kind(type_)
     if name in SPANS:
         return WIDEST_INTERVALS[SPANS[name][0]]
-    return DOUBLE if name in RANKS or name in ("decimal", "string", "void") else None
-
-
-def _median(typer: Typer, node: exp.Expr) -> DataType | None:
-    return _middle(typer.of(node.this))
+    return DOUBLE if family(type_) in (NUMBER, "string", "void") else None
 
 
 def _percentile(typer: Typer, node: exp.Expr) -> DataType | None:
-    return _per_share(typer, node.args.get("quantile"), _middle(_this(typer, node)))
+    return _per_share(typer, node.args.get("quantile"), _middle(typer.first(node)))
 
 
 def _approximate_percentile(typer: Typer, node: exp.Expr) -> DataType | None:
-    type_ = _this(typer, node)
-    name = kind(type_)
-    if name == "string":
+    type_ = typer.first(node)
+    if kind(type_) == "string":
         type_ = DOUBLE
-    elif name not in RANKS and name not in SPANS and name not in DATETIMES and name != "decimal":
+    elif family(type_) not in (NUMBER, DATETIME, *WIDEST_INTERVALS):
         return None
     return _per_share(typer, node.args.get("quantile"), type_)
 
 
 def _per_share(typer: Typer, share: object, type_: DataType | None) -> DataType | None:
-    """One value for a number, an array of them for an array of numbers."""
-    several = typer.of(share)
-    if several is None or type_ is None:
-        return None
-    return Array(type_) if isinstance(several, Array) else type_
+    """Returns `type_` if `share` is one number, and an array of it for an array of numbers."""
+    shares = typer.of(share)
+    return None if shares is None else array_of(type_) if isinstance(shares, Array) else type_
 
 
 def _within_group(typer: Typer, node: exp.Expr) -> DataType | None:
@@ -105,35 +89,34 @@ def _within_group(typer: Typer, node: exp.Expr) -> DataType | None:
 
 
 def _extreme_by(typer: Typer, node: exp.Expr) -> DataType | None:
-    """max_by: one value, or with a count an array of them."""
+    """Returns the type of max_by: one value, or an array of values if there is a count."""
     type_ = typer.of(node.this)
-    return type_ if type_ is None or node.args.get("count") is None else Array(type_)
+    return type_ if node.args.get("count") is None else array_of(type_)
 
 
 def _joined(typer: Typer, node: exp.Expr) -> DataType | None:
-    value = node.this.this if isinstance(node.this, exp.Order) else node.this
-    type_ = typer.of(value)
+    type_ = typer.of(node.this.this if isinstance(node.this, exp.Order) else node.this)
     if kind(type_) == "binary":
         return BINARY
     return STRING if is_plain(type_) else None
 
 
 def _top(typer: Typer, node: exp.Expr) -> DataType | None:
-    type_ = _this(typer, node)
-    return None if type_ is None else Array(Struct((Field("item", type_), Field("count", BIGINT))))
+    return array_of(struct_of((("item", typer.first(node)), ("count", BIGINT))))
 
 
 def _histogram(typer: Typer, node: exp.Expr) -> DataType | None:
-    type_ = typer.of(_argument(node))
-    if kind(type_) not in RANKS and kind(type_) not in ("decimal", "date", "timestamp", "timestamp_ntz"):
-        return None
-    return None if type_ is None else Array(Struct((Field("x", type_), Field("y", DOUBLE))))
+    type_ = typer.first(node)
+    return array_of(struct_of((("x", type_), ("y", DOUBLE)))) if family(type_) in (NUMBER, DATETIME) else None
 
 
-BY_CLASS: dict[type[exp.Expr], Handler] = {
+HANDLERS: Handlers = {
     exp.Sum: _sum,
+    "try_sum": _sum,
     exp.Avg: _average,
-    exp.Median: _median,
+    "try_avg": _average,
+    "mean": _average,
+    exp.Median: lambda typer, node: _middle(typer.first(node)),
     exp.Quantile: _percentile,
     exp.ApproxQuantile: _approximate_percentile,
     exp.WithinGroup: _within_group,
@@ -141,11 +124,5 @@ BY_CLASS: dict[type[exp.Expr], Handler] = {
     exp.ArgMin: _extreme_by,
     exp.GroupConcat: _joined,
     exp.ApproxTopK: _top,
-}
-
-BY_NAME: dict[str, Handler] = {
-    "try_sum": _sum,
-    "try_avg": _average,
-    "mean": _average,
     "histogram_numeric": _histogram,
 }

@@ -1,4 +1,4 @@
-"""The types of functions on arrays and maps, and of those that take a lambda."""
+"""The types of functions on arrays and maps, including those that take a lambda."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.types.common_type import common_type_of
 from sqlstream.compiler.flow.types.nested import element_type
-from sqlstream.compiler.flow.types.typer import Handler, Typer, argument
-from sqlstream.compiler.flow.types.values import DATETIMES, DIGITS, INT, kind
-from sqlstream.project.types.types import Array, DataType, Field, Map, Struct
+from sqlstream.compiler.flow.types.typer import Handlers, Typer, argument
+from sqlstream.compiler.flow.types.values import DATETIMES, DIGITS, INT, array_of, kind, map_of, struct_of
+from sqlstream.project.types.types import Array, DataType, Map, Struct
 
 
 def _sequence(typer: Typer, node: exp.Expr) -> DataType | None:
@@ -16,18 +16,17 @@ def _sequence(typer: Typer, node: exp.Expr) -> DataType | None:
     step = node.args.get("step")
     if kind(element) in DIGITS and step is not None:
         element = common_type_of((element, typer.of(step)))
-    return Array(element) if element is not None and kind(element) in {*DIGITS, *DATETIMES} else None
+    return array_of(element) if kind(element) in {*DIGITS, *DATETIMES} else None
 
 
 def _zipped(typer: Typer, node: exp.Expr) -> DataType | None:
-    fields = []
-    for place, value in enumerate(node.expressions):
-        type_ = typer.of(value)
-        if not isinstance(type_, Array) or isinstance(value, exp.Dot | exp.Bracket | exp.Paren):
-            return None
-        name = value.name if isinstance(value, exp.Column | exp.Identifier) else str(place)
-        fields.append(Field(name, type_.element))
-    return Array(Struct(tuple(fields)))
+    types = typer.all_of(node)
+    if any(isinstance(value, exp.Dot | exp.Bracket | exp.Paren) for value in node.expressions):
+        return None
+    is_name = [isinstance(value, exp.Column | exp.Identifier) for value in node.expressions]
+    names = [value.name if is_name[place] else str(place) for place, value in enumerate(node.expressions)]
+    elements = [type_.element if isinstance(type_, Array) else None for type_ in types]
+    return array_of(struct_of(zip(names, elements, strict=True)))
 
 
 def _reversed(typer: Typer, node: exp.Expr) -> DataType | None:
@@ -36,7 +35,7 @@ def _reversed(typer: Typer, node: exp.Expr) -> DataType | None:
 
 
 def _map_concat(typer: Typer, node: exp.Expr) -> DataType | None:
-    types = [typer.of(value) for value in node.expressions]
+    types = typer.all_of(node)
     return common_type_of(types) if types and all(isinstance(type_, Map) for type_ in types) else None
 
 
@@ -51,69 +50,55 @@ def _transformed(typer: Typer, node: exp.Expr) -> DataType | None:
     array = typer.of(node.this)
     if not isinstance(array, Array):
         return None
-    body = typer.of_lambda(node.args.get("expression"), array.element, INT)
-    return None if body is None else Array(body)
+    return array_of(typer.of_lambda(node.args.get("expression"), array.element, INT))
 
 
 def _aggregated(typer: Typer, node: exp.Expr) -> DataType | None:
-    """aggregate: what `finish` makes of the state, which keeps the type of its first value."""
+    """Returns the type of `aggregate`: that of `finish`, or of the state, which keeps the type of its first value."""
     state, finish = typer.of(node.args.get("initial")), node.args.get("finish")
     return state if finish is None or state is None else typer.of_lambda(finish, state)
 
 
 def _zipped_with(typer: Typer, node: exp.Expr) -> DataType | None:
-    left, right, merge = _three(node)
-    one, other = typer.of(left), typer.of(right)
+    one, other = typer.of(argument(node)), typer.of(argument(node, 1))
     if not isinstance(one, Array) or not isinstance(other, Array):
         return None
-    body = typer.of_lambda(merge, one.element, other.element)
-    return None if body is None else Array(body)
+    return array_of(typer.of_lambda(argument(node, 2), one.element, other.element))
 
 
 def _map_zipped_with(typer: Typer, node: exp.Expr) -> DataType | None:
-    left, right, merge = _three(node)
-    one, other = typer.of(left), typer.of(right)
+    one, other = typer.of(argument(node)), typer.of(argument(node, 1))
     if not isinstance(one, Map) or not isinstance(other, Map):
         return None
     key = common_type_of((one.key, other.key))
-    body = typer.of_lambda(merge, key, one.value, other.value)
-    return None if key is None or body is None else Map(key, body)
-
-
-def _three(node: exp.Expr) -> tuple[exp.Expr | None, ...]:
-    return tuple(node.expressions) if len(node.expressions) == len(("left", "right", "merge")) else (None, None, None)
+    return map_of(key, typer.of_lambda(argument(node, 2), key, one.value, other.value))
 
 
 def _with_keys(typer: Typer, node: exp.Expr) -> DataType | None:
-    type_, body = _map_and_body(typer, node)
-    return Map(body, type_.value) if type_ is not None and body is not None else None
+    type_ = typer.first(node)
+    return map_of(_entry_type(typer, node, type_), type_.value) if isinstance(type_, Map) else None
 
 
 def _with_values(typer: Typer, node: exp.Expr) -> DataType | None:
-    type_, body = _map_and_body(typer, node)
-    return Map(type_.key, body) if type_ is not None and body is not None else None
+    type_ = typer.first(node)
+    return map_of(type_.key, _entry_type(typer, node, type_)) if isinstance(type_, Map) else None
 
 
-def _map_and_body(typer: Typer, node: exp.Expr) -> tuple[Map | None, DataType | None]:
-    type_ = typer.of(argument(node))
-    if not isinstance(type_, Map):
-        return None, None
-    return type_, typer.of_lambda(node.expressions[-1], type_.key, type_.value)
+def _entry_type(typer: Typer, node: exp.Expr, type_: Map) -> DataType | None:
+    """Returns the type of a lambda over the keys and values of a map."""
+    return typer.of_lambda(node.expressions[-1], type_.key, type_.value)
 
 
-BY_CLASS: dict[type[exp.Expr], Handler] = {
+HANDLERS: Handlers = {
     exp.GenerateSeries: _sequence,
     exp.ArraysZip: _zipped,
     exp.Reverse: _reversed,
+    "map_concat": _map_concat,
     exp.MapFromEntries: _map_from_entries,
     exp.Transform: _transformed,
     exp.Reduce: _aggregated,
-}
-
-BY_NAME: dict[str, Handler] = {
-    "map_concat": _map_concat,
+    "zip_with": _zipped_with,
     "map_zip_with": _map_zipped_with,
     "transform_keys": _with_keys,
     "transform_values": _with_values,
-    "zip_with": _zipped_with,
 }

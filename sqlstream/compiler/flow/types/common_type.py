@@ -1,4 +1,4 @@
-"""The common type of several, as Spark finds it for UNION, CASE and COALESCE (`AnsiTypeCoercion.scala`)."""
+"""The common type of several types, as Spark finds it for UNION, CASE and COALESCE (`AnsiTypeCoercion.scala`)."""
 
 from __future__ import annotations
 
@@ -17,23 +17,26 @@ from sqlstream.compiler.flow.types.values import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    array_of,
     kind,
+    map_of,
+    struct_of,
 )
-from sqlstream.project.types.types import Array, DataType, Decimal, Field, Map, Struct, Unknown
+from sqlstream.project.types.types import Array, DataType, Decimal, Map, Struct, Unknown
 
 Leaf = Callable[[DataType, DataType], DataType | None]
 
 _TAKEN_FROM_TEXT = frozenset({*DATETIMES, "boolean", "binary"})
-"""The types that text is cast to where it meets them; a number makes it BIGINT or DOUBLE."""
+"""The types to which text is cast beside them. Beside a number it becomes BIGINT or DOUBLE."""
 
 
 def common_type(left: DataType, right: DataType) -> DataType | None:
-    """Returns the type of a column that both types go into; None where Spark has none, or it is not known."""
+    """Returns the type that can hold values of both types; None if Spark has none, or it is unknown."""
     return _common(left, right, _wider)
 
 
 def common_type_of(types: Iterable[DataType | None], pair: Leaf = common_type) -> DataType | None:
-    """Returns the common type of all, `void` for none at all, found from the left as Spark does."""
+    """Returns the common type of all types, combined from the left as Spark does; `void` for no types."""
     found: DataType = VOID
     for type_ in types:
         together = None if type_ is None else pair(found, type_)
@@ -44,17 +47,17 @@ def common_type_of(types: Iterable[DataType | None], pair: Leaf = common_type) -
 
 
 def common_type_but_text(left: DataType, right: DataType) -> DataType | None:
-    """Returns the common type where text is not cast to other types: that of GREATEST and LEAST."""
+    """Returns the common type for GREATEST and LEAST, which do not cast text to other types."""
     return _common(left, right, _wider_but_text)
 
 
 def tightest_type(left: DataType, right: DataType) -> DataType | None:
-    """Returns the one of two types, or one close by, that loses nothing: that of bitwise operators and intervals."""
+    """Returns the narrowest type that holds both without loss, for bitwise operators and intervals."""
     return _common(left, right, _tightest)
 
 
 def element_of_both(left: DataType, right: DataType) -> DataType | None:
-    """Returns the type of what array_append and array_union put together, which knows FLOAT and no intervals."""
+    """Returns the element type of array_append and array_union, which keep FLOAT and do not widen intervals."""
     return _common(left, right, _tightest_element)
 
 
@@ -66,12 +69,10 @@ def _common(left: DataType, right: DataType, leaf: Leaf) -> DataType | None:
     if left == VOID:
         return right
     if isinstance(left, Array) and isinstance(right, Array):
-        element = _common(left.element, right.element, leaf)
-        return None if element is None else Array(element)
+        return array_of(_common(left.element, right.element, leaf))
     if isinstance(left, Map) and isinstance(right, Map):
-        # a key may not become null, so none that is cast from text or between decimals is told here
-        key, value = _common(left.key, right.key, _tightest), _common(left.value, right.value, leaf)
-        return None if key is None or value is None else Map(key, value)
+        # keys must not become null, so this does not cast keys from text or between decimals
+        return map_of(_common(left.key, right.key, _tightest), _common(left.value, right.value, leaf))
     if isinstance(left, Struct) and isinstance(right, Struct):
         return _common_struct(left, right, leaf)
     return leaf(left, right)
@@ -80,17 +81,12 @@ def _common(left: DataType, right: DataType, leaf: Leaf) -> DataType | None:
 def _common_struct(left: Struct, right: Struct, leaf: Leaf) -> Struct | None:
     if [field.name.lower() for field in left.fields] != [field.name.lower() for field in right.fields]:
         return None
-    fields = []
-    for one, other in zip(left.fields, right.fields, strict=True):
-        type_ = _common(one.type, other.type, leaf)
-        if type_ is None:
-            return None
-        fields.append(Field(one.name, type_))
-    return Struct(tuple(fields))
+    pairs = zip(left.fields, right.fields, strict=True)
+    return struct_of((one.name, _common(one.type, other.type, leaf)) for one, other in pairs)
 
 
 def _tightest(left: DataType, right: DataType) -> DataType | None:
-    """`findTightestCommonType`."""
+    """Returns the result of `findTightestCommonType`."""
     one, other = kind(left), kind(right)
     if one in RANKS and other in RANKS:
         widest = max(RANKS[one], RANKS[other])
@@ -105,7 +101,7 @@ def _tightest(left: DataType, right: DataType) -> DataType | None:
 
 
 def _tightest_element(left: DataType, right: DataType) -> DataType | None:
-    """`findTightestCommonType` as it is without ANSI, which the functions on arrays still use."""
+    """Returns the result of `findTightestCommonType` without ANSI mode, which functions on arrays still use."""
     one, other = kind(left), kind(right)
     if one in RANKS and other in RANKS:
         return BY_RANK[max(RANKS[one], RANKS[other])]
@@ -124,12 +120,12 @@ def _wider_but_text(left: DataType, right: DataType) -> DataType | None:
 
 
 def _wider(left: DataType, right: DataType) -> DataType | None:
-    """`findWiderTypeForTwo`."""
+    """Returns the result of `findWiderTypeForTwo`."""
     return _wider_but_text(left, right) or _from_text(left, right) or _from_text(right, left)
 
 
 def _wider_decimal(left: DataType, right: DataType) -> DataType | None:
-    """`findWiderTypeForDecimal`: digits before the point win where there is no room for all."""
+    """Returns the result of `findWiderTypeForDecimal`, which keeps the digits before the point if not all fit."""
     if not isinstance(left, Decimal) and not isinstance(right, Decimal):
         return None
     if kind(left) in ("float", "double") or kind(right) in ("float", "double"):
@@ -144,7 +140,7 @@ def _wider_decimal(left: DataType, right: DataType) -> DataType | None:
 
 
 def as_decimal(type_: DataType) -> Decimal | None:
-    """Returns a decimal as it is, and for an integral type the decimal that holds it."""
+    """Returns a decimal unchanged, and for an integral type the decimal that holds it; None for other types."""
     if isinstance(type_, Decimal):
         return type_
     digits = DIGITS.get(kind(type_))
@@ -152,7 +148,7 @@ def as_decimal(type_: DataType) -> Decimal | None:
 
 
 def _from_text(left: DataType, right: DataType) -> DataType | None:
-    """`findWiderTypeForString`, where the left one is text."""
+    """Returns the result of `findWiderTypeForString` if the left type is text."""
     if kind(left) != "string":
         return None
     other = kind(right)

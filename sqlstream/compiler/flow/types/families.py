@@ -1,6 +1,6 @@
-"""Which types go together in comparisons and casts, as Spark 4.3 says of every pair with ANSI on.
+"""Which types Spark 4.3 can compare, cast and combine, with ANSI mode on.
 
-`tests/spark/test_type_families.py` asks the installed Spark about every pair again.
+`tests/spark/test_type_families.py` asks the installed Spark about every pair of types.
 """
 
 from __future__ import annotations
@@ -16,20 +16,24 @@ _FAMILIES = {
     **{name: span[0] for name, span in SPANS.items()},
 }
 _UNORDERED = frozenset({"map", "variant", "interval"})
-_BESIDE_TEXT = frozenset({NUMBER, DATETIME, "boolean", "binary", "string"})
+_WITH_TEXT = frozenset({NUMBER, DATETIME, "boolean", "binary", "string"})
+"""The families that text is cast to."""
+
+_SEPARATE = _WITH_TEXT | {"year-month", "day-time", "interval", "array", "map", "struct", "variant"}
+"""The families that Spark never widens to one another, except text (`AnsiTypeCoercion.findWiderTypeForTwo`)."""
 
 
 def family(type_: DataType | None) -> str:
     """Returns the family of a type: `number`, `datetime`, `year-month`, `day-time`, or the type's own name.
 
-    It is empty for what no rule speaks of: an unknown type, and text with a collation.
+    It is empty for types without rules here: unknown types, and text with a collation.
     """
     name = kind(type_)
     return _FAMILIES.get(name, name)
 
 
 def is_ordered(type_: DataType | None) -> bool | None:
-    """Returns whether values of a type can be compared at all; None where it is not known."""
+    """Returns whether values of a type can be compared; None if that is unknown."""
     if isinstance(type_, Array):
         return is_ordered(type_.element)
     if isinstance(type_, Struct):
@@ -38,26 +42,28 @@ def is_ordered(type_: DataType | None) -> bool | None:
     return None if not family(type_) else kind(type_) not in _UNORDERED
 
 
-def holds_variant(type_: DataType | None) -> bool:
-    """Returns whether a type is VARIANT, or has one within."""
+def contains(type_: DataType | None, name: str) -> bool:
+    """Returns whether a type, or a type inside it, has the kind `name`."""
+    if kind(type_) == name:
+        return True
     if isinstance(type_, Map):
-        return holds_variant(type_.key) or holds_variant(type_.value)
+        return contains(type_.key, name) or contains(type_.value, name)
     if isinstance(type_, Struct):
-        return any(holds_variant(item.type) for item in type_.fields)
-    return holds_variant(type_.element) if isinstance(type_, Array) else kind(type_) == "variant"
+        return any(contains(item.type, name) for item in type_.fields)
+    return isinstance(type_, Array) and contains(type_.element, name)
 
 
 def can_be_compared(left: DataType | None, right: DataType | None) -> bool:
-    """Returns whether Spark may compare two types; what is not known may be."""
+    """Returns whether Spark may compare two types. It may compare unknown types."""
     if is_ordered(left) is False or is_ordered(right) is False:
         return False
     if isinstance(left, Array | Struct) and isinstance(right, Array | Struct):
         return _are_alike(left, right)
-    return go_together(left, right)
+    return have_common_type(left, right)
 
 
 def _are_alike(left: DataType | None, right: DataType | None) -> bool:
-    """Whether two types within others may be compared: Spark casts no text there, and nothing to a decimal."""
+    """Returns whether two element or field types may be compared: Spark does not cast text or to decimals there."""
     if isinstance(left, Array) and isinstance(right, Array):
         return _are_alike(left.element, right.element)
     if isinstance(left, Struct) and isinstance(right, Struct):
@@ -69,36 +75,58 @@ def _are_alike(left: DataType | None, right: DataType | None) -> bool:
     return one == other and ("decimal" not in (kind(left), kind(right)) or left == right)
 
 
-def go_together(left: DataType | None, right: DataType | None) -> bool:
-    """Returns whether two types may have a common one, of which CASE, IF and COALESCE make their results."""
-    one, other = family(left), family(right)
-    if not one or not other or "void" in (one, other) or one == other:
+def have_common_type(left: DataType | None, right: DataType | None) -> bool:
+    """Returns whether CASE, IF and COALESCE may return values of both types. Unknown types may have a common type."""
+    families = {family(left), family(right)}
+    if len(families) == 1 or families & {"", "void"}:
         return True
-    if "string" in (one, other):
-        beside = other if one == "string" else one
-        return beside in _BESIDE_TEXT or beside == "variant"
-    return "interval" in (one, other) and "year-month" in (one, other)
+    return ("string" in families and families <= _WITH_TEXT | {"variant"}) or families == {"interval", "year-month"}
+
+
+def are_incompatible(left: DataType | None, right: DataType | None) -> bool:
+    """Returns whether UNION, EXCEPT and INTERSECT certainly cannot put values of both types into one column."""
+    if left is None or right is None or left == right:
+        return False
+    if isinstance(left, Array) and isinstance(right, Array):
+        return are_incompatible(left.element, right.element)
+    if isinstance(left, Map) and isinstance(right, Map):
+        return are_incompatible(left.key, right.key) or are_incompatible(left.value, right.value)
+    if isinstance(left, Struct) and isinstance(right, Struct):
+        return _are_structs_incompatible(left, right)
+    families = {family(left), family(right)}
+    return len(families) > 1 and families <= _SEPARATE and not ("string" in families and families <= _WITH_TEXT)
+
+
+def _are_structs_incompatible(left: Struct, right: Struct) -> bool:
+    """Fields match by position. Their names may differ only if all types are already the same."""
+    if len(left.fields) != len(right.fields):
+        return True
+    pairs = list(zip(left.fields, right.fields, strict=True))
+    renamed = any(one.name.lower() != other.name.lower() for one, other in pairs)
+    return any(
+        are_incompatible(one.type, other.type) or (renamed and _are_different(one.type, other.type))
+        for one, other in pairs
+    )
+
+
+def _are_different(left: DataType, right: DataType) -> bool:
+    return kind(left) != kind(right) and {family(left), family(right)} <= _SEPARATE
 
 
 _CASTS: dict[str, frozenset[str]] = {
     "boolean": frozenset({NUMBER}),
-    "binary": frozenset({"binary"}),
     DATETIME: frozenset({DATETIME}),
-    "interval": frozenset({"interval"}),
-    "year-month": frozenset({NUMBER, "year-month"}),
-    "day-time": frozenset({NUMBER, "day-time"}),
-    "array": frozenset({"array"}),
-    "map": frozenset({"map"}),
-    "struct": frozenset({"struct"}),
-    NUMBER: frozenset({NUMBER, "boolean", DATETIME, "year-month", "day-time"}),
+    "year-month": frozenset({NUMBER}),
+    "day-time": frozenset({NUMBER}),
+    NUMBER: frozenset({"boolean", DATETIME, "year-month", "day-time"}),
 }
-"""What a family can be cast to beside itself, text and VARIANT. What is in it may depend on the very type."""
+"""The families that a family can be cast to, besides itself, text and VARIANT. Some casts depend on the exact type."""
 
 _NO_VARIANT = frozenset({"map", "struct", "interval", "year-month", "day-time"})
 
 
 def can_be_cast(type_: DataType | None, target: DataType | None) -> bool:
-    """Returns whether a CAST may be possible; what is not known may be."""
+    """Returns whether a CAST may be possible. It may be possible for unknown types."""
     one, other = family(type_), family(target)
     if not one or not other or "void" in (one, other) or one == other or other == "string" or one == "variant":
         return one != "variant" or other not in ("interval", "year-month", "day-time")
@@ -106,10 +134,8 @@ def can_be_cast(type_: DataType | None, target: DataType | None) -> bool:
         return other not in ("array", "map", "struct")
     if other == "variant":
         return one not in _NO_VARIANT
-    if other == DATETIME and one == NUMBER:
-        return kind(target) == "timestamp"
-    if other == NUMBER and one == DATETIME:
-        return kind(type_) == "timestamp"
+    if {one, other} == {NUMBER, DATETIME}:
+        return "timestamp" in (kind(type_), kind(target))
     if {one, other} & {"year-month", "day-time"} and {kind(type_), kind(target)} & {"float", "double"}:
         return False
     return other in _CASTS.get(one, frozenset())

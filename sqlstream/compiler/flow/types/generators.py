@@ -1,4 +1,4 @@
-"""The columns that `explode` and other generators give, for a select list or LATERAL VIEW."""
+"""The columns of `explode` and other generators, in a select list or LATERAL VIEW."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _position_and_explode(typer: Typer, node: exp.Expr) -> Columns | None:
 
 
 def _inline(typer: Typer, node: exp.Expr) -> Columns | None:
-    type_ = typer.of(argument(node) if isinstance(node, exp.Anonymous) else node.this)
+    type_ = typer.first(node)
     if not isinstance(type_, Array) or not isinstance(type_.element, Struct):
         return None
     return tuple((field.name, field.type) for field in type_.element.fields)
@@ -41,9 +41,9 @@ def _stack(typer: Typer, node: exp.Expr) -> Columns | None:
 
 
 def _one_type(typer: Typer, values: list[exp.Expr]) -> DataType | None:
-    """The type of all values but NULLs, which Spark wants to be one."""
-    types = [type_ for type_ in map(typer.of, values) if type_ != VOID]
-    return types[0] if types and all(type_ == types[0] for type_ in types) else None
+    """Returns the type that all values except NULLs have, as Spark requires."""
+    types = {type_ for type_ in map(typer.of, values) if type_ != VOID}
+    return types.pop() if len(types) == 1 else None
 
 
 def _json_tuple(typer: Typer, node: exp.Expr) -> Columns | None:
@@ -67,4 +67,4 @@ GENERATORS: dict[str, Callable[[Typer, exp.Expr], Columns | None]] = {
     "variant_explode": _variant,
     "variant_explode_outer": _variant,
 }
-"""The generators whose columns are known, by their names."""
+"""The generators with known columns, by name."""

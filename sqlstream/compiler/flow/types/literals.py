@@ -1,35 +1,50 @@
-"""The types of literals: numbers by their digits, intervals by their units."""
+"""The types of literals and casts: numbers by their digits, intervals by their units, casts by the type they name."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.types.typer import Handler, Typer
+from sqlstream.compiler.flow.types.typer import Handlers, Typer
 from sqlstream.compiler.flow.types.values import (
     BIGINT,
     BINARY,
     BOOLEAN,
+    CALENDAR_INTERVAL,
     DOUBLE,
     INT,
     INTERVALS,
     MOST_DIGITS,
     STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
     UNITS,
     VOID,
+    array_of,
+    map_of,
+    struct_of,
 )
-from sqlstream.project.types.types import DataType, Decimal
+from sqlstream.project.types.types import DataType, Decimal, Primitive
 
 _LARGEST_INT = 2**31 - 1
 _LARGEST_BIGINT = 2**63 - 1
+_DEFAULT_TIME_DIGITS = "6"
+
+_SAME_NAMES = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "binary", "date", "variant")
+_PLAIN: dict[object, DataType] = {
+    **{exp.DType[name.upper()]: Primitive(name) for name in _SAME_NAMES},
+    exp.DType.TIMESTAMP: TIMESTAMP,
+    exp.DType.TIMESTAMPLTZ: TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: TIMESTAMP_NTZ,
+    exp.DType.INTERVAL: CALENDAR_INTERVAL,
+}
+"""sqlglot's types without parts."""
 
 
 def number_type(text: str, *, negative: bool = False) -> DataType | None:
     """Returns the type of a number without a suffix: `7` is an INT, `1.50` a DECIMAL(3,2), `1e0` a DOUBLE."""
     if text.isdecimal():
         return _whole(text, negative)
-    if "e" in text.lower():
-        return DOUBLE
-    return decimal_literal(text)
+    return DOUBLE if "e" in text.lower() else decimal_literal(text)
 
 
 def _whole(text: str, negative: bool) -> DataType | None:
@@ -43,7 +58,7 @@ def _whole(text: str, negative: bool) -> DataType | None:
 
 
 def decimal_literal(text: str) -> Decimal | None:
-    """Returns the decimal that just holds a number without an exponent, as `BigDecimal` counts its digits."""
+    """Returns the smallest decimal for a number without an exponent, with the digits that `BigDecimal` counts."""
     whole, _, fraction = text.partition(".")
     if not (whole + fraction).isdecimal():
         return None
@@ -57,48 +72,88 @@ def _literal(_typer: Typer, node: exp.Expr) -> DataType | None:
 
 
 def _hexadecimal(typer: Typer, node: exp.Expr) -> DataType | None:
-    """X'1F' is binary; 0x1F, which sqlglot reads alike, is no literal of Spark's."""
+    """Returns BINARY for X'1F'. sqlglot reads 0x1F the same way, which is no literal in Spark."""
     start = node.meta.get("start")
     return BINARY if start is not None and typer.sql[start] in "xX" else None
 
 
-def interval_unit(node: object) -> tuple[str, int, int] | None:
-    """Returns the span of an interval's unit: `DAY`, `DAYS` or `DAY TO SECOND`."""
-    if isinstance(node, exp.IntervalSpan):
-        first, last = (UNITS.get(part.name.lower()) for part in (node.this, node.args["expression"]))
-        return None if first is None or last is None or first[0] != last[0] else (first[0], first[1], last[1])
-    return _span(node.name) if isinstance(node, exp.Var) else None
+def _interval_type(unit: object) -> DataType | None:
+    """Returns the type of an interval with this unit: `DAY`, `DAYS` or `DAY TO SECOND`."""
+    if isinstance(unit, exp.IntervalSpan):
+        return _widest([UNITS.get(part.name.lower()) for part in (unit.this, unit.args["expression"])])
+    return _widest([_unit(unit.name)]) if isinstance(unit, exp.Var) else None
 
 
-def _span(unit: str) -> tuple[str, int, int] | None:
-    unit = unit.lower()
-    found = UNITS.get(unit) or UNITS.get(unit.removesuffix("s"))
-    return None if found is None else (found[0], found[1], found[1])
+def _unit(name: str) -> tuple[str, int] | None:
+    return UNITS.get(name.lower()) or UNITS.get(name.lower().removesuffix("s"))
+
+
+def _widest(units: list[tuple[str, int] | None]) -> DataType | None:
+    """Returns the interval type from the largest of `units` to the smallest; None if they have several families."""
+    known = [unit for unit in units if unit is not None]
+    places = [place for _, place in known]
+    if len(known) != len(units) or len({family for family, _ in known}) != 1:
+        return None
+    return INTERVALS.get((known[0][0], min(places), max(places)))
 
 
 def _interval(_typer: Typer, node: exp.Expr) -> DataType | None:
     unit = node.args.get("unit")
     if unit is not None:
-        span = interval_unit(unit)
-        return None if span is None else INTERVALS.get(span)
-    return _several_units(node.this.name) if isinstance(node.this, exp.Literal) else None
+        return _interval_type(unit)
+    words = node.this.name.split() if isinstance(node.this, exp.Literal) else []  # interval '1 day 2 hours'
+    return _widest([_unit(word) for word in words if word.isalpha() and word.lower() != "interval"])
 
 
-def _several_units(text: str) -> DataType | None:
-    """The type of INTERVAL '1 day 2 hours': from its largest unit to its smallest."""
-    spans = [_span(word) for word in text.split() if word.isalpha() and word.lower() != "interval"]
-    families = {span[0] for span in spans if span is not None}
-    if len(families) != 1 or None in spans:
+def _cast(typer: Typer, node: exp.Expr) -> DataType | None:
+    value, target = node.this, node.args["to"]
+    if isinstance(value, exp.Literal) and value.is_string and not value.meta and target.this == exp.DType.DECIMAL:
+        return decimal_literal(value.name)  # 1.5BD
+    return named_type(target, typer.sql)
+
+
+def named_type(node: object, sql: str) -> DataType | None:
+    """Returns the type that a sqlglot node names. In a cast, CHAR and VARCHAR are STRING."""
+    if not isinstance(node, exp.DataType):
         return None
-    places = [span[1] for span in spans if span is not None]
-    return INTERVALS.get((families.pop(), min(places), max(places)))
+    if isinstance(node.this, exp.Interval):
+        return _interval_type(node.this.args.get("unit"))
+    if node.this == exp.DType.TIMESTAMPTZ:  # sqlglot drops WITHOUT TIME ZONE
+        return None if "without" in sql.lower() else TIMESTAMP
+    found = _PLAIN.get(node.this)
+    return found if found is not None else _with_parts(node, sql)
 
 
-BY_CLASS: dict[type[exp.Expr], Handler] = {
+def _with_parts(node: exp.DataType, sql: str) -> DataType | None:
+    parts = node.expressions
+    if node.this == exp.DType.TEXT:
+        return None if node.args.get("collate") else STRING
+    if node.this == exp.DType.DECIMAL:
+        return _decimal([part.name for part in parts])
+    if node.this == exp.DType.TIME:
+        return Primitive("time", (parts[0].name if parts else _DEFAULT_TIME_DIGITS,))
+    if node.this == exp.DType.STRUCT:
+        return struct_of((part.name, named_type(part.args.get("kind"), sql)) for part in parts)
+    inner = [named_type(part, sql) for part in parts]
+    if node.this == exp.DType.ARRAY and len(inner) == 1:
+        return array_of(*inner)
+    return map_of(*inner) if node.this == exp.DType.MAP and len(inner) == len(("key", "value")) else None
+
+
+def _decimal(sizes: list[str]) -> Decimal | None:
+    is_readable = all(size.isdecimal() and len(size) <= len("38") for size in sizes)
+    if not is_readable or len(sizes) > len(("precision", "scale")):
+        return None
+    found = Decimal(*map(int, sizes))
+    return found if found.scale <= found.precision <= MOST_DIGITS else None
+
+
+HANDLERS: Handlers = {
     exp.Literal: _literal,
     exp.RawString: lambda _typer, _node: STRING,
     exp.HexString: _hexadecimal,
     exp.Boolean: lambda _typer, _node: BOOLEAN,
     exp.Null: lambda _typer, _node: VOID,
     exp.Interval: _interval,
+    **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
 }

@@ -1,12 +1,13 @@
-"""The types of structs, arrays and maps as they are built, and of what is taken out of them."""
+"""The types of references, and of structs, arrays and maps that an expression builds or takes apart."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
 from sqlstream.compiler.flow.types.common_type import common_type_of
-from sqlstream.compiler.flow.types.typer import Handler, Typer
-from sqlstream.project.types.types import Array, DataType, Field, Map, Struct
+from sqlstream.compiler.flow.types.typer import Handlers, Typer
+from sqlstream.compiler.flow.types.values import array_of, map_of, struct_of
+from sqlstream.project.types.types import Array, DataType, Map, Struct
 
 
 def field_type(base: DataType | None, name: str) -> DataType | None:
@@ -15,8 +16,7 @@ def field_type(base: DataType | None, name: str) -> DataType | None:
         field = base.field(name)
         return None if field is None else field.type
     if isinstance(base, Array) and isinstance(base.element, Struct):
-        inner = field_type(base.element, name)
-        return None if inner is None else Array(inner)
+        return array_of(field_type(base.element, name))
     return base.value if isinstance(base, Map) else None
 
 
@@ -28,7 +28,7 @@ def element_type(base: DataType | None) -> DataType | None:
 
 
 def _column(typer: Typer, node: exp.Expr) -> DataType | None:
-    """A column; or a variable's field, where it is written in other letters than sqlglot compares."""
+    """Returns the type of a column, or of a lambda variable that sqlglot misses because of its letter case."""
     if node.is_star:
         return None
     parts = node.parts if isinstance(node, exp.Column) else []
@@ -52,73 +52,61 @@ def _dot(typer: Typer, node: exp.Expr) -> DataType | None:
 
 
 def _bracket(typer: Typer, node: exp.Expr) -> DataType | None:
-    keys = node.expressions
-    if len(keys) != 1 or isinstance(keys[0], exp.Slice):
+    if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
         return None
-    base = typer.of(node.this)
-    key = keys[0]
+    base, key = typer.of(node.this), node.expressions[0]
     if isinstance(key, exp.Literal) and key.is_string and not isinstance(base, Map):
         return field_type(base, key.name)
     return element_type(base)
 
 
 def _array(typer: Typer, node: exp.Expr) -> DataType | None:
-    element = common_type_of(map(typer.of, node.expressions))
-    return None if element is None else Array(element)
+    return array_of(common_type_of(typer.all_of(node)))
 
 
 def _map(typer: Typer, node: exp.Expr) -> DataType | None:
     keys, values = node.args.get("keys"), node.args.get("values")
     if not isinstance(keys, exp.Array) or not isinstance(values, exp.Array):
         return None
-    key, value = (common_type_of(map(typer.of, side.expressions)) for side in (keys, values))
-    return None if key is None or value is None else Map(key, value)
+    return map_of(common_type_of(typer.all_of(keys)), common_type_of(typer.all_of(values)))
 
 
 def _struct(typer: Typer, node: exp.Expr) -> DataType | None:
-    written = typer.name(node)
-    fields: list[Field] = []
+    is_named = typer.name(node) != "struct"
+    fields: list[tuple[str, DataType | None]] = []
     for part in node.expressions:
-        columns = typer.column(part) if part.is_star and written == "struct" else None
+        columns = typer.column(part) if part.is_star and not is_named else None
         if isinstance(columns, Struct):
-            fields += columns.fields
-            continue
-        if not isinstance(part, exp.PropertyEQ):
+            fields += [(field.name, field.type) for field in columns.fields]
+        elif not isinstance(part, exp.PropertyEQ) or (is_named and not _is_literal_name(part, node, typer.sql)):
             return None
-        value = part.args["expression"]
-        if written == "struct":
-            name: str | None = _field_name(part.this, value, len(fields) + 1)
         else:
-            name = part.this.name if _is_name_of(typer.sql, node.meta.get("end"), part.this.name) else None
-        type_ = typer.of(value)
-        if name is None or type_ is None:
-            return None
-        fields.append(Field(name, type_))
-    return Struct(tuple(fields))
+            value = part.args["expression"]
+            name = part.this.name if is_named else _field_name(part.this, value, len(fields) + 1)
+            fields.append((name, typer.of(value)))
+    return struct_of(fields)
 
 
-def _is_name_of(sql: str, start: int | None, name: str) -> bool:
-    """Whether a name stands in quotes between commas after `named_struct`: it may be an expression, too."""
-    if start is None:
-        return False
+def _is_literal_name(part: exp.PropertyEQ, call: exp.Expr, sql: str) -> bool:
+    """Returns whether the name of a field is a literal in a call of `named_struct`: it can be any expression."""
+    name, start = part.this.name, call.meta.get("end")
     for quoted in (f"'{name}'", f'"{name}"'):
-        at = sql.find(quoted, start)
+        at = -1 if start is None else sql.find(quoted, start)
         if at >= 0 and sql[:at].rstrip()[-1:] in "(," and sql[at + len(quoted) :].lstrip()[:1] == ",":
             return True
     return False
 
 
 def _field_name(given: exp.Expr, value: exp.Expr, place: int) -> str:
-    """The name that `struct` gives: an alias, the last part of a reference, or the place (`CreateStruct.create`)."""
+    """Returns the name in a `struct`: an alias, the last part of a reference, or the place (`CreateStruct.create`)."""
     if isinstance(value, exp.Column | exp.Identifier) or given.meta:
         return given.name
     return reference_name(value) or f"col{place}"
 
 
 def reference_name(value: exp.Expr) -> str | None:
-    """Returns the name at the end of a reference: `a.b`, `m['k']`, `f(x).name`."""
-    while isinstance(value, exp.Paren):
-        value = value.this
+    """Returns the last name of a reference such as `a.b`, `m['k']` or `f(x).name`; None for other expressions."""
+    value = value.unnest()
     if isinstance(value, exp.Dot):
         return str(value.args["expression"].name)
     if isinstance(value, exp.Column | exp.Identifier):
@@ -130,17 +118,12 @@ def reference_name(value: exp.Expr) -> str | None:
 
 
 def _tuple(typer: Typer, node: exp.Expr) -> DataType | None:
-    fields = []
-    for place, value in enumerate(node.expressions, 1):
-        type_ = typer.of(value)
-        if type_ is None:
-            return None
-        name = value.alias if isinstance(value, exp.Alias) else reference_name(value)
-        fields.append(Field(name or f"col{place}", type_))
-    return Struct(tuple(fields))
+    names = [value.alias if isinstance(value, exp.Alias) else reference_name(value) for value in node.expressions]
+    named = (name or f"col{place}" for place, name in enumerate(names, 1))
+    return struct_of(zip(named, typer.all_of(node), strict=True))
 
 
-BY_CLASS: dict[type[exp.Expr], Handler] = {
+HANDLERS: Handlers = {
     exp.Column: _column,
     exp.Identifier: _identifier,
     exp.Dot: _dot,

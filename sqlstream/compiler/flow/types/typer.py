@@ -1,9 +1,8 @@
-"""Finds the type of one expression by the rule for its kind, or for the function that it names."""
+"""Finds the type of an expression by the rule for its node or for the function that it calls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
@@ -13,39 +12,34 @@ from sqlstream.project.types.types import DataType, Unknown
 
 ColumnType = Callable[[exp.Expr], DataType | None]
 Known = dict[int, tuple[DataType | None, exp.Expr]]
-"""The types that have been found, by the `id` of the expression, with it, so that no other gets its id."""
+"""Types by the `id` of their expression. The expression is kept too, so that no other object gets its id."""
 
 Handler = Callable[["Typer", exp.Expr], DataType | None]
+Handlers = Mapping[str | type[exp.Expr], Handler]
+"""The rules that need code: by function name, or by node class."""
 
 DEEPEST_NESTING = 80
-"""Expressions within expressions that are followed; beyond it a type is not known. Python's own stack bears more."""
-
-
-@dataclass(frozen=True)
-class Rules:
-    """The types that need code: of functions by name, and of nodes by class."""
-
-    by_name: Mapping[str, Handler]
-    by_class: Mapping[type[exp.Expr], Handler]
+"""The greatest depth of nested expressions; deeper types are unknown. Python's stack allows some more."""
 
 
 class Typer:
-    """Knows the types of columns and of a lambda's variables while one expression is gone through. `known` are the
-    types that it finds, those aside that depend on variables.
+    """Knows the types of columns and of lambda variables during one walk through an expression.
+
+    It adds the types that it finds to `known`, except those that depend on lambda variables.
     """
 
-    __slots__ = ("_column_type", "_depth", "_known", "_rules", "_variables", "sql")
+    __slots__ = ("_column_type", "_depth", "_handlers", "_known", "_variables", "sql")
 
     def __init__(
         self,
-        rules: Rules,
+        handlers: Handlers,
         column_type: ColumnType,
         sql: str,
         known: Known,
         variables: Mapping[str, DataType | None] | None = None,
         depth: int = 0,
     ) -> None:
-        self._rules = rules
+        self._handlers = handlers
         self._column_type = column_type
         self._known = known
         self._variables = variables or {}
@@ -53,7 +47,7 @@ class Typer:
         self.sql = sql
 
     def of(self, node: object) -> DataType | None:
-        """Returns the type of an expression, None where it is not known."""
+        """Returns the type of an expression; None if it is unknown."""
         if not isinstance(node, exp.Expr):
             return None
         known = None if self._variables else self._known.get(id(node))
@@ -72,45 +66,49 @@ class Typer:
     def _found(self, node: exp.Expr) -> DataType | None:
         if isinstance(node, exp.Func):
             name = self.name(node) or WITHOUT_PLACE.get(type(node), ("",))[0]
-            named = self._rules.by_name.get(name)
+            named = self._handlers.get(name)
             if named is not None:
                 return named(self, node)
             signature = FUNCTIONS.get(name)
             if signature is not None and signature.result is not None:
-                return signature.result_type([] if signature.is_fixed else list(map(self.of, arguments(node))))
-        handler = self._rules.by_class.get(type(node))
+                types = [] if signature.is_fixed else list(map(self.of, node.iter_expressions()))
+                return signature.result_type(types)
+        handler = self._handlers.get(type(node))
         return None if handler is None else handler(self, node)
 
+    def first(self, node: exp.Expr) -> DataType | None:
+        """Returns the type of the first argument of a call, without its DISTINCT."""
+        value = argument(node)
+        return self.of(argument(value) if isinstance(value, exp.Distinct) else value)
+
+    def all_of(self, node: exp.Expr) -> list[DataType | None]:
+        """Returns the types of `node.expressions`."""
+        return [self.of(part) for part in node.expressions]
+
     def name(self, node: exp.Expr) -> str:
-        """Returns a function's name as it is written, in lower case; empty where sqlglot does not keep its place."""
+        """Returns a function's name as written, in lower case; empty if sqlglot does not keep its place."""
         meta = node.meta
         return self.sql[meta["start"] : meta["end"] + 1].strip("`").lower() if "start" in meta else ""
 
     def column(self, node: exp.Expr) -> DataType | None:
-        """Returns what the query's own columns say of a reference, or of a scalar subquery; of a star, a struct of the
-        columns that it stands for.
-        """
+        """Returns the type of a reference or scalar subquery; for a star, a struct of its columns."""
         return self._column_type(node)
 
     def variable(self, name: str) -> tuple[DataType | None] | None:
-        """Returns the type of a lambda's variable in a tuple of one; None where there is no such variable."""
+        """Returns the type of a lambda variable in a tuple; None if there is no such variable."""
         name = name.lower()
         return (self._variables[name],) if name in self._variables else None
 
     def of_lambda(self, node: object, *types: DataType | None) -> DataType | None:
-        """Returns the type of a lambda's body where its variables are of `types`."""
+        """Returns the type of a lambda's body if its variables have `types`."""
         if not isinstance(node, exp.Lambda) or len(node.expressions) > len(types):
             return None
         names = (variable.name.lower() for variable in node.expressions)
         variables = {**self._variables, **dict(zip(names, types, strict=False))}
-        return Typer(self._rules, self._column_type, self.sql, self._known, variables, self._depth).of(node.this)
-
-
-def arguments(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Gives the expressions of a function in the order in which sqlglot holds them, not always as written."""
-    return node.iter_expressions()
+        return Typer(self._handlers, self._column_type, self.sql, self._known, variables, self._depth).of(node.this)
 
 
 def argument(node: exp.Expr, place: int = 0) -> exp.Expr | None:
-    """Returns one argument of a function that sqlglot does not know; None where there are too few."""
-    return node.expressions[place] if place < len(node.expressions) else None
+    """Returns one argument of a call, in sqlglot's order; None if there are too few."""
+    arguments = node.expressions if isinstance(node, exp.Anonymous) else list(node.iter_expressions())
+    return arguments[place] if place < len(arguments) else None

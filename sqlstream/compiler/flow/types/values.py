@@ -1,8 +1,12 @@
-"""Spark's types as ready values, and the families that its rules of coercion speak of."""
+"""Spark's types as constants, and the groups of types that its rules of coercion use."""
 
 from __future__ import annotations
 
-from sqlstream.project.types.types import Array, DataType, Decimal, Map, Primitive, Struct
+from collections.abc import Iterable
+
+from sqlstream.project.types.cursor import TypeSyntaxError
+from sqlstream.project.types.parser import parse_type
+from sqlstream.project.types.types import Array, DataType, Decimal, Field, Map, Primitive, Struct
 
 TINYINT, SMALLINT, INT, BIGINT = (Primitive(name) for name in ("tinyint", "smallint", "int", "bigint"))
 FLOAT, DOUBLE = Primitive("float"), Primitive("double")
@@ -14,12 +18,12 @@ MOST_DIGITS = 38
 """The greatest precision of a decimal (`DecimalType.MAX_PRECISION`)."""
 
 RANKS = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "double": 5}
-"""The numeric types but decimals, each with its place in Spark's order of widening."""
+"""The numeric types except decimals, with their position in Spark's order of widening."""
 
 BY_RANK = (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)
 
 DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-"""The integral types, each with the digits of the decimal that holds it (`DecimalType.forType`)."""
+"""The integral types, with the precision of the decimal that holds each (`DecimalType.forType`)."""
 
 _YEAR_MONTH = ("year", "month")
 _DAY_TIME = ("day", "hour", "minute", "second")
@@ -30,23 +34,20 @@ UNITS = {
     "millisecond": ("day-time", 3),
     "microsecond": ("day-time", 3),
 }
-"""The units of an interval: the family of its type, and the field that holds it."""
+"""The units of an interval, with the family of its type and the index of the field that holds it."""
 
 
-def _spans(family: str, units: tuple[str, ...]) -> dict[tuple[str, int, int], Primitive]:
+def _intervals(family: str, units: tuple[str, ...]) -> dict[tuple[str, int, int], Primitive]:
     """Returns every interval type of one family, by its first and last field."""
-    return {
-        (family, first, last): Primitive(
-            f"interval {units[first]}" if first == last else f"interval {units[first]} to {units[last]}"
-        )
-        for first in range(len(units))
-        for last in range(first, len(units))
-    }
+    indexes = range(len(units))
+    spans = [(first, last) for first in indexes for last in indexes[first:]]
+    names = {(first, last): " to ".join(dict.fromkeys((units[first], units[last]))) for first, last in spans}
+    return {(family, *span): Primitive(f"interval {name}") for span, name in names.items()}
 
 
-INTERVALS = {**_spans("year-month", _YEAR_MONTH), **_spans("day-time", _DAY_TIME)}
+INTERVALS = {**_intervals("year-month", _YEAR_MONTH), **_intervals("day-time", _DAY_TIME)}
 SPANS = {interval.name: span for span, interval in INTERVALS.items()}
-"""An interval type's family, first and last field, by its name."""
+"""The family, first and last field of each interval type, by its name."""
 
 YEAR_TO_MONTH = INTERVALS["year-month", 0, 1]
 DAY_TO_SECOND = INTERVALS["day-time", 0, 3]
@@ -61,7 +62,7 @@ _KINDS = {Decimal: "decimal", Array: "array", Map: "map", Struct: "struct"}
 def kind(type_: DataType | None) -> str:
     """Returns the name of a type without its parts: `decimal`, `array`, `interval day`.
 
-    It is empty for what no rule here speaks of: an unknown type, and text that has a collation or a length.
+    It is empty for types without rules here: unknown types, and text with a collation or a length.
     """
     if isinstance(type_, Primitive):
         return "" if type_.collation or type_.parameters else type_.name
@@ -69,7 +70,33 @@ def kind(type_: DataType | None) -> str:
 
 
 def is_plain(type_: DataType | None) -> bool:
-    """Returns whether a type is known and holds no text with a collation, which functions of text would hand on."""
-    if isinstance(type_, Array):
-        return is_plain(type_.element)
-    return kind(type_) != ""
+    """Returns whether a type is known and has no collation, which text functions would pass on to their result."""
+    return is_plain(type_.element) if isinstance(type_, Array) else kind(type_) != ""
+
+
+def array_of(element: DataType | None) -> Array | None:
+    """Returns the array of `element`; None if that type is unknown."""
+    return None if element is None else Array(element)
+
+
+def map_of(key: DataType | None, value: DataType | None) -> Map | None:
+    """Returns the map of these types; None if one of them is unknown."""
+    return None if key is None or value is None else Map(key, value)
+
+
+def struct_of(fields: Iterable[tuple[str, DataType | None]]) -> Struct | None:
+    """Returns the struct of these fields; None if the type of one of them is unknown."""
+    found: list[Field] = []
+    for name, type_ in fields:
+        if type_ is None:
+            return None
+        found.append(Field(name, type_))
+    return Struct(tuple(found))
+
+
+def read_type(ddl: str | None) -> DataType | None:
+    """Returns the type that Spark's DDL names; None if there is no valid DDL."""
+    try:
+        return parse_type(ddl) if ddl else None
+    except TypeSyntaxError:
+        return None
