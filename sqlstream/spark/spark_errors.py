@@ -14,7 +14,7 @@ from sqlstream.project.nearest import did_you_mean
 from sqlstream.spark.jvm.gateway import causes_of, is_jvm_gone, java_message
 from sqlstream.spark.jvm.packages import package_fix
 from sqlstream.spark.reading.corrupt_errors import read_corrupt_record
-from sqlstream.spark.reading.python_traces import python_words
+from sqlstream.spark.reading.python_traces import python_exception
 from sqlstream.spark.secrets import Secrets
 
 _SQLSTATE = re.compile(r"\s*SQLSTATE: (\w{5})")
@@ -176,7 +176,7 @@ def _one_line(text: str) -> str:
     """The first sentences of `text`: without the task, the condition, the SQL state, the plan, the SQL and the stack
     trace, of which only the deepest cause counts. Of a traceback of Python only the exception and its place.
     """
-    raised = python_words(text)
+    raised = python_exception(text)
     if raised is not None:
         return raised
     causes = _CAUSE.findall(text)

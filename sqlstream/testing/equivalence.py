@@ -18,8 +18,14 @@ from pyspark.sql import DataFrame
 
 from sqlstream.compiler.emission.examples import IDLE_BATCHES
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.spark.reading.memory_streams import RowMaker, picked
-from sqlstream.spark.reading.static_stream import closed_groups, is_batch_like, joins_outside, key_columns, matched_rows
+from sqlstream.spark.reading.memory_streams import RowMaker, select_rows
+from sqlstream.spark.reading.static_stream import (
+    closed_groups,
+    differs_by_outer_join,
+    equals_batch,
+    key_columns,
+    matched_rows,
+)
 from sqlstream.state.results.unit_tests import CaseResult, Observed, Outcome, Row, RowDifference, RowKind
 from sqlstream.testing.compare import RowComparison, types_of
 from sqlstream.testing.frames import StreamInput
@@ -174,14 +180,14 @@ class Equivalence:
     def _batch(self, rows: Sequence[RowId]) -> tuple[Row, ...] | None:
         """What the batch gives of what the stream has given after one micro-batch of these rows."""
         case, stream = self.prepared.case, self.prepared.frame
-        outer = joins_outside(stream)
+        outer = differs_by_outer_join(stream)
         if case.test.document.at or any(feed.at for feed in case.feeds):
             return None  # the clock of a batch cannot be set
-        if not outer and not is_batch_like(stream):
+        if not outer and not equals_batch(stream):
             return None
         streams = self.prepared.frames.streams
         numbers = {node: [number for other, number in rows if other == node] for node in streams}
-        given = {node: picked(streams[node].rows, found) for node, found in numbers.items() if found}
+        given = {node: select_rows(streams[node].rows, found) for node, found in numbers.items() if found}
         frame = self.prepared.frames.over(given)
         if outer:
             return self._joined(frame)

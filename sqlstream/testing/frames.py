@@ -19,7 +19,7 @@ from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.reading.duplicates import WATERMARK
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.memory_streams import JavaRows, MemoryInput, RowMaker
-from sqlstream.spark.reading.python_code import load_name
+from sqlstream.spark.reading.python_code import import_name
 from sqlstream.spark.reading.read_columns import read_columns
 from sqlstream.spark.reading.sources import declared_schema
 from sqlstream.testing.cases import Case, CaseInput, Feed
@@ -241,7 +241,7 @@ def _given_by(rows: Rows) -> list[tuple[Location, frozenset[str]]]:
 def _asked(table: SourceTable, reference: str) -> object:
     """What a Python source says of its columns. Raises: FindingsError for what its own code raises."""
     location = table.places.get("class", table.location)
-    made = load_name(reference, location)
+    made = import_name(reference, location)
     try:
         return made(dict(table.options)).schema()
     except Exception as error:

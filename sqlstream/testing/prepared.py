@@ -13,7 +13,7 @@ from sqlstream.project.values import Located
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.memory_streams import Clock, SystemClock
-from sqlstream.spark.reading.python_code import is_data_source, is_foreach, load_name
+from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.reading.rows import all_rows
 from sqlstream.spark.running.plans import is_stateful
 from sqlstream.spark.secrets import Secrets
@@ -78,7 +78,7 @@ class PreparedCase:
         output = self.case.model.output
         if output is None or output.python is None or not self.case.test.document.call_sink:
             return None
-        made = load_name(output.python, output.location)
+        made = import_name(output.python, output.location)
         if is_data_source(made):
             what, why = f"`{output.python}` is a data source", "only Spark can write with it"
             fix = "remove `call_sink`, and test its writer in Python"

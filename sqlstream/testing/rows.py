@@ -49,7 +49,7 @@ class TypedRows:
         Raises: FindingsError for what does not fit, at its place.
         """
         frame, counts = self.frame(batches, schema)
-        return self._collected(batches, lambda: RowMaker(self.session).rows_of(frame)), counts
+        return self._collected(batches, lambda: RowMaker(self.session).java_rows(frame)), counts
 
     def frame(self, batches: Sequence[Rows], schema: StructType) -> tuple[DataFrame, list[int]]:
         """Returns what `read` does, as a static table that has not been evaluated. Raises: FindingsError."""
@@ -88,7 +88,7 @@ class TypedRows:
             if rows.sql is None:
                 part, (count,) = self.read([rows], schema)
             else:
-                part = self._collected([rows], partial(maker.rows_of, self._select(rows, schema)))
+                part = self._collected([rows], partial(maker.java_rows, self._select(rows, schema)))
                 count = part.size()
             counts.append(count)
             if found is None:

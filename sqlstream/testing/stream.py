@@ -21,11 +21,11 @@ from sqlstream.spark.reading.memory_streams import (
     JavaRows,
     MemoryOutput,
     RowMaker,
-    no_batch,
-    picked,
+    batches_paused,
     progresses,
+    select_rows,
     start_in_memory,
-    stop_idle,
+    stop_idle_query,
     watermark_of,
 )
 from sqlstream.spark.running.plans import grouped_by_time
@@ -102,12 +102,12 @@ class CaseStream:
                     self._deliver(query, step)
                     continue
                 self._remember_state(query)
-                stop_idle(query)
+                stop_idle_query(query)
                 if step is BetweenBatches.UPGRADE:
                     self._upgrade()
                 query = self._start()
             observed = self._observed(query)
-            stop_idle(query)
+            stop_idle_query(query)
         except (*SPARK_ERRORS, SinkError) as error:
             return failed(_cause(query, error))
         else:
@@ -128,8 +128,8 @@ class CaseStream:
             self.clock.set(delivery.at)
         watermark, batches = watermark_of(query), len(progresses(query))
         streams = self._part.frames.streams
-        given = {node: picked(streams[node].rows, numbers) for node, numbers in delivery.rows.items() if numbers}
-        with no_batch(query):
+        given = {node: select_rows(streams[node].rows, numbers) for node, numbers in delivery.rows.items() if numbers}
+        with batches_paused(query):
             for node_id, rows in given.items():
                 streams[node_id].stream.add(rows)
         query.processAllAvailable()

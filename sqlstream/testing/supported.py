@@ -13,9 +13,9 @@ from sqlstream.spark.reading.memory_streams import (
     Clock,
     MemoryInput,
     MemoryOutput,
-    no_batch,
+    batches_paused,
     start_in_memory,
-    stop_idle,
+    stop_idle_query,
 )
 from sqlstream.testing.stream import checkpoint_folder
 
@@ -36,9 +36,9 @@ def _run_empty_query(session: SparkSession, version: str) -> None:
         with checkpoint_folder() as folder:
             stream = MemoryInput(session, PROBE)
             query = start_in_memory(stream.frame, "append", folder, MemoryOutput(session).sink, Clock(session, 0))
-            with no_batch(query):
+            with batches_paused(query):
                 pass
-            stop_idle(query)
+            stop_idle_query(query)
     except (AttributeError, TypeError, *JVM_ERRORS) as error:
         if not is_missing(error):
             raise

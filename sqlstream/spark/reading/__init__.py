@@ -1,1 +1,1 @@
-"""Sources, seeds and models as DataFrames."""
+"""Read sources, seeds and models as DataFrames."""

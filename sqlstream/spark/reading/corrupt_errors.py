@@ -1,4 +1,4 @@
-"""Spark's error about a record that it cannot read, as a finding that names the file and the ways out."""
+"""Converts Spark's error about a corrupt record to a finding that names the file and possible fixes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _DECORATION = re.compile(r"\s*SQLSTATE: \w{5}|^\[[A-Z0-9_.]+\]\s*|\s*\(start mar
 
 @dataclass(frozen=True)
 class CorruptRecord:
-    """What Spark says of a record that it cannot read: the path or URI of its file, the values that it has read of it,
-    where it says so, and the reason. Spark gives neither a line nor the text.
+    """A record that Spark cannot parse: the path or URI of its file, the values that Spark could parse, and the reason,
+    each empty if unknown. Spark reports neither the line nor the text.
     """
 
     file: str
@@ -39,8 +39,8 @@ class CorruptRecord:
 
 
 def read_corrupt_record(error: BaseException) -> CorruptRecord | None:
-    """Returns what `error` says of a record in a file that cannot be read, None where it is about something else."""
-    texts = [line for cause in causes_of(error) for line in _parts(cause)]
+    """Returns the corrupt record that `error` is about, None if it is about something else."""
+    texts = [line for cause in causes_of(error) for line in _texts(cause)]
     whole = "\n".join(texts)
     file, record = _FILE.search(whole), _RECORD.search(whole)
     if file is None or record is None:
@@ -51,9 +51,7 @@ def read_corrupt_record(error: BaseException) -> CorruptRecord | None:
 
 
 def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[SourceTable, ...]:
-    """Returns the source tables that a node reads, or is, and whose parser meets corrupt records; their paths are
-    absolute.
-    """
+    """Returns the source tables that a node reads or is, with absolute paths, if they can have corrupt records."""
     project = compiled.project
     read = {node_id, *compiled.graph.ancestors(node_id)}
     return tuple(
@@ -66,7 +64,7 @@ def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[Source
 def corrupt_record_finding(
     record: CorruptRecord, what: str, place: Place, secrets: Secrets, tables: Sequence[SourceTable]
 ) -> Finding:
-    """Returns the finding; `what` fails for the record, which is from one of `tables`."""
+    """Returns the finding that `what` fails because of the record, which is from one of `tables`."""
     because = f" ({record.reason})" if record.reason else ""
     return Finding(
         "corrupt-record",
@@ -79,7 +77,7 @@ def corrupt_record_finding(
 
 
 def _correction(record: CorruptRecord, tables: Sequence[SourceTable]) -> str:
-    """What to correct: the file, the type that its source declares, or that the first line of the file is no record."""
+    """Returns what to fix: the file, the declared type, or the option for a header line."""
     table = _table_of(record.file, tables)
     if table is None or table.schema is None:
         return "fix the file, or the type of the column in the source"
@@ -93,29 +91,30 @@ def _correction(record: CorruptRecord, tables: Sequence[SourceTable]) -> str:
 
 
 def _table_of(file: str, tables: Sequence[SourceTable]) -> SourceTable | None:
-    """The table whose files lie where `file` does, None where none does or several do."""
-    own = [table for table in tables if table.corrupt_of is None]
-    found = [table for table in own if _lies_in(plain_path("/", file), table.path or "")]
+    """Returns the only table whose path contains `file`, None if there is none or several."""
+    declared = [table for table in tables if table.corrupt_of is None]
+    found = [table for table in declared if _contains(table.path or "", plain_path("/", file))]
     return found[0] if len(found) == 1 else None
 
 
-def _lies_in(file: str, path: str) -> bool:
-    """Whether `path`, in which there may be a pattern, can be that of `file` or of a folder around it."""
+def _contains(path: str, file: str) -> bool:
+    """Returns whether `path`, which can be a pattern, can match `file` or a folder above it."""
     start, *pattern = _PATTERN.split(path, maxsplit=1)
     return file.startswith(start) if pattern else file == start or file.startswith(f"{start}/")
 
 
 def _unread_column(values: str, names: Sequence[str]) -> str | None:
-    """The only column that Spark has no value for, which is the one that it could not read; None where that is not
-    certain. Spark prints the values with commas between them, and does not quote text.
+    """Returns the column that Spark could not parse, the only one without a value; None if that is uncertain.
+
+    Spark separates the values with commas, and does not quote text.
     """
     shown = values.removeprefix("[").removesuffix("]").split(",")
     is_certain = len(shown) == len(names) and shown.count("null") == 1
     return names[shown.index("null")] if is_certain else None
 
 
-def _parts(error: BaseException) -> list[str]:
-    """The text of an error, and those of the causes that it quotes."""
+def _texts(error: BaseException) -> list[str]:
+    """Returns the text of an error, and the texts of the causes that it quotes."""
     text = str(error)
     return [text, *_CAUSE.findall(text)]
 
@@ -128,6 +127,6 @@ def _reason(text: str) -> str:
 
 
 def _plain(file: str) -> str:
-    """The path of a file on this machine, the URI of any other."""
+    """Returns the path of a local file, the URI of any other."""
     parts = urlsplit(file)
     return unquote(parts.path) if parts.scheme == "file" else file

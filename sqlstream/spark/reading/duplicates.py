@@ -1,4 +1,4 @@
-"""`deduplicate` on the rows of a model's SQL, as Spark's own operator."""
+"""Applies a model's `deduplicate` with Spark's operator."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame
 from sqlstream.compiler.rewrite.deduplicate import key_columns
 
 WATERMARK = "spark.watermarkDelayMs"
-"""What Spark notes of a column that carries a watermark (`EventTimeWatermark.delayKey`)."""
+"""The metadata key of a column with a watermark (`EventTimeWatermark.delayKey`)."""
 
 
 def drop_duplicates(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Returns one row of `frame` for each combination of values in `columns`; all of them where `columns` is empty.
+    """Returns one row of `frame` for each combination of values in `columns`; all rows if `columns` is empty.
 
-    In a stream whose rows carry a watermark the first row stays known for as long as that is late, and longer by its
-    delay; without one for ever. Raises: AnalysisException.
+    In a stream with a watermark, Spark remembers a row until the watermark passes its time plus the delay; without a
+    watermark, forever. Raises: AnalysisException.
     """
     if not columns:
         return frame

@@ -1,4 +1,4 @@
-"""What a model reads, opened, and its text analysed over that; Spark's errors become findings where they belong."""
+"""Opens the inputs of a model and analyzes its SQL; Spark's errors become findings on the user's lines."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ ROWS_FIX = "deduplicate by columns of the model that Spark can compare"
 
 @dataclass(frozen=True)
 class NodeReader:
-    """Opens the sources and seeds of a project, and analyses its models, in one session.
+    """Opens the sources and seeds of a project, and analyzes its models, in one session.
 
-    A seed is no stream: it is opened, which takes Spark two jobs, once for the session.
+    Each seed is opened once for the session, which takes two Spark jobs.
     """
 
     compiled: CompiledProject
@@ -39,11 +39,11 @@ class NodeReader:
     _seeds: dict[str, DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def table(self, node_id: str) -> SourceTable | None:
-        """Returns the source's table whose id is `node_id`, None for the id of anything else."""
+        """Returns the source table with the id `node_id`, None for the id of another node."""
         return self.compiled.sources.get(node_id)
 
     def open_source(self, table: SourceTable, name: str | None) -> DataFrame:
-        """Returns a new reader of `table`; `name` is what the checkpoint is to know it by.
+        """Returns a new reader of `table`; `name` identifies it in the checkpoint.
 
         Raises: FindingsError, also for secrets that are not set.
         """
@@ -56,12 +56,12 @@ class NodeReader:
             raise FindingsError([self.unreadable(table, error)]) from error
 
     def unreadable(self, table: SourceTable, error: Exception, fix: str | None = None) -> Finding:
-        """Returns the finding for `error`, which says why `table` cannot be read, at the key that it is about."""
+        """Returns the finding that `table` cannot be read because of `error`, at the YAML key that causes it."""
         what = f"source `{(table.corrupt_of or table).full_name}` cannot be read"
-        return self._finding(error, "source-unreadable", what, _blame(table, error), fix)
+        return self._finding(error, "source-unreadable", what, _location_of(table, error), fix)
 
     def open_seed(self, node_id: str) -> DataFrame:
-        """Returns the rows of the seed whose id is `node_id`. Raises: FindingsError."""
+        """Returns the rows of the seed with the id `node_id`. Raises: FindingsError."""
         project = self.compiled.project
         seed = next(seed for seed in project.seeds if node_id == seed_id(project.name, seed.name))
         try:
@@ -73,9 +73,9 @@ class NodeReader:
             raise FindingsError([self._finding(error, "source-unreadable", what, seed.location)]) from error
 
     def analyse(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
-        """Returns the analysed rows of `model`; `frames` are those of its `reads`, whose views are registered.
+        """Returns the analyzed DataFrame of `model`; `frames` are those of its `reads`, and become its views.
 
-        Raises: FindingsError, with the place in the model that Spark named.
+        Raises: FindingsError, at the location in the model that Spark reports.
         """
         frame = self._run(model, frames) if model.file.is_python else self._read(model, frames)
         findings = [self._stream_aggregate(model, call) for call in streaming_python_aggregates(frame)]
@@ -95,13 +95,14 @@ class NodeReader:
             raise FindingsError([self._model_finding(model, error)]) from error
 
     def _command(self, sql: str) -> str | None:
-        """The command that `sql` holds, by Spark's parser or else by its words."""
+        """Returns the command in `sql`, None if it is a query."""
 
-        def by_words() -> str | None:
+        def by_keyword() -> str | None:
             word = command_word(read_sql(sql))
             return word.key if word else None
 
-        return call_internal(self.readers.session, "parser", lambda: command_in(self.readers.session, sql), by_words)
+        session = self.readers.session
+        return call_internal(session, "parser", lambda: command_in(session, sql), by_keyword)
 
     def _run(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
         project, readers = self.compiled.project, self.readers
@@ -109,8 +110,8 @@ class NodeReader:
         return run_python_model(model, inputs, readers.session, project.root, readers.secrets)
 
     def _stream_aggregate(self, model: CompiledModel, call: AggregateCall) -> Finding:
-        unplaced = call.offset is None or model.file.is_python
-        place = at(model.file.location) if unplaced else self.compiled.locate(model.unique_id, call.offset or 0)
+        has_place = call.offset is not None and not model.file.is_python
+        place = self.compiled.locate(model.unique_id, call.offset or 0) if has_place else at(model.file.location)
         return Finding(
             "misplaced-function",
             f"the Python aggregate `{call.function}` cannot be used on a stream",
@@ -129,14 +130,17 @@ class NodeReader:
             raise FindingsError([self._finding(error, "sql-analysis", what, location, ROWS_FIX)]) from error
 
     def _model_finding(self, model: CompiledModel, error: Exception) -> Finding:
-        said = read_error(error, model.sql)
-        place = at(model.file.location) if said.offset is None else self.compiled.locate(model.unique_id, said.offset)
-        what = f"Spark cannot parse the SQL of `{model.name}`"
-        if said.condition == "PARSE_SYNTAX_ERROR":
-            code = "sql-syntax"
-        else:
-            code, what = "sql-analysis", f"Spark rejects the SQL of `{model.name}`"
-        return error_finding(error, code=code, what=what, place=place, secrets=self.readers.secrets, sql=model.sql)
+        read = read_error(error, model.sql)
+        place = at(model.file.location) if read.offset is None else self.compiled.locate(model.unique_id, read.offset)
+        is_syntax = read.condition == "PARSE_SYNTAX_ERROR"
+        return error_finding(
+            error,
+            code="sql-syntax" if is_syntax else "sql-analysis",
+            what=f"Spark {'cannot parse' if is_syntax else 'rejects'} the SQL of `{model.name}`",
+            place=place,
+            secrets=self.readers.secrets,
+            sql=model.sql,
+        )
 
     def _finding(self, error: Exception, code: str, what: str, location: Location, fix: str | None = None) -> Finding:
         return error_finding(
@@ -155,8 +159,8 @@ def _source_fix(error: Exception) -> str:
     return "fix the declaration of the source"
 
 
-def _blame(table: SourceTable, error: Exception) -> Location:
-    """The key of the source's YAML that Spark's error is about, as far as its condition tells."""
+def _location_of(table: SourceTable, error: Exception) -> Location:
+    """Returns the location of the YAML key that causes Spark's error, according to its condition."""
     condition = "SCHEMA" if isinstance(error, SchemaError) else read_error(error).condition or ""
     if table.schema is not None and any(word in condition for word in ("PARSE", "SCHEMA", "DATATYPE", "DECIMAL")):
         return table.schema.location

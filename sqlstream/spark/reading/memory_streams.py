@@ -1,6 +1,6 @@
-"""Streams whose rows are given and whose results are kept in memory, with a clock that is set: what unit tests run on.
+"""In-memory streams, sinks and clocks for unit tests.
 
-Spark's own tests are made of these parts (`MemoryStream`, `MemorySink`, `ManualClock`), all of which are in its jars.
+They use the same classes as Spark's own tests (`MemoryStream`, `MemorySink`, `ManualClock`), which are in its jars.
 Nothing here works over Spark Connect.
 """
 
@@ -24,17 +24,17 @@ _SQL = "org.apache.spark.sql"
 
 CONVERTERS = "scala.jdk.javaapi.CollectionConverters"
 
-MOST_MS_TO_STOP = 5000
-"""After this a query is interrupted."""
+MAX_MS_TO_STOP = 5000
+"""Time after which a query is interrupted."""
 
 ANSI = "spark.sql.ansi.enabled"
 
 JavaRows = Any
-"""A java.util.List of Spark's rows, as the JVM holds them."""
+"""A java.util.List of Spark's rows, in the JVM."""
 
 
 class MemoryInput:
-    """A stream in `session` whose rows are added here; `frame` reads it, as often as it is wanted."""
+    """A stream in `session` to which `add` adds rows. `frame` reads it; several queries can use it."""
 
     def __init__(self, session: SparkSession, schema: StructType) -> None:
         java_schema = session._jsparkSession.parseDataType(schema.json())  # noqa: SLF001
@@ -45,30 +45,30 @@ class MemoryInput:
         self.frame = DataFrame(self._stream.toDF(), session)
 
     def add(self, rows: JavaRows) -> None:
-        """Gives `rows` to the stream: they are one micro-batch where the query is idle."""
+        """Adds `rows` to the stream; they become one micro-batch if the query is idle."""
         self._stream.addData(self._converters.asScala(rows).toSeq())
 
 
 class Clock:
-    """What current_timestamp() and processing time are in queries that were started with it, in ms since 1970."""
+    """The current_timestamp() and processing time of queries started with it, in ms since 1970."""
 
     def __init__(self, session: SparkSession, milliseconds: int) -> None:
         self._java = java_class(session, "org.apache.spark.util.ManualClock")(milliseconds)
 
     def set(self, milliseconds: int) -> None:
-        """Sets it; batches that are begun later have that time."""
+        """Sets the time of later batches."""
         self._java.setTime(milliseconds)
 
 
 class SystemClock(Clock):
-    """The time of day."""
+    """The real time."""
 
     def __init__(self, session: SparkSession) -> None:
         self._java = java_class(session, "org.apache.spark.util.SystemClock")()
 
 
 class MemoryOutput:
-    """Keeps the rows of a query, also of one that is started again on its checkpoint."""
+    """Collects the output rows of a query, also across restarts from its checkpoint."""
 
     def __init__(self, session: SparkSession) -> None:
         self._converters = java_class(session, CONVERTERS)
@@ -78,9 +78,7 @@ class MemoryOutput:
         self.sink = java_class(session, f"{_SQL}.execution.streaming.sources.MemorySink")()
 
     def take(self) -> int | None:
-        """Returns how many rows have come out since it was last asked, None where no micro-batch has ended since; they
-        are kept behind those of before.
-        """
+        """Collects the rows since the last call, and returns their number; None if no micro-batch has ended since."""
         latest = self.sink.latestBatchId()
         if not latest.isDefined() or latest.get() == self._seen:
             return None
@@ -90,12 +88,12 @@ class MemoryOutput:
         return int(self._rows.size()) - int(before)
 
     def clear(self) -> None:
-        """Forgets the rows that were taken."""
+        """Deletes the collected rows."""
         self._rows = self._list()
 
     def micro_batches(self) -> list[tuple[int, JavaRows]]:
-        """Returns the numbers and rows of the micro-batches that `take` has not taken; in complete mode all but the
-        newest have none.
+        """Returns the number and rows of each micro-batch since the last `take`; in complete mode, only the newest
+        batch has rows.
         """
         latest = self.sink.latestBatchId()
         numbers = range(self._seen + 1, latest.get() + 1) if latest.isDefined() else ()
@@ -110,15 +108,12 @@ class MemoryOutput:
 
     @property
     def rows(self) -> JavaRows:
-        """All rows that were taken."""
+        """All collected rows."""
         return self._rows
 
 
 def start_in_memory(frame: DataFrame, mode: str, checkpoint: str, sink: Any, clock: Clock) -> StreamingQuery:
-    """Starts a query over `frame` that writes into `sink` as soon as there are rows, and returns it.
-
-    Raises: Spark's errors.
-    """
+    """Starts a query that writes `frame` to `sink` as soon as rows arrive, and returns it. Raises: Spark's errors."""
     session = frame.sparkSession
     jvm = jvm_of(session)
     manager = session._jsparkSession.streams()  # noqa: SLF001
@@ -144,18 +139,18 @@ def start_in_memory(frame: DataFrame, mode: str, checkpoint: str, sink: Any, clo
     return StreamingQuery(started)
 
 
-def stop_idle(query: StreamingQuery) -> None:
-    """Stops `query`, which waits for rows: it sees the mark at once, where an interrupted one sleeps 100 ms
+def stop_idle_query(query: StreamingQuery) -> None:
+    """Stops `query`, which waits for rows. It sees the mark at once; an interrupted query would first sleep 100 ms
     (UninterruptibleThread.runUninterruptibly).
     """
     mark_terminated(query)
-    query._jsq.streamingQuery().queryExecutionThread().join(MOST_MS_TO_STOP)  # noqa: SLF001
+    query._jsq.streamingQuery().queryExecutionThread().join(MAX_MS_TO_STOP)  # noqa: SLF001
     query.stop()
 
 
 @contextmanager
-def no_batch(query: StreamingQuery) -> Iterator[None]:
-    """Lets `query` begin no batch meanwhile: rows that are added to several streams then come in one."""
+def batches_paused(query: StreamingQuery) -> Iterator[None]:
+    """Keeps `query` from starting a batch, so that rows added to several streams become one batch."""
     lock = query._jsq.streamingQuery().awaitProgressLock()  # noqa: SLF001
     lock.lock()
     try:
@@ -165,28 +160,28 @@ def no_batch(query: StreamingQuery) -> Iterator[None]:
 
 
 def watermark_of(query: StreamingQuery) -> int:
-    """Returns the watermark, in ms since 1970, that the next batch of `query` would have; 0 before there is one."""
+    """Returns the watermark of the next batch of `query`, in ms since 1970; 0 before the first watermark."""
     return int(query._jsq.streamingQuery().watermarkTracker().currentWatermark())  # noqa: SLF001
 
 
 def progresses(query: StreamingQuery) -> list[dict[str, Any]]:
-    """Returns what Spark tells of the batches of `query` since it was started, oldest first."""
+    """Returns the progress of the batches of `query` since its start, oldest first."""
     return [json.loads(progress.json()) for progress in query._jsq.recentProgress()]  # noqa: SLF001
 
 
 @dataclass(frozen=True)
 class RowMaker:
-    """Makes Spark's rows from JSON, and JSON from Spark's rows, in one session."""
+    """Converts JSON to Spark's rows and back, in one session."""
 
     session: SparkSession
 
     def strings(self, texts: Sequence[str]) -> DataFrame:
-        """Returns `texts` as the one column `value`."""
+        """Returns `texts` as rows with the column `value`."""
         encoder = java_class(self.session, f"{_SQL}.Encoders").STRING()
         return DataFrame(self.session._jsparkSession.createDataset(list(texts), encoder).toDF(), self.session)  # noqa: SLF001
 
-    def rows_of(self, frame: DataFrame) -> JavaRows:
-        """Returns the rows of static `frame`. Raises: Spark's errors."""
+    def java_rows(self, frame: DataFrame) -> JavaRows:
+        """Returns the rows of the static `frame`. Raises: Spark's errors."""
         rows = java_class(self.session, CONVERTERS).asJava(self._local(frame))
         return java_class(self.session, "java.util.ArrayList")(rows)
 
@@ -196,7 +191,7 @@ class RowMaker:
         return DataFrame(java.createDataFrame(rows, self._type(schema)), self.session)
 
     def parse(self, texts: Sequence[str], written: StructType, wanted: StructType) -> DataFrame:
-        """Returns objects of JSON as a static table: read as `written`, and cast to `wanted` column by column."""
+        """Returns JSON objects as a static table: parsed as `written`, and cast to `wanted` column by column."""
         functions = java_class(self.session, f"{_SQL}.functions")
         with strict_casts(self.session):
             return self._cast(functions, texts, written, wanted)
@@ -207,16 +202,16 @@ class RowMaker:
         return DataFrame(rows, self.session)
 
     def rows(self, frame: DataFrame) -> list[tuple[object, ...]]:
-        """Returns the rows of static `frame` as values of JSON (`read_row`). Raises: Spark's errors."""
+        """Returns the rows of the static `frame` as JSON values (`read_row`). Raises: Spark's errors."""
         functions = java_class(self.session, f"{_SQL}.functions")
         readable = functions.struct("*", self._seq()).cast(self._type(readable_schema(frame.schema)))
         texts = frame._jdf.select(self._seq(functions.to_json(readable, JSON_OPTIONS)))  # noqa: SLF001
         return [read_row(text) for text in self.texts(DataFrame(texts, self.session))]
 
     def texts(self, frame: DataFrame) -> list[str]:
-        """Returns the one column of static `frame`, texts without line ends. Raises: Spark's errors."""
+        """Returns the only column of the static `frame`, texts without line ends. Raises: Spark's errors."""
         lines = str(self._local(frame).mkString("\n"))
-        return [line[1:-1] for line in lines.split("\n")] if lines else []  # a row is written in brackets
+        return [line[1:-1] for line in lines.split("\n")] if lines else []  # Spark prints a row in brackets
 
     def _seq(self, *items: Any) -> Any:
         return java_class(self.session, CONVERTERS).asScala(list(items)).toSeq()
@@ -225,24 +220,24 @@ class RowMaker:
         return self.session._jsparkSession.parseDataType(schema.json())  # noqa: SLF001
 
     def _local(self, frame: DataFrame) -> Any:
-        """The rows of static `frame`, read without the events, and the text of the plan, of a query of its own."""
+        """Returns the rows of the static `frame` without a query execution, whose events and plan text cost time."""
         rows = frame._jdf.queryExecution().executedPlan().executeCollectPublic()  # noqa: SLF001
         return java_class(self.session, "scala.collection.immutable.ArraySeq").unsafeWrapArray(rows)
 
 
 @contextmanager
 def strict_casts(session: SparkSession) -> Iterator[None]:
-    """Has Spark refuse meanwhile what does not fit its type, whatever the target says: else it would become null."""
-    said = session.conf.get(ANSI, "true")
+    """Makes casts of invalid values fail while the body runs, whatever the target sets; they could return null."""
+    setting = session.conf.get(ANSI, "true")
     session.conf.set(ANSI, "true")
     try:
         yield
     finally:
-        session.conf.set(ANSI, said or "true")
+        session.conf.set(ANSI, setting or "true")
 
 
-def picked(rows: JavaRows, numbers: Sequence[int]) -> JavaRows:
-    """Returns the rows of these numbers, from 0."""
+def select_rows(rows: JavaRows, numbers: Sequence[int]) -> JavaRows:
+    """Returns the rows with these numbers, counted from 0."""
     first, last = min(numbers), max(numbers)
     if tuple(numbers) == tuple(range(first, last + 1)):
         return rows.subList(first, last + 1)

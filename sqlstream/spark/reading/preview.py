@@ -1,16 +1,19 @@
-"""The rows of models with no query of theirs started: each source is read as a static table, each model as a batch.
+"""Shows rows of models without starting their queries: reads each source as a static table, each model as a batch.
 
-Spark takes in a batch all SQL that it takes in a stream: a watermark is passed over there, windows and sessions are
-grouped whole. What has no batch reader is sampled first.
+A batch supports all SQL of a stream: Spark ignores watermarks there, and groups windows and sessions completely. A
+source without a batch reader is sampled first, by a query that ends within seconds and leaves nothing behind.
 """
 
 from __future__ import annotations
 
+import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource
+from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import view_of
@@ -20,30 +23,39 @@ from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record, tables_with_records
 from sqlstream.spark.reading.inputs import NodeReader
-from sqlstream.spark.reading.python_code import load_name
+from sqlstream.spark.reading.python_code import import_name
 from sqlstream.spark.reading.rows import columns_of, first_rows
-from sqlstream.spark.reading.samples import SAMPLE_SECONDS, take_sample
+from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.spark_errors import error_finding, read_error
 from sqlstream.state.results.rows import ShownRows
 
-NO_BATCH = "is not a valid Spark SQL Data Source"
-"""What Spark says of a source that has no batch reader, as of `rate` and `socket` (_LEGACY_ERROR_TEMP_1135)."""
+NO_BATCH_READER = "is not a valid Spark SQL Data Source"
+"""Spark's message about a source without a batch reader, such as `rate` or `socket` (_LEGACY_ERROR_TEMP_1135)."""
 
-NOT_THERE = "check that its input exists, and fix the declaration of the source"
-"""What to do where a stream gives no sample."""
+NO_SAMPLE_FIX = "check that its input exists, and fix the declaration of the source"
+"""The fix if a stream returns no sample."""
 
-LIVE = frozenset({("startingoffsets", "latest"), ("endingoffsets", "latest")})
-"""Options of Kafka's stream that its batch reader refuses, or that leave it nothing to read."""
+STREAM_ONLY_OPTIONS = frozenset({("startingoffsets", "latest"), ("endingoffsets", "latest")})
+"""Options of Kafka streams that its batch reader rejects, or with which it reads nothing."""
 
-SAMPLE = "_sqlstream_sample_"
-"""What the names of the tables begin with that hold samples."""
+SAMPLE_PREFIX = "_sqlstream_sample_"
+"""The prefix of the names of tables with samples."""
+
+SAMPLE_SECONDS = 10.0
+"""Time to wait for rows after the first batch: a source with one row per second returns ten, a silent source none."""
+
+POLL_SECONDS = 0.2
+"""The interval of checks whether there are enough rows."""
+
+MAX_ROWS = 1_000
+"""Rows to keep unless more are requested, so that a source with a million rows per second does not fill the memory."""
 
 Opened = tuple[SourceTable, DataFrame]
 
 
 @dataclass(frozen=True)
 class Samples:
-    """The samples of one session, by the full names of their sources: a source that has not changed is read once."""
+    """The samples of one session, by full source name. A source is read again only if its declaration changes."""
 
     notify: Callable[[str], None]
     _taken: dict[str, Opened] = field(default_factory=dict)
@@ -55,14 +67,14 @@ class Samples:
             self.notify(
                 f"Reading source {table.full_name} for up to {SAMPLE_SECONDS:.0f} s, because it can only stream"
             )
-            name = f"{SAMPLE}{len(self._taken)}"
+            name = f"{SAMPLE_PREFIX}{len(self._taken)}"
             self._taken[table.full_name] = known = table, take_sample(stream, name, wanted)
         return known[1]
 
 
 @dataclass(frozen=True)
 class Preview:
-    """Opens the nodes of one compiled project as static rows; each of them once."""
+    """Opens each node of a compiled project once, as static rows."""
 
     inputs: NodeReader
     samples: Samples
@@ -70,7 +82,7 @@ class Preview:
     _frames: dict[str, DataFrame] = field(default_factory=dict)
 
     def show(self, node_id: str) -> ShownRows:
-        """Returns the first rows of a model, seed or source. Raises: FindingsError, on the node's own lines."""
+        """Returns the first rows of a model, seed or source. Raises: FindingsError, at the node's lines."""
         frame = self._rows(node_id)
         try:
             rows = first_rows(frame, self.limit)
@@ -89,32 +101,30 @@ class Preview:
         return self.inputs.compiled
 
     def _analyse(self, model: CompiledModel) -> DataFrame:
-        # all are opened before any is registered: what one of them reads may have the view name of another
+        # open all inputs before the first is registered: views of their own inputs can have the same names
         frames = [self._rows(read.node_id) for read in model.reads]
         try:
             return self.inputs.analyse(model, frames)
         finally:
-            for read in model.reads:  # a later model must not find a view that only this one reads
+            for read in model.reads:  # hides them from other models that do not declare them
                 self.inputs.readers.session.catalog.dropTempView(read.view)
 
     def _open(self, node_id: str) -> DataFrame:
         table = self.inputs.table(node_id)
         if table is None:
             return self.inputs.open_seed(node_id)
-        if has_batches(table):
-            try:
-                return self.inputs.open_source(static(table), None)
-            except FindingsError as error:
-                if table.mode == "batch" or NO_BATCH not in str(error.__cause__):
-                    raise
+        frame = open_batch(self.inputs, table)
+        return self._sample(table) if frame is None else frame
+
+    def _sample(self, table: SourceTable) -> DataFrame:
         stream = self.inputs.open_source(table, None)
         try:
             return self.samples.rows(table, stream, self.limit)
         except SPARK_ERRORS as error:
-            raise FindingsError([self.inputs.unreadable(table, error, NOT_THERE)]) from error
+            raise FindingsError([self.inputs.unreadable(table, error, NO_SAMPLE_FIX)]) from error
 
     def _failure(self, node_id: str, error: Exception) -> Finding:
-        """The finding for rows that cannot be made, where Spark says in which text."""
+        """Returns the finding that the rows of a node cannot be shown, at the model's line if Spark reports it."""
         what = f"the rows of `{view_of(node_id)}` cannot be shown"
         record = read_corrupt_record(error)
         if record is not None:
@@ -131,15 +141,16 @@ class Preview:
         )
 
     def _place(self, node_id: str, error: Exception) -> Place:
-        """The model's line that Spark's error quotes: Spark gives the words and their offset, but not the view."""
-        quoted = read_error(error)
-        for node in (node_id, *reversed(self._compiled.graph.order)):
+        """Returns the model's line that Spark's error quotes: Spark reports the text and its offset, not the view."""
+        read = read_error(error)
+        if read.offset is None or not read.fragment:
+            return Place(self._declared(node_id))
+        ancestors = self._compiled.graph.ancestors(node_id)
+        nodes = (node_id, *(node for node in reversed(self._compiled.graph.order) if node in ancestors))
+        for node in nodes:
             model = self._compiled.models.get(node)
-            is_read = node == node_id or node in self._compiled.graph.ancestors(node_id)
-            if model is None or not is_read or quoted.offset is None or not quoted.fragment:
-                continue
-            if model.sql.startswith(quoted.fragment, quoted.offset):
-                return self._compiled.locate(node, quoted.offset)
+            if model is not None and model.sql.startswith(read.fragment, read.offset):
+                return self._compiled.locate(node, read.offset)
         return Place(self._declared(node_id))
 
     def _declared(self, node_id: str) -> Location:
@@ -151,15 +162,57 @@ class Preview:
         return next(seed.location for seed in self._compiled.project.seeds if view_of(node_id) == seed.name)
 
 
-def has_batches(table: SourceTable) -> bool:
-    """Returns whether `table` is to be read in a batch; only of the project's own class is that known before."""
+def has_batch_reader(table: SourceTable) -> bool:
+    """Returns whether `table` can have a batch reader. For formats other than `python`, only opening it tells."""
     if table.mode == "batch" or table.python is None:
         return True
-    made = load_name(table.python, table.places.get("class", table.location))
+    made = import_name(table.python, table.places.get("class", table.location))
     return made.reader is not DataSource.reader
 
 
-def static(table: SourceTable) -> SourceTable:
-    """Returns `table` as one that Spark reads in a batch: Kafka's batches begin with what is there."""
-    options = {name: value for name, value in table.options.items() if (name.lower(), value) not in LIVE}
+def as_batch(table: SourceTable) -> SourceTable:
+    """Returns `table` as a batch source, without the options that only streams support."""
+    options = {name: value for name, value in table.options.items() if (name.lower(), value) not in STREAM_ONLY_OPTIONS}
     return replace(table, mode="batch", options=options)
+
+
+def open_batch(inputs: NodeReader, table: SourceTable) -> DataFrame | None:
+    """Returns `table` as static rows, None if it has no batch reader. Raises: FindingsError."""
+    if not has_batch_reader(table):
+        return None
+    try:
+        return inputs.open_source(as_batch(table), None)
+    except FindingsError as error:
+        if table.mode == "batch" or NO_BATCH_READER not in str(error.__cause__):
+            raise
+        return None
+
+
+def take_sample(stream: DataFrame, name: str, wanted: int) -> DataFrame:
+    """Returns the first rows of `stream` as the static table `name` of its session.
+
+    A query with a temporary checkpoint reads until it has `wanted` rows, or for `SAMPLE_SECONDS`.
+    Raises: Spark's errors.
+    """
+    session = stream.sparkSession
+    writer = stream.limit(max(wanted, MAX_ROWS)).writeStream.format("memory").queryName(name)
+    with tempfile.TemporaryDirectory(prefix="sqlstream-sample-", ignore_cleanup_errors=True) as checkpoint:
+        query = writer.option("checkpointLocation", checkpoint).start()
+        try:
+            _wait_for_rows(query, lambda: len(session.table(name).take(wanted)) >= wanted)
+        finally:
+            query.stop()
+    rows = session.table(name)
+    # in a self join, Spark can distinguish the columns of a memory table only with new ids
+    return rows.select(*(rows[quoted(column)].alias(column) for column in rows.columns))
+
+
+def _wait_for_rows(query: StreamingQuery, has_enough: Callable[[], bool]) -> None:
+    began: float | None = None
+    while not has_enough():
+        if query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type] # also accepts fractions of a second
+            return
+        if began is None and query.lastProgress is not None:
+            began = time.monotonic()
+        if began is not None and time.monotonic() - began > SAMPLE_SECONDS:
+            return

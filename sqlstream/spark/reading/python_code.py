@@ -1,4 +1,4 @@
-"""The project's Python in a run: shipped to executors, imported, its functions made known to SQL."""
+"""Ships the project's Python code to executors, imports it, and registers its functions for SQL."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from sqlstream.project.files.python_files import PYTHON, PythonFunction
 FOREACH_BATCH_ARGUMENTS = 2
 
 ARCHIVE = "sqlstream_project_python.zip"
-"""The name of the copy of python/ that workers import from."""
+"""The copy of python/ from which workers import."""
 
 
 def ship_python(session: SparkSession, root: Path) -> None:
-    """Puts python/ of the project at `root` on this process's path, and a copy of it on that of every worker.
+    """Adds python/ of the project at `root` to this process's import path, and a copy to that of every worker.
 
-    Modules of an earlier run in this process are forgotten, so that changed files are imported anew.
+    Modules of an earlier run in this process are removed, so that changed files are imported again.
     """
     folder = root / PYTHON
     _forget_modules()
@@ -42,9 +42,9 @@ def ship_python(session: SparkSession, root: Path) -> None:
     archives = tempfile.TemporaryDirectory(prefix="sqlstream-python-")
     archive = Path(archives.name) / ARCHIVE
     with zipfile.ZipFile(archive, "w") as packed:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                packed.write(path, path.relative_to(folder))
+        paths = (path for path in sorted(folder.rglob("*")) if "__pycache__" not in path.parts)
+        for path in filter(Path.is_file, paths):
+            packed.write(path, path.relative_to(folder))
     session.sparkContext.addPyFile(str(archive))
     sys.path.insert(0, str(folder))
     _SHIPPED[str(folder)] = archives
@@ -52,8 +52,8 @@ def ship_python(session: SparkSession, root: Path) -> None:
 
 
 _SHIPPED: dict[str, tempfile.TemporaryDirectory[str]] = {}
-"""The folders of this process's path whose modules may be the project's, with the copies that Spark reads for as long
-as it runs; they are removed when they are forgotten, or with the process.
+"""Folders of project modules on this process's import path, each with the copy that Spark reads while it runs. The
+copies are deleted with their entry here, or at the end of the process.
 """
 
 
@@ -75,24 +75,22 @@ def _modules_below(folder: str) -> list[str]:
 
 
 def check_python(compiled: CompiledProject) -> list[Finding]:
-    """Returns what is wrong with the functions of a project, and its sources and sinks in use, that are Python, once
-    imported.
+    """Imports the project's Python functions, and the Python sources and sinks in use; returns a finding for each
+    error.
     """
-    findings: list[Finding] = []
-    for function in compiled.project.functions:
-        findings += _problems(function.reference, function.location, "function")
-    for table in used_sources(compiled):
-        if table.python is not None:
-            findings += _problems(table.python, table.places.get("class", table.location), "source")
+    sources = [table for table in used_sources(compiled) if table.python is not None]
     used = {output.sink for _, output in terminal_models(compiled)}
-    for sink in compiled.project.sinks:
-        if sink.python is not None and sink.name in used:
-            findings += _problems(sink.python, sink.places.get("function", sink.location), "sink")
-    return findings
+    sinks = [sink for sink in compiled.project.sinks if sink.python is not None and sink.name in used]
+    references = (
+        *((function.reference, function.location, "function") for function in compiled.project.functions),
+        *((table.python or "", table.places.get("class", table.location), "source") for table in sources),
+        *((sink.python or "", sink.places.get("function", sink.location), "sink") for sink in sinks),
+    )
+    return [finding for reference in references for finding in _problems(*reference)]
 
 
-def load_name(reference: str, location: Location) -> Any:
-    """Returns what `reference`, a `module:name` of python/, stands for. Raises: FindingsError."""
+def import_name(reference: str, location: Location) -> Any:
+    """Imports and returns the object of `reference`, a `module:name` in python/. Raises: FindingsError."""
     module_name, _, name = reference.partition(":")
     try:
         module = importlib.import_module(module_name)
@@ -100,16 +98,16 @@ def load_name(reference: str, location: Location) -> Any:
     except Exception as error:
         raise FindingsError([_not_imported(reference, error, location)]) from error
     for folder in _SHIPPED:
-        # by reference a worker would import the module, and Spark cannot make a @udf("int") there
+        # pickled by reference, a worker would import the module, and Spark cannot create a @udf("int") there
         for below in _modules_below(folder):
             cloudpickle.register_pickle_by_value(sys.modules[below])  # type: ignore[no-untyped-call]
     return found
 
 
 def register_functions(session: SparkSession, functions: Iterable[PythonFunction]) -> None:
-    """Makes `functions` known to the SQL of `session` under their names. Raises: FindingsError, Spark's errors."""
+    """Registers `functions` under their names for the SQL of `session`. Raises: FindingsError, Spark's errors."""
     for function in functions:
-        made = load_name(function.reference, function.location)
+        made = import_name(function.reference, function.location)
         if isinstance(made, UserDefinedTableFunction):
             session.udtf.register(function.name, made)
         else:
@@ -117,7 +115,7 @@ def register_functions(session: SparkSession, functions: Iterable[PythonFunction
 
 
 def is_foreach_batch(made: object) -> bool:
-    """Returns whether `made` is a function to call with each batch's rows and number."""
+    """Returns whether `made` is a function that accepts each batch's rows and number."""
     if inspect.isclass(made) or not callable(made):
         return False
     try:
@@ -133,11 +131,11 @@ def is_foreach(made: object) -> bool:
 
 
 def is_data_source(made: object) -> bool:
-    """Returns whether `made` is a data source of PySpark's."""
+    """Returns whether `made` is a PySpark data source."""
     return inspect.isclass(made) and issubclass(made, DataSource)
 
 
-_WANTED: Mapping[str, tuple[Callable[[object], bool], str, str]] = {
+_REQUIREMENTS: Mapping[str, tuple[Callable[[object], bool], str, str]] = {
     "function": (
         lambda made: isinstance(made, UserDefinedTableFunction) or hasattr(made, "evalType"),
         "SQL can call only functions made with udf, pandas_udf or udtf of pyspark.sql.functions",
@@ -154,13 +152,13 @@ _WANTED: Mapping[str, tuple[Callable[[object], bool], str, str]] = {
         "for example, define def send(rows, batch_id)",
     ),
 }
-"""What each kind of thing must be: the check, why, and what to do."""
+"""By kind of object: the check, the reason, and the fix."""
 
 
 def _problems(reference: str, location: Location, kind: str) -> list[Finding]:
-    fits, why, fix = _WANTED[kind]
+    fits, why, fix = _REQUIREMENTS[kind]
     try:
-        made = load_name(reference, location)
+        made = import_name(reference, location)
     except FindingsError as error:
         return list(error.findings)
     if fits(made):

@@ -1,4 +1,4 @@
-"""Python models run: the function called once per query, its errors on its own lines."""
+"""Runs Python models: calls the function once per query, and reports its errors at its own lines."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding
 
-NUMBER = "reference"
-"""The keyword that says which of its references a call is; the model's author does not write it."""
+REFERENCE_ARGUMENT = "reference"
+"""The keyword argument with the number of a reference, added to the author's calls."""
 
 
 class ModelInputs:
-    """What a Python model gets as its first parameter: its inputs as DataFrames, and the project's variables."""
+    """The first parameter of a Python model: its inputs as DataFrames, and the project's variables."""
 
     def __init__(self, frames: Sequence[DataFrame], variables: Mapping[str, object]) -> None:
         self._frames = frames
         self._variables = variables
 
-    def ref(self, name: str, *, reference: int) -> DataFrame:  # noqa: ARG002 - the number says which
+    def ref(self, name: str, *, reference: int) -> DataFrame:  # noqa: ARG002 - the number identifies it
         """Returns the rows of the model or seed `name`."""
         return self._frames[reference]
 
     def source(self, source: str, table: str, *, reference: int) -> DataFrame:  # noqa: ARG002 - see `ref`
-        """Returns the rows of a source's table."""
+        """Returns the rows of a source table."""
         return self._frames[reference]
 
     def var(self, name: str, default: object = None) -> object:
-        """Returns the value of a variable, or `default` where it is not set."""
+        """Returns the value of a variable, or `default` if it is not set."""
         return self._variables.get(name, default)
 
     def config(self, **settings: object) -> None:
-        """Sets the model's configuration, which has been read before it runs."""
+        """Does nothing: the compiler has read the model's configuration before."""
 
 
 def run_python_model(
     model: CompiledModel, inputs: ModelInputs, session: SparkSession, root: Path, secrets: Secrets
 ) -> DataFrame:
-    """Returns the DataFrame that the function of `model` gives for its `inputs`, in `session`.
+    """Returns the DataFrame that the function of `model` returns for its `inputs`, in `session`.
 
-    Its module is run anew each time, under a name that no import finds, so that Spark sends its classes and functions
-    along to the workers. Raises: FindingsError, on the line of the model that failed.
+    Its module runs again each time, under a name that cannot be imported, so that Spark sends its classes and
+    functions to the workers. Raises: FindingsError, at the failed line of the model.
     """
     path = str(root / model.file.path)
     tree = ast.parse(model.file.text, path)
     function = find_function(tree)
     for number, call in enumerate(reference_calls(function) if function else ()):
-        call.keywords.append(ast.keyword(NUMBER, ast.Constant(number)))
+        call.keywords.append(ast.keyword(REFERENCE_ARGUMENT, ast.Constant(number)))
     module: dict[str, object] = {"__name__": f"sqlstream_model_{model.name}", "__file__": path}
     try:
         exec(compile(ast.fix_missing_locations(tree), path, "exec"), module)  # noqa: S102 - it is the user's own model

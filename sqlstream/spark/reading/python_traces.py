@@ -1,4 +1,4 @@
-"""What an error of the project's own Python says, out of the traceback that Spark passes on."""
+"""Reads the error of the project's Python code from the traceback in Spark's error."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ _TRACEBACK = re.compile(r"(?m)^.*Traceback \(most recent call last\):\n((?:[ \t]
 _FRAME = re.compile(r'(?m)^\s*File "(.+)", line (\d+), in (\S+)$')
 
 
-def python_words(text: str) -> str | None:
-    """Returns the last exception of the tracebacks in `text` and the place where it was raised, on one line; None where
-    there is no traceback.
-    """
+def python_exception(text: str) -> str | None:
+    """Returns the last exception in the tracebacks of `text` and where it was raised, on one line; None without one."""
     traces = _TRACEBACK.findall(text)
     if not traces:
         return None

@@ -1,6 +1,6 @@
-"""Which columns of its inputs a query reads, as Spark's optimizer prunes them.
+"""Finds the columns of its inputs that a query reads, with the pruning rules of Spark's optimizer.
 
-Nothing here works over Spark Connect: there is no plan to look at.
+Nothing here works over Spark Connect, which does not expose plans.
 """
 
 from __future__ import annotations
@@ -16,31 +16,27 @@ from sqlstream.spark.running.plans import plan_nodes
 _CATALYST = "org.apache.spark.sql.catalyst"
 
 _RULES = ("EliminateSubqueryAliases", "EliminateView")
-"""What takes away the names of views, in org.apache.spark.sql.catalyst.analysis."""
+"""Rules that remove the names of views, in org.apache.spark.sql.catalyst.analysis."""
 
 _PRUNING = ("ColumnPruning", "CollapseProject", "RemoveNoopOperators")
-"""What leaves each operator the columns that those above it read, in org.apache.spark.sql.catalyst.optimizer."""
+"""Rules that remove columns that no operator above reads, in org.apache.spark.sql.catalyst.optimizer."""
 
-MOST_PASSES = 10
-"""Each pass prunes one operator more; Spark itself stops after 100."""
+MAX_PASSES = 10
+"""Each pass prunes one more operator; Spark's own limit is 100."""
 
 
 def read_columns(
     frame: DataFrame, inputs: Mapping[str, DataFrame], suspects: Iterable[str]
 ) -> dict[str, frozenset[str]]:
-    """Returns the names of the columns that the analysed `frame` reads of each of the `suspects` among `inputs`, which
-    are part of it. What is read a second time of one of several inputs with the same columns is left out.
+    """Returns the names of the columns that `frame` reads from each of the `suspects` among its `inputs`.
+
+    If several inputs have the same columns, a second use of one of them is not counted.
     """
-    plans = [_pruned(frame, part) for part in _parts(analyzed(frame))]
-    used: set[int] = set()
-    for plan in plans:
-        for node in plan_nodes(plan):
-            if node.children().size():
-                used |= _ids(node.references())
-        used |= _ids(plan.outputSet())
+    plans = [_pruned(frame, part) for part in _with_subqueries(analyzed(frame))]
+    used = {number for plan in plans for number in _used_ids(plan)}
     outputs = {name: _columns(analyzed(item)) for name, item in inputs.items()}
     known = {column for columns in outputs.values() for column in columns}
-    # Spark gives new ids to the columns of what a query reads a second time
+    # in a second use of an input, its columns have new ids
     again = [leaf for plan in plans for leaf in _leaves(plan) if not known & _columns(leaf).keys()]
     names = [set(columns.values()) for columns in outputs.values()]
     return {
@@ -49,13 +45,19 @@ def read_columns(
     }
 
 
-def _parts(plan: Any) -> Iterator[Any]:
-    """The plan, and those of the subqueries in its expressions."""
+def _with_subqueries(plan: Any) -> Iterator[Any]:
+    """Yields the plan, and the plans of the subqueries in its expressions."""
     yield plan
     for node in plan_nodes(plan):
         subqueries = node.subqueries()
         for index in range(subqueries.size()):
-            yield from _parts(subqueries.apply(index))
+            yield from _with_subqueries(subqueries.apply(index))
+
+
+def _used_ids(plan: Any) -> set[int]:
+    """Returns the ids of the columns that the operators of `plan` read, and of its own columns."""
+    references = (_ids(node.references()) for node in plan_nodes(plan) if node.children().size())
+    return _ids(plan.outputSet()).union(*references)
 
 
 def _read(item: DataFrame, columns: Mapping[int, str], again: Sequence[Any], used: set[int]) -> frozenset[str]:
@@ -66,11 +68,11 @@ def _read(item: DataFrame, columns: Mapping[int, str], again: Sequence[Any], use
 
 
 def _pruned(frame: DataFrame, plan: Any) -> Any:
-    """The plan, a part of `frame`, in which each operator has the columns that those above it read."""
+    """Returns `plan`, a part of the plan of `frame`, without columns that no operator above reads."""
     for name in _RULES:
         plan = java_class(frame.sparkSession, f"{_CATALYST}.analysis.{name}").apply(plan)
     pruning = [java_class(frame.sparkSession, f"{_CATALYST}.optimizer.{name}") for name in _PRUNING]
-    for _ in range(MOST_PASSES):
+    for _ in range(MAX_PASSES):
         before = plan
         for rule in pruning:
             plan = rule.apply(plan)
@@ -80,7 +82,7 @@ def _pruned(frame: DataFrame, plan: Any) -> Any:
 
 
 def _columns(plan: Any) -> dict[int, str]:
-    """The names of a plan's columns by their ids."""
+    """Returns the names of a plan's columns by their ids."""
     output = plan.output()
     columns = (output.apply(index) for index in range(output.size()))
     return {int(column.exprId().id()): str(column.name()) for column in columns}

@@ -1,4 +1,4 @@
-"""The first rows of a DataFrame as plain values."""
+"""Converts rows of a DataFrame to plain values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 from sqlstream.state.results.rows import ShownColumn
 
 JSON_OPTIONS = {"ignoreNullFields": "false"}
-"""How rows are written as JSON."""
+"""The options of `to_json`."""
 
 
 def columns_of(frame: DataFrame) -> tuple[ShownColumn, ...]:
@@ -30,10 +30,10 @@ def columns_of(frame: DataFrame) -> tuple[ShownColumn, ...]:
 
 
 def first_rows(frame: DataFrame, limit: int) -> tuple[tuple[object, ...], ...]:
-    """Returns at most `limit` rows of `frame` as values of JSON. Raises: Spark's errors.
+    """Returns at most `limit` rows of `frame` as JSON values. Raises: Spark's errors.
 
-    Spark itself writes them: Python has no year 10000, no interval of months, and its own time zone. A time is cast to
-    text, since JSON's own form has milliseconds only.
+    Spark formats the values, because Python has no year 10000, no interval of months, and another time zone. Times are
+    cast to text, because `to_json` writes only milliseconds.
     """
     return all_rows(frame.limit(limit))
 
@@ -46,13 +46,13 @@ def all_rows(frame: DataFrame) -> tuple[tuple[object, ...], ...]:
 
 
 def json_texts(frame: DataFrame) -> DataFrame:
-    """Returns the rows of `frame`, which has columns, as one column of JSON, for `read_row`."""
+    """Returns the rows of `frame` as one column of JSON, for `read_row`. `frame` must have columns."""
     return frame.select(to_json(struct("*").cast(readable_schema(frame.schema)), JSON_OPTIONS))
 
 
 def readable_schema(schema: StructType) -> StructType:
-    """Returns what rows of `schema` are cast to before they are written as JSON: a field for each column, under its
-    number, since columns may have one name, which the fields of an object may not.
+    """Returns the type to which rows of `schema` are cast before they become JSON: one field for each column, named by
+    its number, because two columns can have the same name.
     """
     return StructType([StructField(str(at), _readable(each.dataType)) for at, each in enumerate(schema)])
 
@@ -63,7 +63,7 @@ def read_row(text: str) -> tuple[object, ...]:
 
 
 def _readable(data_type: DataType) -> DataType:
-    """The same type with text for each time and each key of a map in it, however deep."""
+    """Returns the type with text for each time and each key of a map, at any depth."""
     if isinstance(data_type, TimestampType | TimestampNTZType):
         return StringType()
     if isinstance(data_type, ArrayType):

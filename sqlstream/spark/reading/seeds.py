@@ -1,4 +1,4 @@
-"""Seeds as DataFrames: the text that was checked when the project was loaded, in the types of its columns."""
+"""Reads seeds as DataFrames, with the types of their columns; the project's loader has checked their text."""
 
 from __future__ import annotations
 
@@ -31,18 +31,17 @@ _CSV = {
     "enforceSchema": "false",
     "columnPruning": "false",
 }
-"""CSV as RFC 4180 and every spreadsheet write it: a quote within quotes is doubled, and a line may break there.
+"""CSV as in RFC 4180 and in spreadsheets: quotes within quotes are doubled, and quoted text can contain line breaks.
 
-The last three make a query fail, and not go on with nulls, when the file has been changed into something else.
+With the last three, a query fails if the file has changed; otherwise it would read nulls.
 """
 
 
 def open_seed(seed: Seed, readers: Readers) -> DataFrame:
-    """Returns the rows of a seed; types not declared are inferred.
+    """Returns the rows of a seed; types that are not declared are inferred.
 
-    A declared type is applied by a cast of the text, so that a zip code 01234 declared `string` stays itself.
-    Raises: FindingsError for a type that Spark does not know, and for values that are not of their column's type;
-    Spark's errors.
+    Declared types are cast from text, so that a zip code 01234 declared as `string` does not change.
+    Raises: FindingsError for unknown types, and for values that do not have their column's type; Spark's errors.
     """
     path = escaped(readers.root / seed.path)
     fields = [StructField(name, StringType()) for name in seed.header]
@@ -58,9 +57,9 @@ def _column(frame: DataFrame, at: int) -> Column:
 
 
 def _inferred_types(text: DataFrame, declared: Mapping[int, DataType]) -> dict[int, DataType]:
-    """The types that Spark infers for the other columns, by their number.
+    """Returns the types that Spark infers for the columns without a declared type, by column number.
 
-    Spark's reader can infer them itself, but takes the name of the file for a pattern then, even where it is escaped.
+    Spark's reader can infer the types of a file, but then treats its name as a pattern, even if it is escaped.
     """
     others = [at for at in range(len(text.columns)) if at not in declared]
     if not others:
@@ -75,13 +74,13 @@ def _inferred_types(text: DataFrame, declared: Mapping[int, DataType]) -> dict[i
 
 
 def _infer(lines: DataFrame, options: Mapping[str, str]) -> StructType:
-    """The schema of CSV in the one column of `lines`, by public API alone: Python then reads each line."""
+    """Returns the schema of the CSV in `lines` with the public API only, which passes each line through Python."""
     texts = lines.rdd.map(lambda row: str(row[0]))
     return lines.sparkSession.read.options(**options, inferSchema=True).csv(texts).schema
 
 
 def _declared_types(seed: Seed, text: DataFrame, readers: Readers) -> dict[int, DataType]:
-    """The declared types by the number of their column, all of which Spark can make of text."""
+    """Returns the declared types by column number. Raises: FindingsError if Spark cannot cast text to one."""
     numbers = {name.lower(): at for at, name in enumerate(seed.header)}
     types: dict[int, DataType] = {}
     findings: list[Finding] = []
@@ -98,12 +97,12 @@ def _declared_types(seed: Seed, text: DataFrame, readers: Readers) -> dict[int, 
 
 
 def _check_values(seed: Seed, text: DataFrame, types: Mapping[int, DataType], readers: Readers) -> None:
-    """Raises: FindingsError for the values that are null in their declared type: Spark may give null in silence."""
+    """Raises: FindingsError for values that do not have their declared type, which Spark can turn into null."""
     columns = {at: _column(text, at) for at, data_type in types.items() if not isinstance(data_type, StringType)}
     if not columns:
         return
     wrong = [column.isNotNull() & column.try_cast(types[at]).isNull() for at, column in columns.items()]
-    # The file is read as one piece, so the numbers are those of the rows.
+    # Spark reads the file as one partition, so these are the row numbers
     numbered = text.select(monotonically_increasing_id().alias("row"), array(*wrong).alias("wrong"))
     rows = numbered.where("exists(wrong, is_wrong -> is_wrong)").limit(MOST_COUNTED).collect()
     cells = [(row["row"], at) for row in rows for at, is_wrong in zip(columns, row["wrong"], strict=True) if is_wrong]

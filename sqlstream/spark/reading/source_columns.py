@@ -1,4 +1,4 @@
-"""The declared columns of a source beside those that its data have, with a note where they do not agree."""
+"""Compares the declared columns of a source with those of its data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlstream.state.results.source_columns import FoundColumn, SourceColumns
 
 
 def merge_columns(table: SourceTable, inferred: Inferred) -> SourceColumns:
-    """Returns the declared columns of `table` in their order and with their types, then those that nobody declared."""
+    """Returns the declared columns of `table` with their types, in order, then the undeclared columns of its data."""
     declared = _declared(table)
     found = {field.name.lower(): field.dataType for field in inferred.schema}
     described = {column.name.lower(): column.description for column in table.columns}
@@ -76,7 +76,7 @@ def _notes(
 
 
 def _by_type(inferred: Inferred, key: str) -> Mapping[str, list[str]]:
-    """The files of each type that a column has, the commonest type first."""
+    """Returns the files by type of a column, the most frequent type first."""
     types = [
         (type_text(field.dataType), path)
         for path, schema in inferred.by_file

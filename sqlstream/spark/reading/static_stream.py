@@ -1,6 +1,6 @@
-"""A streaming query beside the same one over static rows: which give the same, and what the stream holds back.
+"""Compares a streaming query with the batch query over the same rows: whether they agree, and what the stream delays.
 
-Nothing here works over Spark Connect: there is no plan to look at.
+Nothing here works over Spark Connect, which does not expose plans.
 """
 
 from __future__ import annotations
@@ -22,93 +22,93 @@ ONLY_IN_STREAMS = frozenset(
         "TransformWithStateInPySpark",
     }
 )
-"""Operators whose rows depend on when others come, or which Spark has for streams alone."""
+"""Operators whose rows depend on the arrival order, or that Spark supports only in streams."""
 
 _SESSION = "spark.sessionWindow"
 
 _TIMES = (WATERMARK, _SESSION, "spark.timeWindow")
-"""What the metadata say of a column that is an event time, or made of one (org.apache.spark.sql.catalyst.expressions,
-SessionWindow and TimeWindow); those of a watermark that a source has are not in a static plan.
+"""Metadata keys of event time columns and of windows over them (org.apache.spark.sql.catalyst.expressions,
+SessionWindow and TimeWindow). A static plan does not contain the watermark of a source.
 """
 
 OUTER_JOINS = ("LeftOuter", "RightOuter", "FullOuter")
 
-HOLDING_JOINS = (*OUTER_JOINS, "LeftSemi")
-"""Joins of two streams that give some rows only when the watermark has passed them."""
+DELAYING_JOINS = (*OUTER_JOINS, "LeftSemi")
+"""Joins of two streams that return some rows only when the watermark has passed them."""
 
 
-def is_batch_like(frame: DataFrame) -> bool:
-    """Returns whether the batch over the same rows gives what the stream `frame` gives in the end, or what it has given
-    by a watermark (`closed_groups`).
+def equals_batch(frame: DataFrame) -> bool:
+    """Returns whether the batch over the same rows returns what the stream `frame` returns in the end, or up to a
+    watermark (`closed_groups`).
     """
-    return not any(_is_other(node) for node in plan_nodes(analyzed(frame)))
+    return not any(_differs_from_batch(node) for node in plan_nodes(analyzed(frame)))
 
 
-def joins_outside(frame: DataFrame) -> bool:
-    """Returns whether the batch over the rows of the stream `frame` differs by nothing but an outer join of two
-    streams, which holds rows without a partner back until the watermark has passed them.
+def differs_by_outer_join(frame: DataFrame) -> bool:
+    """Returns whether the stream `frame` differs from its batch only by one outer join of two streams, which delays
+    rows without a match until the watermark has passed them.
     """
-    others = [node for node in plan_nodes(analyzed(frame)) if _is_other(node)]
-    return len(others) == 1 and _is_outer(others[0]) and not _groups(frame)
+    others = [node for node in plan_nodes(analyzed(frame)) if _differs_from_batch(node)]
+    return len(others) == 1 and _is_outer_join(others[0]) and not _has_groups(frame)
 
 
 def matched_rows(frame: DataFrame) -> DataFrame | None:
-    """Returns static `frame` with an inner join in the place of its outer join; None where it has not just one."""
+    """Returns the static `frame` with an inner join instead of its outer join, None unless it has exactly one."""
     plan = analyzed(frame)
-    joins = [node for node in plan_nodes(plan) if _is_outer(node)]
+    joins = [node for node in plan_nodes(plan) if _is_outer_join(node)]
     if len(joins) != 1:
         return None
     (join,) = joins
     kind = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.plans.JoinType").apply("inner")
-    return frame_of_plan(
-        frame, _replaced(frame, plan, join, join.copy(join.left(), join.right(), kind, join.condition(), join.hint()))
-    )
+    inner = join.copy(join.left(), join.right(), kind, join.condition(), join.hint())
+    return frame_of_plan(frame, _replaced(frame, plan, join, inner))
 
 
-def _is_outer(node: Any) -> bool:
-    return node.getClass().getSimpleName() == "Join" and str(node.joinType().toString()) in OUTER_JOINS
+def _class(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
 
 
-def _groups(frame: DataFrame) -> bool:
-    return any(node.getClass().getSimpleName() in ("Aggregate", "Distinct") for node in plan_nodes(analyzed(frame)))
+def _is_outer_join(node: Any) -> bool:
+    return _class(node) == "Join" and str(node.joinType().toString()) in OUTER_JOINS
 
 
-def _is_other(node: Any) -> bool:
-    name = node.getClass().getSimpleName()
+def _has_groups(frame: DataFrame) -> bool:
+    return any(_class(node) in ("Aggregate", "Distinct") for node in plan_nodes(analyzed(frame)))
+
+
+def _differs_from_batch(node: Any) -> bool:
+    name = _class(node)
     if name == "Join":
         children = node.children()
         both = all(children.apply(index).isStreaming() for index in range(children.size()))
-        return both and str(node.joinType().toString()) in HOLDING_JOINS
+        return both and str(node.joinType().toString()) in DELAYING_JOINS
     return name in ONLY_IN_STREAMS
 
 
 def closed_groups(frame: DataFrame, microseconds: int) -> DataFrame | None:
-    """Returns the rows of static `frame` in which only those groups count that a stream in append mode has given when
-    its watermark is at `microseconds` since 1970: those whose time, or whose window's end, is not after it. None where
-    that cannot be told.
+    """Returns the static `frame` with only the groups that a stream in append mode has returned at a watermark of
+    `microseconds` since 1970: those whose time or end of window is not after it. None if that is unknown.
     """
     plan = analyzed(frame)
-    aggregates = [node for node in plan_nodes(plan) if node.getClass().getSimpleName() == "Aggregate"]
+    aggregates = [node for node in plan_nodes(plan) if _class(node) == "Aggregate"]
     if not aggregates:
         return frame
-    if len(aggregates) > 1:
-        return None
     keys = _time_keys(aggregates[0])
-    if len(keys) != 1:
+    if len(aggregates) > 1 or len(keys) != 1:
         return None
-    make = _closed_sessions if _is_session(keys[0]) else _closed_windows
-    closed = make(frame, aggregates[0], keys[0], microseconds)
+    close = _closed_sessions if keys[0].metadata().contains(_SESSION) else _closed_windows
+    closed = close(frame, aggregates[0], keys[0], microseconds)
     return None if closed is None else frame_of_plan(frame, _replaced(frame, plan, aggregates[0], closed))
 
 
 def _closed_windows(frame: DataFrame, aggregate: Any, key: Any, microseconds: int) -> Any | None:
-    """The aggregation over those rows alone whose windows are closed."""
+    """Returns the aggregation over only the rows whose windows are closed."""
     rows = _until(frame, aggregate.child(), key, microseconds)
     return None if rows is None else with_children(frame, aggregate, [rows])
 
 
 def _closed_sessions(frame: DataFrame, aggregate: Any, key: Any, microseconds: int) -> Any | None:
-    """The rows of the aggregation whose sessions are closed; before it nobody knows where a session ends."""
+    """Returns the rows of the aggregation whose sessions are closed; only the aggregation knows a session's end."""
     columns = aggregate.aggregateExpressions()
     widened = aggregate.copy(
         aggregate.groupingExpressions(), columns.appended(key), aggregate.child(), aggregate.hint()
@@ -119,8 +119,8 @@ def _closed_sessions(frame: DataFrame, aggregate: Any, key: Any, microseconds: i
 
 
 def _until(frame: DataFrame, plan: Any, key: Any, microseconds: int) -> Any | None:
-    """The rows of `plan` whose time, or whose window's end, is not after `microseconds`; None where the name of the
-    column is not the only one of its kind.
+    """Returns the rows of `plan` whose time or end of window is not after `microseconds`; None if the column's name is
+    ambiguous.
     """
     names = [plan.output().apply(index).name().casefold() for index in range(plan.output().size())]
     if names.count(key.name().casefold()) != 1:
@@ -130,11 +130,11 @@ def _until(frame: DataFrame, plan: Any, key: Any, microseconds: int) -> Any | No
 
 
 def key_columns(frame: DataFrame) -> tuple[str, ...]:
-    """Returns the columns of `frame` that name a row of its outermost aggregation, none where not all are given."""
+    """Returns the columns of `frame` that are the keys of its outermost aggregation, none if it does not have all."""
     plan = analyzed(frame)
-    while plan.getClass().getSimpleName() in ("SubqueryAlias", "View", "Filter", "Project"):
+    while _class(plan) in ("SubqueryAlias", "View", "Filter", "Project"):
         plan = plan.child()
-    if plan.getClass().getSimpleName() != "Aggregate":
+    if _class(plan) != "Aggregate":
         return ()
     listed, groups = plan.aggregateExpressions(), plan.groupingExpressions()
     keys = [groups.apply(at) for at in range(groups.size())]
@@ -145,34 +145,28 @@ def key_columns(frame: DataFrame) -> tuple[str, ...]:
 
 
 def _is_key(expression: Any, key: Any) -> bool:
-    """Whether a column of an aggregation is a key of its groups, or the begin or end of a key that is a window: any
-    other expression may give two groups one value.
+    """Returns whether a column of an aggregation is a key of its groups, or the start or end of a key that is a window.
+    Any other expression can have the same value in two groups.
     """
-    if expression.getClass().getSimpleName() == "Alias":
+    if _class(expression) == "Alias":
         expression = expression.child()
-    if expression.getClass().getSimpleName() == "GetStructField" and _is_time(key):
+    if _class(expression) == "GetStructField" and _is_time(key):
         expression = expression.child()
     return bool(expression.semanticEquals(key))
 
 
 def _time_keys(aggregate: Any) -> list[Any]:
-    """The columns by which an aggregation groups that carry a watermark, or are windows."""
+    """Returns the grouping columns of an aggregation that have a watermark or are windows."""
     keys = aggregate.groupingExpressions()
-    found = [keys.apply(index) for index in range(keys.size())]
-    return [column for column in found if _is_time(column)]
+    return [column for column in (keys.apply(index) for index in range(keys.size())) if _is_time(column)]
 
 
 def _is_time(column: Any) -> bool:
-    is_column = column.getClass().getSimpleName() == "AttributeReference"
-    return is_column and any(column.metadata().contains(mark) for mark in _TIMES)
-
-
-def _is_session(key: Any) -> bool:
-    return bool(key.metadata().contains(_SESSION))
+    return _class(column) == "AttributeReference" and any(column.metadata().contains(key) for key in _TIMES)
 
 
 def _replaced(frame: DataFrame, node: Any, part: Any, other: Any) -> Any:
-    """The plan `node` with `other` in the place of its `part`."""
+    """Returns the plan `node` with `other` instead of its `part`."""
     if node.fastEquals(part):
         return other
     children = node.children()

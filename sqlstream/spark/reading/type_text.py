@@ -1,4 +1,4 @@
-"""Spark's types as DDL that a person can declare, and whether data of one type can be read as another."""
+"""Formats Spark's types as DDL, and checks whether data of one type can be read as another."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TIMES = (DateType, TimestampType, TimestampNTZType)
 
 
 def type_text(data_type: DataType) -> str:
-    """Returns the type as DDL, the names of fields in back-quotes where they need them."""
+    """Returns the type as DDL, with backquotes around field names that need them."""
     if isinstance(data_type, ArrayType):
         return f"array<{type_text(data_type.elementType)}>"
     if isinstance(data_type, MapType):
@@ -35,7 +35,7 @@ def type_text(data_type: DataType) -> str:
 
 
 def text_fits(found: DataType, declared: DataType) -> bool:
-    """Returns whether JSON or CSV in which Spark finds the one type may be declared as the other."""
+    """Returns whether JSON or CSV with the inferred type `found` can be read as the type `declared`."""
     if isinstance(declared, StringType) or type_text(found) == type_text(declared):
         return True
     if isinstance(found, NumericType) and isinstance(declared, NumericType):
@@ -57,12 +57,12 @@ def _fields_fit(found: DataType, declared: DataType) -> bool:
 
 
 def _text_fits_within(found: DataType, declared: DataType) -> bool:
-    """Within a value text may well be a time: nobody has looked at it."""
+    """As `text_fits`, but nested text can be a time, because its values have not been checked."""
     return (isinstance(found, StringType) and isinstance(declared, TIMES)) or text_fits(found, declared)
 
 
 def stored_fits(found: DataType, declared: DataType) -> bool:
-    """Returns whether files that know their types can be read with a declared one: the same, or a wider number."""
+    """Returns whether files with stored types can be read as the type `declared`: the same type, or a wider number."""
     if type_text(found) == type_text(declared):
         return True
     if isinstance(found, DecimalType) or isinstance(declared, DecimalType):

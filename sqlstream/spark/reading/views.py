@@ -1,4 +1,4 @@
-"""The temp views of one query: every source, seed and model below it, each analysed where its own errors belong."""
+"""Creates the temp views of one query: all sources, seeds and models upstream of it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sqlstream.state.ledger import SourceUse
 class ViewBuilder:
     """Registers views for one query, in its own session.
 
-    Under source evolution each way from the query to a stream needs a reader of its own, with its own stable name. A
-    temp view keeps the plan it was made from, so every view is registered anew, over fresh readers, just before each
-    text that reads it is analysed. `uses` are the readers; `names_sources` says whether Spark is told their names.
+    With source evolution, each path from the query to a stream needs a separate reader with a stable name. A temp view
+    keeps the plan that it was created from. Therefore each view is registered again, with new readers, just before
+    Spark analyzes a text that reads it. `uses` are the readers; with `names_sources`, Spark gets their names.
     """
 
     inputs: NodeReader
@@ -26,22 +26,22 @@ class ViewBuilder:
     names_sources: bool
 
     def build(self, model: CompiledModel, above: tuple[str, ...] = ()) -> DataFrame:
-        """Returns the analysed rows of `model`, to which the views `above` lead from the query.
+        """Returns the analyzed DataFrame of `model`; `above` are the views on the path from the query to it.
 
-        Raises: FindingsError, with the place in the model that Spark named.
+        Raises: FindingsError, at the location in the model that Spark reports.
         """
-        # all are opened before any is registered: what one of them reads may have the view name of another
+        # open all inputs before the first is registered: views of their own inputs can have the same names
         opened = [self._open(read.node_id, (*above, read.view)) for read in model.reads]
         return self.inputs.analyse(model, opened)
 
-    def _open(self, node_id: str, way: tuple[str, ...]) -> DataFrame:
+    def _open(self, node_id: str, path: tuple[str, ...]) -> DataFrame:
         if node_id in self.inputs.compiled.models:
-            return self.build(self.inputs.compiled.models[node_id], way)
+            return self.build(self.inputs.compiled.models[node_id], path)
         table = self.inputs.table(node_id)
         if table is None:
             return self.inputs.open_seed(node_id)
-        named = self.names_sources and table.mode == "stream"
-        return self.inputs.open_source(table, self._name(way) if named else None)
+        has_name = self.names_sources and table.mode == "stream"
+        return self.inputs.open_source(table, self._name(path) if has_name else None)
 
-    def _name(self, way: tuple[str, ...]) -> str:
-        return next(use.name for use in self.uses if use.via == "/".join(way))
+    def _name(self, path: tuple[str, ...]) -> str:
+        return next(use.name for use in self.uses if use.via == "/".join(path))

@@ -15,7 +15,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.config import Trigger
 from sqlstream.spark.jvm.gateway import set_active_session, set_pool
 from sqlstream.spark.jvm.internals import call_internal
-from sqlstream.spark.reading.python_code import is_data_source, is_foreach, load_name
+from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.secrets import Secrets
@@ -66,7 +66,7 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
 
 def _start_python(writer: DataStreamWriter, query: PreparedQuery) -> StreamingQuery:
     """Starts a query whose rows go to the project's own code. Raises: FindingsError, Spark's errors."""
-    made = load_name(query.output.python or "", query.output.location)
+    made = import_name(query.output.python or "", query.output.location)
     if is_data_source(made):
         session = query.frame.sparkSession
         session.dataSource.register(made)

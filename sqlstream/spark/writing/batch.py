@@ -17,7 +17,7 @@ from pyspark.sql.functions import count, lit
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_pool
 from sqlstream.spark.jvm.internals import cancel_jobs
-from sqlstream.spark.reading.dropped import counted
+from sqlstream.spark.reading.corrupt import dropped_counts
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.start import StartOrder, query_name
 from sqlstream.spark.secrets import Secrets
@@ -76,7 +76,7 @@ class BatchWrite:
             rows = self._write()
             seconds = time.monotonic() - began
             if not self._is_stopped:
-                observed = {ROWS_OUT: {"rows": rows}, **counted(self._order.query.dropped)}
+                observed = {ROWS_OUT: {"rows": rows}, **dropped_counts(self._order.query.dropped)}
                 self._on_progress(_progress(started_at, seconds, observed))
         except Exception as error:
             self._error = error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 
-from sqlstream.spark.reading.python_traces import python_words
+from sqlstream.spark.reading.python_traces import python_exception
 
 
 def shut() -> None:
@@ -26,7 +26,7 @@ def trace_of_chained_exceptions() -> str:
 
 def test_the_last_exception_and_its_place_are_told() -> None:
     """Not the frames of PySpark that led there, nor the exception that was handled."""
-    words = python_words(
+    words = python_exception(
         "An exception was raised by the Python Proxy. Return Message: " + trace_of_chained_exceptions()
     )
 
@@ -37,4 +37,4 @@ def test_the_last_exception_and_its_place_are_told() -> None:
 
 def test_other_text_has_no_traceback() -> None:
     """What Spark says in its own words stays as it is."""
-    assert python_words("[DIVIDE_BY_ZERO] Division by zero") is None
+    assert python_exception("[DIVIDE_BY_ZERO] Division by zero") is None
