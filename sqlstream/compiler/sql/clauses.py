@@ -1,8 +1,8 @@
-"""Where the clauses that may follow a relation in FROM begin and end, by Spark's grammar.
+"""Finds the start and the end of the clauses that can follow a relation in FROM.
 
-All functions take the tokens and an index into them, and answer with an index: the same one where there is no such
-clause. In Spark's default mode nearly every keyword may also be an alias, so each word counts as the start of its
-clause only where what follows it fits (`SqlBaseParser.g4` of Spark 4.3).
+Most functions take the tokens and an index, and return the index after a clause, or the same index if there is none. In
+Spark's default mode nearly every keyword can also be an alias, so a word starts a clause only if the following tokens
+fit (`SqlBaseParser.g4` of Spark 4.3).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
 
 _JOIN_WORDS = frozenset({"ANTI", "CROSS", "FULL", "INNER", "JOIN", "LEFT", "NATURAL", "ON", "RIGHT", "SEMI", "USING"})
 NEVER_ALIASES = _JOIN_WORDS | {"EXCEPT", "INTERSECT", "LATERAL", "MINUS", "UNION"}
-"""Spark's strict non-reserved words: they are never an alias in FROM."""
+"""Spark's strict non-reserved words, which are never an alias in FROM."""
 
 AFTER_ALIAS = NEVER_ALIASES | frozenset(
     """
@@ -22,12 +22,13 @@ AFTER_ALIAS = NEVER_ALIASES | frozenset(
     watermark when where window with
     """.upper().split()
 )
-"""The words that may follow a relation that has an alias, and those that only look like one there: nothing else can."""
+"""The only words that can follow a relation with an alias, and those that look like an alias there."""
 
+_TIME_TRAVEL = frozenset({"VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"})
 _FOLLOWED_BY: dict[str, frozenset[str]] = {
     **dict.fromkeys(("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "IDENTIFIED", "BIN"), frozenset({"BY"})),
-    **dict.fromkeys(("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"), frozenset({"AS"})),
-    "FOR": frozenset({"VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"}),
+    **dict.fromkeys(_TIME_TRAVEL, frozenset({"AS"})),
+    "FOR": _TIME_TRAVEL,
     "CHANGES": frozenset({"FROM"}),
     "WITH": frozenset({"("}),
     "PIVOT": frozenset({"("}),
@@ -40,17 +41,16 @@ _FOLLOWED_BY: dict[str, frozenset[str]] = {
 _BEFORE_EXPRESSION = frozenset({"WHERE", "HAVING", "QUALIFY", "LIMIT", "OFFSET"})
 _ENDS = frozenset({"", ")", ",", ";", "|>"})
 _ENDS_SCRIPT = frozenset({")", ";", "|>", "SELECT", "FROM", "JOIN"})
-_TIME_TRAVEL = frozenset({"VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"})
 _OPERATORS = frozenset({"+", "-", "*", "/", "%", "||", "::", "."})
-_SUB_DAY_UNITS = ("NANOSECOND", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR")
-_SINGULAR_UNITS = (*_SUB_DAY_UNITS, "DAY", "WEEK", "MONTH", "YEAR")
-_INTERVAL_UNITS = frozenset((*_SINGULAR_UNITS, *(f"{unit}S" for unit in _SINGULAR_UNITS)))
-_NOTHING = Token(Kind.SYMBOL, "", 0, 0)
+_UNITS = ("NANOSECOND", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR")
+_INTERVAL_UNITS = frozenset((*_UNITS, *(f"{unit}S" for unit in _UNITS)))
+NO_TOKEN = Token(Kind.SYMBOL, "", 0, 0)
+"""The token before the first and after the last one."""
 
 
 def at(tokens: Tokens, index: int) -> Token:
-    """Returns the token at `index`, or one whose key is empty beyond the last."""
-    return tokens[index] if 0 <= index < len(tokens) else _NOTHING
+    """Returns the token at `index`, or `NO_TOKEN` if there is none."""
+    return tokens[index] if 0 <= index < len(tokens) else NO_TOKEN
 
 
 def skip_parentheses(tokens: Tokens, index: int) -> int:
@@ -65,12 +65,12 @@ def skip_parentheses(tokens: Tokens, index: int) -> int:
 
 
 def step_over(tokens: Tokens, index: int) -> int:
-    """Returns the index after the token at `index`, or after the `)` that closes it."""
+    """Returns the index after the token at `index`, or after the `)` if the token is a `(`."""
     return skip_parentheses(tokens, index) if tokens[index].key == "(" else index + 1
 
 
 def split_at_commas(tokens: Tokens) -> Iterator[Tokens]:
-    """Yields the tokens between the commas that are outside parentheses; nothing for no tokens."""
+    """Yields the tokens between the commas outside parentheses. Yields nothing for no tokens."""
     start = index = 0
     while index < len(tokens):
         if tokens[index].key == ",":
@@ -82,10 +82,7 @@ def split_at_commas(tokens: Tokens) -> Iterator[Tokens]:
 
 
 def after_parentheses(tokens: Tokens) -> dict[int, int]:
-    """Returns, for the index of each `(`, the index after its `)`; the number of tokens where there is none.
-
-    This is what `skip_parentheses` answers, for all of a text at once.
-    """
+    """Returns the result of `skip_parentheses` for every `(` of a text, by index."""
     after: dict[int, int] = {}
     open_ones: list[int] = []
     for index, token in enumerate(tokens):
@@ -97,7 +94,7 @@ def after_parentheses(tokens: Tokens) -> dict[int, int]:
 
 
 def starts_clause(tokens: Tokens, index: int) -> bool:
-    """Whether the word at `index`, after a relation, starts a clause or join and so is not the relation's alias."""
+    """Whether the word at `index`, after a relation, starts a clause or a join and is not the relation's alias."""
     key, following = at(tokens, index).key, at(tokens, index + 1)
     if key in NEVER_ALIASES or key == "SELECT":
         return True
@@ -110,12 +107,12 @@ def starts_clause(tokens: Tokens, index: int) -> bool:
     if key in ("MAP", "REDUCE"):
         return _has_script(tokens, index + 1)
     if key in _BEFORE_EXPRESSION:
-        return not _stands_after_alias(tokens, index + 1) and not (key != "WHERE" and following.key == "WHERE")
+        return not _follows_alias(tokens, index + 1) and not (key != "WHERE" and following.key == "WHERE")
     return False
 
 
 def _has_script(tokens: Tokens, index: int) -> bool:
-    """Whether `USING 'script'` follows the expressions of a MAP or REDUCE that begin at `index`."""
+    """Whether `USING 'script'` follows the expressions of a MAP or REDUCE, which begin at `index`."""
     while index < len(tokens) and tokens[index].key not in _ENDS_SCRIPT:
         if tokens[index].key == "USING" and at(tokens, index + 1).kind is Kind.STRING:
             return True
@@ -123,8 +120,8 @@ def _has_script(tokens: Tokens, index: int) -> bool:
     return False
 
 
-def _stands_after_alias(tokens: Tokens, index: int) -> bool:
-    """Whether the token at `index` can only follow an alias, so that the keyword before it was one: `from x where`."""
+def _follows_alias(tokens: Tokens, index: int) -> bool:
+    """Whether the token at `index` can only follow an alias, so that the keyword before it is an alias."""
     token = at(tokens, index)
     if token.kind not in (Kind.WORD, Kind.SYMBOL):
         return False
@@ -144,7 +141,7 @@ def skip_alias(tokens: Tokens, index: int) -> tuple[int, str | None]:
 
 
 def skip_primary_clauses(tokens: Tokens, index: int) -> int:
-    """Returns the index after the clauses that stand between a relation and its watermark clause.
+    """Returns the index after the clauses between a relation and its watermark clause.
 
     These are `@version`, time travel, change data, options, IDENTIFIED BY and TABLESAMPLE.
     """
@@ -155,7 +152,7 @@ def skip_primary_clauses(tokens: Tokens, index: int) -> int:
         if after == index:
             break
         index = after
-    return min(index, len(tokens))  # SQL that breaks off in the middle of a clause has fewer tokens than it needs
+    return min(index, len(tokens))  # the SQL may end in the middle of a clause
 
 
 def _skip_primary_clause(tokens: Tokens, index: int) -> int:
@@ -182,7 +179,7 @@ def _skip_sample(tokens: Tokens, index: int) -> int:
 
 
 def _skip_changes(tokens: Tokens, index: int) -> int:
-    """Skips `VERSION a [INCLUSIVE] [TO VERSION b [INCLUSIVE]]` after `CHANGES FROM`, and the same with TIMESTAMP."""
+    """Skips `VERSION a [INCLUSIVE] [TO VERSION b [INCLUSIVE]]` after `CHANGES FROM`, also with TIMESTAMP."""
     index = _skip_bound(tokens, index)
     return _skip_bound(tokens, index + 1) if at(tokens, index).key == "TO" else index
 
@@ -223,7 +220,7 @@ def skip_watermark(tokens: Tokens, index: int) -> int:
 
 
 def _skip_interval(tokens: Tokens, index: int) -> int:
-    """Skips the values and units of an interval literal, of which `index` is the first."""
+    """Skips the values and units of an interval literal, which begin at `index`."""
     while True:
         unit = index + (2 if at(tokens, index).key in ("+", "-") else 1)
         if at(tokens, unit - 1).kind not in (Kind.NUMBER, Kind.STRING) or at(tokens, unit).key not in _INTERVAL_UNITS:

@@ -1,4 +1,4 @@
-"""A fingerprint of a query's SQL that stays the same when only its looks change."""
+"""Fingerprints of queries that ignore formatting."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Tokens, tokenize
 
 PYTHON = "python:"
-"""What the fingerprint of a Python model begins with."""
+"""The prefix of the fingerprints of Python models."""
 
 
 def fingerprint(sql: str) -> str:
-    """Returns the SHA-256, in hexadecimal, of the tokens of `sql`.
+    """Returns the SHA-256, in hexadecimal, of the tokens of `sql`, or of its text if it has no valid tokens.
 
-    Comments, white space, the case of keywords and unquoted identifiers, and a semicolon at the end do not count;
-    hints, and the case of quoted identifiers and strings, do. SQL that cannot be read as tokens counts as written.
+    Comments, white space, semicolons at the end, and the case of keywords and unquoted identifiers do not count. Hints,
+    and the case of quoted identifiers and strings, do.
     """
     try:
         tokens = tokenize(sql)
@@ -23,12 +23,12 @@ def fingerprint(sql: str) -> str:
         return hashlib.sha256(sql.encode()).hexdigest()
     while tokens and tokens[-1].key == ";":
         tokens = tokens[:-1]
-    # Only a string can hold this separator, and there the quotes delimit it.
+    # only a string can contain this separator, and quotes delimit it there
     return hashlib.sha256("\0".join(_words(tokens)).encode()).hexdigest()
 
 
 def python_fingerprint(text: str) -> str:
-    """Returns `python:` and the SHA-256, in hexadecimal, of the text of a Python model: any change of it counts."""
+    """Returns `python:` and the SHA-256, in hexadecimal, of the text of a Python model."""
     return f"{PYTHON}{hashlib.sha256(text.strip().encode()).hexdigest()}"
 
 

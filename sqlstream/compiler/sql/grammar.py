@@ -1,6 +1,6 @@
-"""What a text's tokens tell for certain of Spark's grammar: the mistakes that no query can hold.
+"""Finds syntax errors that are certain from the tokens alone.
 
-Most words are names as well as keywords to Spark, so little is certain. What is not, Spark's own parser decides
+Spark also accepts most keywords as names, so only few errors are certain. Spark's own parser finds the others
 (`SqlBaseParser.g4` of Spark 4.3).
 """
 
@@ -24,24 +24,24 @@ from sqlstream.project.wording import quoted
 CLOSING = {"(": ")", "[": "]"}
 BRACKETS = frozenset("()[]")
 BEGINNINGS = ("FROM", "MAP", "REDUCE", "SELECT", "TABLE", "VALUES", "WITH")
-"""The words that a query begins with, beside `(` and hints."""
+"""The words that can begin a query, besides `(` and hints."""
 
 
 def grammar_problems(text: SqlText, views: Collection[str] = ()) -> list[SqlProblem]:
-    """Returns what is wrong in a text that reads `views`, in the order of its places.
+    """Returns the problems of a text in the order of their offsets.
 
-    `views` are in lower case.
+    `views` are the views that the text reads, in lower case.
     """
-    tokens = text.tokens
-    found = [*_parentheses(tokens), *_commas(tokens), *_statements(tokens), *nesting_problem(tokens)]
+    tokens, ends = text.tokens, text.ends
+    found = [*_brackets(tokens), *_commas(tokens), *_statements(tokens), *nesting_problem(tokens)]
     found += _stars(tokens) if "*" in text.keys else ()
-    found += _clauses(tokens) if "DELAY" in text.keys or "GROUP" in text.keys else ()
+    found += _delays(tokens) if "DELAY" in text.keys else ()
+    found += _empty_groups(tokens) if "GROUP" in text.keys else ()
     found += _names(tokens) if not text.sql.isascii() else ()
-    ends = text.ends
     for relation in text.relations:
         found += _after_alias(tokens, ends[relation.alias_at] + 1)
         if relation.name is not None and relation.name.lower() in views:
-            found += _of_pipelines(tokens, ends[relation.name_end], relation)
+            found += _pipeline_syntax(tokens, ends[relation.name_end], relation)
     return sorted(found, key=lambda problem: problem.offset)
 
 
@@ -49,8 +49,12 @@ def _problem(token: Token, message: str, why: str, fix: str) -> SqlProblem:
     return SqlProblem(token.start, "sql-syntax", message, why, fix)
 
 
-def _parentheses(tokens: Tokens) -> Iterator[SqlProblem]:
-    """The first bracket that is not closed, or closes nothing."""
+def _indexes(tokens: Tokens, key: str) -> list[int]:
+    return [index for index, token in enumerate(tokens) if token.key == key]
+
+
+def _brackets(tokens: Tokens) -> Iterator[SqlProblem]:
+    """Yields the problem of the first bracket without a partner."""
     opened: list[Token] = []
     for token in tokens:
         if token.key not in BRACKETS:
@@ -58,52 +62,54 @@ def _parentheses(tokens: Tokens) -> Iterator[SqlProblem]:
         if token.key in CLOSING:
             opened.append(token)
         elif not opened or CLOSING[opened.pop().key] != token.key:
-            yield _problem(
-                token, f"{quoted(token.key)} has no opening bracket", "no bracket of this kind is open", "remove it"
-            )
+            message = f"{quoted(token.key)} has no opening bracket"
+            yield _problem(token, message, "no bracket of this kind is open", "remove it")
             return
     if opened:
-        yield _problem(
-            opened[-1],
-            f"{quoted(opened[-1].key)} is not closed",
-            f"the SQL ends before {quoted(CLOSING[opened[-1].key])}",
-            f"add {quoted(CLOSING[opened[-1].key])} after its contents",
-        )
+        last, closing = opened[-1], quoted(CLOSING[opened[-1].key])
+        message = f"{quoted(last.key)} is not closed"
+        yield _problem(last, message, f"the SQL ends before {closing}", f"add {closing} after its contents")
 
 
 def _commas(tokens: Tokens) -> Iterator[SqlProblem]:
-    """A comma with nothing behind it, or before a FROM that is its SELECT's only one, and so no column of that name."""
-    froms: dict[int, int] | None = None
-    for index, token in enumerate(tokens):
-        if token.key != ",":
-            continue
+    """Yields a problem for each comma without a following item."""
+    why, fix = "Spark does not allow a comma after the last item", "remove it"
+    before_from = []
+    for index in _indexes(tokens, ","):
         following = at(tokens, index + 1)
-        if following.key == "FROM" and froms is None:
-            froms = _only_froms(tokens)
-        if following.key in (")", "]", ",", ";", "") and following.kind is Kind.SYMBOL:
-            yield _problem(
-                token, "nothing follows this comma", "Spark does not allow a comma after the last item", "remove it"
-            )
-        elif froms is not None and index + 1 in froms and _ends_select_list(tokens, froms[index + 1], index):
-            yield _problem(
-                token,
-                "nothing follows this comma before FROM",
-                "Spark does not allow a comma after the last item",
-                "remove it",
-            )
+        if following.key == "FROM":
+            before_from.append(index)
+        elif following.key in (")", "]", ",", ";", "") and following.kind is Kind.SYMBOL:
+            yield _problem(tokens[index], "nothing follows this comma", why, fix)
+    starts = _select_lists(tokens) if before_from else {}
+    for index in before_from:
+        if index + 1 in starts and any(is_select(tokens, place) for place in range(starts[index + 1], index)):
+            yield _problem(tokens[index], "nothing follows this comma before FROM", why, fix)
 
 
-def _ends_select_list(tokens: Tokens, start: int, index: int) -> bool:
-    """Whether the comma at `index` of the level that begins at `start` stands between a select list and its FROM."""
-    return is_from_clause(tokens, index + 1) and any(is_select(tokens, place) for place in range(start, index))
+def _select_lists(tokens: Tokens) -> dict[int, int]:
+    """Returns, for each FROM clause, the index at which its level of brackets begins. Omits each FROM that shares its
+    level with another one, as it may be a column.
+    """
+    found: dict[int, int] = {}
+    levels: list[tuple[int, list[int]]] = [(0, [])]
+    for index, token in enumerate(tokens):
+        if token.key == "FROM":
+            levels[-1][1].append(index)
+        elif token.key in CLOSING:
+            levels.append((index + 1, []))
+        elif token.key in BRACKETS and len(levels) > 1:
+            start, froms = levels.pop()
+            found |= {froms[0]: start} if len(froms) == 1 else {}
+    found |= {froms[0]: start for start, froms in levels if len(froms) == 1}
+    return {index: start for index, start in found.items() if is_from_clause(tokens, index)}
 
 
 def _stars(tokens: Tokens) -> Iterator[SqlProblem]:
-    """`.*` behind anything but a name, of which Spark's grammar knows nothing."""
-    for index, token in enumerate(tokens):
+    """Yields a problem for each `.*` after anything but a name."""
+    for index in _indexes(tokens, "*"):
         before = at(tokens, index - 2)
-        is_star = token.key == "*" and at(tokens, index - 1).key == "."
-        if is_star and before.kind not in (Kind.WORD, Kind.QUOTED, Kind.NUMBER):
+        if at(tokens, index - 1).key == "." and before.kind not in (Kind.WORD, Kind.QUOTED, Kind.NUMBER):
             yield _problem(
                 tokens[index - 1],
                 f"`.*` cannot follow {quoted(before.text)}",
@@ -112,25 +118,8 @@ def _stars(tokens: Tokens) -> Iterator[SqlProblem]:
             )
 
 
-def _only_froms(tokens: Tokens) -> dict[int, int]:
-    """The words FROM that are the only ones on their level, each with the index at which its level begins."""
-    found: dict[int, int] = {}
-    levels: list[tuple[int, list[int]]] = [(0, [])]
-    for index, token in enumerate(tokens):
-        if token.key not in BRACKETS and token.key != "FROM":
-            continue
-        if token.key in CLOSING:
-            levels.append((index + 1, []))
-        elif token.key in CLOSING.values() and len(levels) > 1:
-            start, froms = levels.pop()
-            found |= {froms[0]: start} if len(froms) == 1 else {}
-        elif token.key == "FROM":
-            levels[-1][1].append(index)
-    return found | {froms[0]: start for start, froms in levels if len(froms) == 1}
-
-
 def _statements(tokens: Tokens) -> Iterator[SqlProblem]:
-    """A text is one statement, and begins with a word that statements begin with."""
+    """Yields a problem for a second statement, and for a first word that cannot begin a statement."""
     words = list(dropwhile(lambda token: token.kind is Kind.HINT or token.key == ";", tokens))
     ended = next((index for index, token in enumerate(words) if token.key == ";"), len(words))
     second = next((token for token in words[ended:] if token.kind is not Kind.HINT and token.key != ";"), None)
@@ -145,39 +134,40 @@ def _statements(tokens: Tokens) -> Iterator[SqlProblem]:
 
 
 def _names(tokens: Tokens) -> Iterator[SqlProblem]:
-    """A name with other letters than a to z, which only backquotes let Spark read."""
+    """Yields a problem for each unquoted name with letters other than a to z."""
     for token in tokens:
         if token.kind is Kind.WORD and not token.text.isascii() and "://" not in token.text:
-            yield _problem(
-                token,
-                f"{quoted(token.text)} needs backquotes",
-                "unquoted names can contain only the letters a to z, digits and underscores",
-                f"use backquotes: `{token.text}`",
-            )
+            why = "unquoted names can contain only the letters a to z, digits and underscores"
+            yield _problem(token, f"{quoted(token.text)} needs backquotes", why, f"use backquotes: `{token.text}`")
 
 
-def _clauses(tokens: Tokens) -> Iterator[SqlProblem]:
-    """What goes with a relation in another form than Spark's."""
-    for index, token in enumerate(tokens):
-        if token.key not in ("DELAY", "GROUP"):
-            continue
-        follows = [at(tokens, index + step) for step in (1, 2)]
-        if token.key == "DELAY" and follows[0].key == "OF" and follows[1].kind in (Kind.STRING, Kind.NUMBER):
+def _delays(tokens: Tokens) -> Iterator[SqlProblem]:
+    """Yields a problem for each `DELAY OF` a text or number."""
+    for index in _indexes(tokens, "DELAY"):
+        delay = at(tokens, index + 2)
+        if at(tokens, index + 1).key == "OF" and delay.kind in (Kind.STRING, Kind.NUMBER):
             yield _problem(
-                follows[1],
+                delay,
                 "the delay of the watermark is not an interval",
                 "Spark's clause needs an interval, which starts with INTERVAL",
                 "use delay of interval 10 minutes, or the hint /*+ WATERMARK(column, '10 minutes') */",
             )
-        if token.key == "GROUP" and [item.key for item in follows] == ["BY", "("] and at(tokens, index + 3).key == ")":
-            why, fix = (
+
+
+def _empty_groups(tokens: Tokens) -> Iterator[SqlProblem]:
+    """Yields a problem for each `GROUP BY ()`."""
+    for index in _indexes(tokens, "GROUP"):
+        if [token.key for token in tokens[index + 1 : index + 4]] == ["BY", "(", ")"]:
+            yield _problem(
+                tokens[index],
+                "GROUP BY () does not exist in Spark SQL",
                 "Spark allows the empty set only inside GROUPING SETS",
                 "remove GROUP BY to aggregate all rows into one",
             )
-            yield _problem(token, "GROUP BY () does not exist in Spark SQL", why, fix)
 
 
 def _after_alias(tokens: Tokens, start: int) -> Iterator[SqlProblem]:
+    """Yields a problem if a watermark or an unexpected word follows the alias that begins at `start`."""
     index, alias = skip_alias(tokens, start)
     if alias is None:
         return
@@ -193,39 +183,37 @@ def _after_alias(tokens: Tokens, start: int) -> Iterator[SqlProblem]:
 
 
 def _misspelt_after(tokens: Tokens, start: int, index: int) -> Iterator[SqlProblem]:
-    """What follows the alias that begins at `start` and ends before `index`, and is none of what can: most likely the
-    alias, or what follows, is a keyword with a typo.
+    """Yields a problem if the word at `index`, after the alias at `start`, cannot follow a relation. Most likely it or
+    the alias is a misspelled keyword.
     """
     following, alias = at(tokens, index), tokens[start]
     is_sure = alias.key == "AS" or alias.key not in AFTER_ALIAS
     if following.kind in (Kind.SYMBOL, Kind.HINT) or following.key in AFTER_ALIAS or not is_sure:
         return
-    meant = _meant_before(following)
-    for token, keywords in ((alias, meant), (following, AFTER_ALIAS)):
+    for token, keywords in ((alias, _keywords_before(following)), (following, AFTER_ALIAS)):
         close = nearest(token.key, sorted(keywords), 1, likeness=0.7)
         if close and alias.key != "AS":
             yield misspelt(token, close[0])
             return
-    why = f"{quoted(at(tokens, index - 1).text)} ends the relation: only a clause, a join or a comma can follow it"
     yield _problem(
         following,
         f"Spark cannot parse the SQL at {quoted(following.text)}",
-        why,
+        f"{quoted(at(tokens, index - 1).text)} ends the relation: only a clause, a join or a comma can follow it",
         "add a comma, JOIN or the keyword of a clause before it, or remove it",
     )
 
 
-def _meant_before(token: Token) -> frozenset[str]:
-    """The keywords that may stand before `token` and after a relation."""
+def _keywords_before(token: Token) -> frozenset[str]:
+    """Returns the keywords that can appear between a relation and `token`."""
     if token.key == "BY":
         return frozenset({"GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"})
     return frozenset({"LIMIT", "OFFSET"} if token.kind is Kind.NUMBER else {"HAVING", "JOIN", "QUALIFY", "WHERE"})
 
 
-def _of_pipelines(tokens: Tokens, index: int, relation: SqlRelation) -> Iterator[SqlProblem]:
-    """STREAM before a static table, and IDENTIFIED BY, with which declarative pipelines name what they read.
+def _pipeline_syntax(tokens: Tokens, index: int, relation: SqlRelation) -> Iterator[SqlProblem]:
+    """Yields a problem for STREAM before a static table, and for IDENTIFIED BY of Spark's declarative pipelines.
 
-    The relation's name is at `index`. STREAM before a stream is gone by now: see `stream_words`.
+    The last part of the relation's name is at `index`. `stream_words` has already removed STREAM before streams.
     """
     before = at(tokens, index - 1)
     before = at(tokens, index - 2) if before.key == "(" else before

@@ -1,4 +1,4 @@
-"""Hints read from SQL, and those that Spark would ignore in silence."""
+"""Reads hints from SQL, and finds those that Spark would silently ignore."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SPARK_HINTS = frozenset({
 })  # fmt: skip
 """The hints of Spark 4.3: the aliases of `JoinStrategyHint.strategies` and the names in `ResolveCoalesceHints`."""
 
-_NEAR_WATERMARK = 0.7
-"""From this likeness on (1.0: the same word) a name is taken for a misspelt WATERMARK, whose loss changes results."""
+_LIKENESS = 0.7
+"""The least similarity (1.0: the same word) of a name and the hint that was probably meant."""
 
 _COMMENTED_HINT = re.compile(r"(?P<opening>/\*\s+\+|--\s*\+)\s*(?P<name>\w+)\s*\(")
 
@@ -49,7 +49,7 @@ class HintItem:
 
 @dataclass(frozen=True)
 class Hint:
-    """One hint comment: `items` are its hints in order, `select` the index of the SELECT that it directly follows."""
+    """One hint comment: `items` are its hints in order, `select` the index of the SELECT directly before it."""
 
     token: Token
     items: tuple[HintItem, ...]
@@ -57,7 +57,7 @@ class Hint:
 
 
 def read_hints(tokens: Tokens) -> tuple[Hint, ...]:
-    """Returns all hint comments in order; several may follow one SELECT."""
+    """Returns all hint comments in order. Several can follow one SELECT."""
     hints: list[Hint] = []
     last, select = -1, None
     for index in [index for index, token in enumerate(tokens) if token.kind is Kind.HINT]:
@@ -69,37 +69,31 @@ def read_hints(tokens: Tokens) -> tuple[Hint, ...]:
 
 
 def unknown_hint(item: HintItem) -> SqlProblem | None:
-    """Returns what is wrong with a hint that neither Spark nor sqlstream knows: an error where WATERMARK was meant."""
+    """Returns the problem of a hint that neither Spark nor sqlstream knows, an error if it resembles WATERMARK."""
     name = item.name.name.upper()
     if item.is_watermark or name in SPARK_HINTS:
         return None
-    meant_watermark = _is_near_watermark(name)
-    near = get_close_matches(name, sorted(SPARK_HINTS), n=1, cutoff=_NEAR_WATERMARK)
-    fix = f"did you mean `{near[0]}`?" if near else "remove it, or use one of Spark's hints, such as BROADCAST(name)"
+    is_watermark = _resembles_watermark(name)  # to lose it changes results
+    near = [WATERMARK] if is_watermark else get_close_matches(name, sorted(SPARK_HINTS), n=1, cutoff=_LIKENESS)
     return SqlProblem(
         item.start,
         "unknown-hint",
         f"`{item.name.name}` is not a hint in Spark or sqlstream",
         "Spark silently ignores unknown hints",
-        "did you mean `WATERMARK`?" if meant_watermark else fix,
-        Severity.ERROR if meant_watermark else Severity.WARNING,
+        f"did you mean `{near[0]}`?" if near else "remove it, or use one of Spark's hints, such as BROADCAST(name)",
+        Severity.ERROR if is_watermark else Severity.WARNING,
     )
 
 
 def ignored_hints(sql: str, tokens: Tokens) -> Iterator[SqlProblem]:
-    """Gives a warning for each ordinary comment that was meant as a hint: `/* + WATERMARK(...) */` or `--+ ...`.
+    """Yields a warning for each comment in `sql` that was meant as a hint: `/* + WATERMARK(...) */` or `--+ ...`.
 
-    `tokens` are those of `sql`. A comment with one of Spark's own hints counts only where a hint may stand, directly
-    after SELECT: elsewhere it may well be a piece of SQL that was commented out, such as `+ coalesce(x, 0)`.
+    A comment with one of Spark's own hints counts only directly after SELECT, where a hint is allowed. Elsewhere it can
+    be commented-out SQL, such as `+ coalesce(x, 0)`.
     """
     for start, text in find_comments(sql) if _COMMENTED_HINT.search(sql) else ():
         meant = _COMMENTED_HINT.match(text)
-        if meant is None:
-            continue
-        index = bisect_left(tokens, start, key=lambda token: token.start) - 1
-        if _is_near_watermark(meant["name"].upper()) or (
-            meant["name"].upper() in SPARK_HINTS and is_select(tokens, index)
-        ):
+        if meant is not None and _is_meant_as_hint(meant["name"].upper(), start, tokens):
             yield SqlProblem(
                 start,
                 "unknown-hint",
@@ -110,21 +104,24 @@ def ignored_hints(sql: str, tokens: Tokens) -> Iterator[SqlProblem]:
             )
 
 
-def _is_near_watermark(name: str) -> bool:
-    return SequenceMatcher(None, name, WATERMARK).ratio() >= _NEAR_WATERMARK
+def _is_meant_as_hint(name: str, start: int, tokens: Tokens) -> bool:
+    if _resembles_watermark(name):
+        return True
+    return name in SPARK_HINTS and is_select(tokens, bisect_left(tokens, start, key=lambda token: token.start) - 1)
+
+
+def _resembles_watermark(name: str) -> bool:
+    return SequenceMatcher(None, name, WATERMARK).ratio() >= _LIKENESS
 
 
 def _items(inside: Tokens) -> Iterator[HintItem]:
-    """Gives the hints within one comment; Spark lets the commas between them be left out."""
+    """Yields the hints in one comment. Commas between them are optional in Spark."""
     index = 0
     while index < len(inside):
-        name = inside[index]
-        index += 1
-        if not name.is_name:
-            continue
-        if at(inside, index).key != "(":
+        name, after = inside[index], index + 1
+        if name.is_name and at(inside, after).key == "(":
+            after = skip_parentheses(inside, index + 1)
+            yield HintItem(name, tuple(split_at_commas(inside[index + 2 : after - 1])), inside[after - 1].end)
+        elif name.is_name:
             yield HintItem(name, None, name.end)
-            continue
-        after = skip_parentheses(inside, index)
-        yield HintItem(name, tuple(split_at_commas(inside[index + 1 : after - 1])), inside[after - 1].end)
         index = after

@@ -1,27 +1,15 @@
-"""Delays as people write them, `1 hour 30 minutes`, as Spark's interval literals."""
+"""Reads delays and lengths of time such as `1 hour 30 minutes`, and writes them as Spark's interval literals."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from difflib import get_close_matches
 
-_PLURALS = {
-    "YEAR": "YEARS",
-    "MONTH": "MONTHS",
-    "WEEK": "WEEKS",
-    "DAY": "DAYS",
-    "HOUR": "HOURS",
-    "MINUTE": "MINUTES",
-    "SECOND": "SECONDS",
-    "MILLISECOND": "MILLISECONDS",
-    "MICROSECOND": "MICROSECONDS",
-}
-"""The units of Spark's interval literals; nanoseconds are in its grammar, but its parser of values refuses them."""
-
+_MONTHS = {"YEAR": 12, "MONTH": 1}
 _MICROSECONDS = {
     "WEEK": 604_800_000_000,
     "DAY": 86_400_000_000,
@@ -31,19 +19,18 @@ _MICROSECONDS = {
     "MILLISECOND": 1_000,
     "MICROSECOND": 1,
 }
-_MONTHS = {"YEAR": 12, "MONTH": 1}
+_UNITS = frozenset(unit + ending for unit in (*_MONTHS, *_MICROSECONDS) for ending in ("", "S"))
+"""The units of Spark's interval literals. Its grammar also has nanoseconds, but it rejects their values."""
 
 NEGATIVE = "a watermark's delay cannot be negative"
 NO_DELAY = "use '0 seconds' for no delay"
 
-_YEAR_MONTH = frozenset({"YEAR", "YEARS", "MONTH", "MONTHS"})
-_UNITS = frozenset((*_PLURALS, *_PLURALS.values()))
 _UNIT = re.compile(r"\s*([+-]?)\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s+([A-Za-z]+)(?=\s|$)")
 _PREFIX = re.compile(r"\s*interval\s+", re.IGNORECASE)
 
 
 class IntervalError(ValueError):
-    """A delay that Spark would not take; the message says why, `fix` what to write."""
+    """Spark would reject the interval. The message says why, and `fix` what to write instead."""
 
     def __init__(self, why: str, fix: str = "use for example '10 minutes' or '1 hour 30 minutes'") -> None:
         super().__init__(why)
@@ -52,33 +39,41 @@ class IntervalError(ValueError):
 
 
 @dataclass(frozen=True)
+class Span:
+    """A length of time, possibly negative: months, plus microseconds."""
+
+    months: int
+    microseconds: int
+
+    @property
+    def is_negative(self) -> bool:
+        """Whether the length is less than zero, with 31 days for a month as in watermarks."""
+        return self.months * 31 * _MICROSECONDS["DAY"] + self.microseconds < 0
+
+
+@dataclass(frozen=True)
 class Interval:
-    """A span of time of zero or more: `units` are pairs such as `("10", "MINUTES")`, in the order written."""
+    """A length of time, zero or more: `units` are pairs such as `("10", "MINUTES")`, in the order written."""
 
     units: tuple[tuple[str, str], ...]
 
     @property
     def clause(self) -> str:
-        """The interval as Spark's grammar takes it: `INTERVAL 1 HOUR 30 MINUTES`."""
+        """The interval as a Spark literal: `INTERVAL 1 HOUR 30 MINUTES`."""
         return " ".join(["INTERVAL", *(f"{value} {unit}" for value, unit in self.units)])
 
     @property
     def span(self) -> timedelta:
-        """The interval as a time: a month has 31 days, as in Spark's watermarks (IntervalUtils.getDuration)."""
-        return sum((float(value) * _span(unit.removesuffix("S")) for value, unit in self.units), timedelta())
-
-
-def _span(unit: str) -> timedelta:
-    return timedelta(days=31 * _MONTHS.get(unit, 0), microseconds=_MICROSECONDS.get(unit, 0))
+        """The length of the interval. A month has 31 days, as in Spark's watermarks (IntervalUtils.getDuration)."""
+        total = _total(self.units)
+        return timedelta(days=31 * total.months, microseconds=total.microseconds)
 
 
 def parse_interval(text: str) -> Interval:
-    """Returns the interval that `text` says, such as `1 hour 30 minutes` or `interval 10 MINUTES`.
-
-    Units are those of Spark's interval literals, years and months too (a watermark counts 31 days for a month).
+    """Returns the interval in a text such as `1 hour 30 minutes` or `interval 10 MINUTES`.
 
     Raises:
-        IntervalError: the text is no such interval, is negative, or mixes months with days.
+        IntervalError: the text is not an interval, is negative, or mixes months with days.
     """
     units: list[tuple[str, str]] = []
     for sign, value, unit in _read_units(text):
@@ -87,28 +82,15 @@ def parse_interval(text: str) -> Interval:
         units.append((value, unit))
     if not units:
         raise IntervalError("the delay is empty")
-    if 0 < sum(unit in _YEAR_MONTH for _, unit in units) < len(units):
+    if 0 < sum(unit.removesuffix("S") in _MONTHS for _, unit in units) < len(units):
         raise IntervalError(
             "Spark does not allow years or months together with shorter units", "use days, as in '31 days'"
         )
     return Interval(tuple(units))
 
 
-@dataclass(frozen=True)
-class Span:
-    """A length of time with a sign: months, and microseconds beside them."""
-
-    months: int
-    microseconds: int
-
-    @property
-    def is_negative(self) -> bool:
-        """Whether it is less than no time; a watermark counts 31 days for a month."""
-        return self.months * 31 * _MICROSECONDS["DAY"] + self.microseconds < 0
-
-
 def read_span(text: str) -> Span | None:
-    """Returns the length that `text` says, as `parse_span`; None where Spark cannot read it."""
+    """Returns the result of `parse_span`, or None if Spark cannot read the text."""
     try:
         return parse_span(text)
     except IntervalError:
@@ -116,23 +98,27 @@ def read_span(text: str) -> Span | None:
 
 
 def parse_span(text: str) -> Span:
-    """Returns the length that `text` says, in which each unit may have a sign.
+    """Returns the length in an argument of `window`, in which each unit may have a sign.
 
-    This is what the arguments of `window` hold (`IntervalUtils.stringToInterval` of Spark 4.3).
+    The rules are those of `IntervalUtils.stringToInterval` of Spark 4.3.
 
     Raises:
         IntervalError: Spark cannot read the text.
     """
-    units = list(_read_units(text))
+    units = [(sign + value, unit) for sign, value, unit in _read_units(text)]
     if not units:
         raise IntervalError("the length is empty")
-    numbers = [(Decimal(sign + value), unit.removesuffix("S")) for sign, value, unit in units]
+    return _total(units)
+
+
+def _total(units: Iterable[tuple[str, str]]) -> Span:
+    numbers = [(Decimal(value), unit.removesuffix("S")) for value, unit in units]
     months = sum(int(number) * _MONTHS.get(unit, 0) for number, unit in numbers)
     return Span(months, int(sum(number * _MICROSECONDS.get(unit, 0) for number, unit in numbers)))
 
 
 def _read_units(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yields the sign, the number and the unit, in capitals, of each part of `text`. Raises: IntervalError."""
+    """Yields the sign, number and unit (in capitals) of each part of `text`. Raises: IntervalError."""
     prefix = _PREFIX.match(text)
     position = prefix.end() if prefix else 0
     while text[position:].strip():

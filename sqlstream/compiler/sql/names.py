@@ -1,4 +1,4 @@
-"""The names of temp views, and how a name is written in Spark SQL."""
+"""The names of temp views, and identifiers in Spark SQL."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ RESERVED_WORDS = frozenset(
     unpivot update user using values watermark when where window with within
     """.split()  # noqa: SIM905 - a list of a hundred words in quotes cannot be read
 )
-"""Words that must not stand bare where a relation is named: the strict non-reserved words and the ANSI reserved ones of
+"""Words that need back-quotes as the name of a relation: the strict non-reserved words and the ANSI reserved words of
 https://spark.apache.org/docs/latest/sql-ref-ansi-compliance.html, and those that begin a clause."""
 
 
 def view_name(parts: Sequence[str]) -> str:
-    """Returns the unquoted name of a temp view: a model's or seed's own, or `source__table` for a source's table."""
+    """Returns the unquoted name of a temp view: that of the model or seed, or `source__table` for a source table."""
     return "__".join(parts)
 
 
 def quote_identifier(name: str, *, always: bool = False) -> str:
-    """Returns `name` as Spark SQL takes it for one identifier: in back-quotes if it needs them, or if `always`."""
+    """Returns `name` as one identifier in Spark SQL: in back-quotes if it needs them, or if `always`."""
     if not always and PLAIN_NAME.fullmatch(name) and name.lower() not in RESERVED_WORDS:
         return name
     return "`" + name.replace("`", "``") + "`"

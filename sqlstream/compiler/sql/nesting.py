@@ -1,8 +1,8 @@
-"""Nesting on which Spark's parser surely overruns its stack, whose size is that of a thread's by default.
+"""Finds nesting that is certain to overflow the stack of Spark's parser, with the default stack size of a thread.
 
-Where it begins depends on what the JVM has compiled so far: at 400 to 530 brackets, 300 to 600 function calls, 600 to
-1,500 CASE, and 1,050 to 1,600 operators in a chain (measured on Spark 4.3 with Java 17). The limits are a few times
-that, so that nothing is refused that some JVM still takes. AND and OR may follow each other without end.
+The depth at which it overflows depends on what the JVM has compiled: 400 to 530 brackets, 300 to 600 function calls,
+600 to 1,500 CASE, or chains of 1,050 to 1,600 operators (measured on Spark 4.3 with Java 17). The limits are higher by
+a few times, because other JVMs may accept more. Chains of AND and OR have no limit.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _BEFORE_BRACKETS = _ENDS_CHAIN | {
     "IN", "NOT", "EXISTS", "ANY", "ALL", "SOME", "BETWEEN", "LIKE", "DISTINCT", "LATERAL", "VALUES", "OVER", "FILTER",
     "BY", "USING", "CASE", "LIMIT", "OFFSET",
 }  # fmt: skip
-"""Words behind which a bracket is no call."""
+"""Words after which a bracket is not a function call."""
 
 _CLOSING = {"(": ")", "[": "]", "CASE": "END"}
 
 
 def nesting_problem(tokens: Tokens) -> Iterator[SqlProblem]:
-    """Gives the problem of the first token that lies too deep, or ends too long a chain; none in most texts."""
+    """Yields a problem for the first token that is nested too deeply, or that makes a chain of operators too long."""
     if len(tokens) <= DEEPEST_CALLS:
         return
     closings: list[str] = []
@@ -60,7 +60,7 @@ def nesting_problem(tokens: Tokens) -> Iterator[SqlProblem]:
 
 
 def _deepest(token: Token, before: Token) -> int:
-    """How many of what `token` opens may lie within one another."""
+    """Returns the deepest allowed nesting of brackets, calls or CASE expressions, whichever `token` opens."""
     if token.key == "CASE":
         return DEEPEST_CASES
     is_call = token.key == "(" and before.kind is Kind.WORD and before.key not in _BEFORE_BRACKETS

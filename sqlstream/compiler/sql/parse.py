@@ -1,8 +1,8 @@
-"""A model's compiled SQL as sqlglot's tree, every position kept.
+"""Parses a model's compiled SQL with sqlglot, with the offset of each name.
 
-sqlglot does not know Spark's streaming syntax. Before it reads a text, each piece of that syntax is written over with
-as many characters that it reads, so that an offset in the tree is an offset in the text. What cannot be read all the
-same is no error: Spark may read it.
+sqlglot does not know Spark's streaming syntax. Each piece of it is first replaced with text of the same length that
+sqlglot can parse, so offsets in the tree are offsets in the text. SQL that sqlglot still cannot parse is not an error,
+because Spark may accept it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,17 @@ from sqlstream.compiler.sql.sql_text import SqlText, read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError
 
 WINDOW = "w_ndow"
-"""What stands for the word `window`, which sqlglot takes for the start of a WINDOW clause."""
+"""Replaces the word `window`, which sqlglot would read as the start of a WINDOW clause."""
 
 FIRST_SAMPLE = 770_000_000
-"""The watermark clause of a subquery without an alias becomes `TABLESAMPLE (n ROWS)`, n counting from here, which
-sqlglot keeps at its relation. No true sample has as many rows.
+"""The first n of `TABLESAMPLE (n ROWS)`, which replaces the watermark clause of a subquery without an alias. sqlglot
+keeps it at the relation, and no actual sample has so many rows.
 """
 
 
 @dataclass(frozen=True)
 class WatermarkClause:
-    """`WATERMARK expression [AS name] DELAY OF INTERVAL delay` at offset `start`; `expression_start` is the offset of
-    its expression.
-    """
+    """`WATERMARK expression [AS name] DELAY OF INTERVAL delay`, with the offsets of the clause and its expression."""
 
     start: int
     expression: str
@@ -45,10 +43,10 @@ class WatermarkClause:
 
 @dataclass(frozen=True)
 class ParsedSql:
-    """A query as a tree, None where sqlglot cannot read it, its watermark clauses, and its stages in pipe syntax.
+    """The tree of a query (None if sqlglot cannot parse it), its watermark clauses, and its stages in pipe syntax.
 
-    `unread_at` is the offset at which sqlglot gave up, where that is known. A clause's key is the offset of its
-    relation's alias, else of the table's name, else the rows of the TABLESAMPLE that stands for it.
+    `unread_at` is the offset at which sqlglot gave up, if known. The key of a clause is the offset of its relation's
+    alias, or else of the table's name, or else the number of rows of the TABLESAMPLE that replaces it.
     """
 
     tree: exp.Query | None
@@ -58,7 +56,7 @@ class ParsedSql:
 
 
 def parse_sql(sql: str) -> ParsedSql:
-    """Returns `sql` as a tree. Identifiers keep `start` and `end` in their `meta`."""
+    """Returns the parsed `sql`. Identifiers have `start` and `end` in their `meta`."""
     try:
         return parse_text(read_sql(sql))
     except SqlTokenError:
@@ -66,32 +64,24 @@ def parse_sql(sql: str) -> ParsedSql:
 
 
 def parse_text(text: SqlText) -> ParsedSql:
-    """Returns the text as a tree, as `parse_sql` does.
+    """Returns the parsed text. In pipe syntax, the tree is that of the query before the first `|>`.
 
-    Of a query in pipe syntax the tree is that of what stands before the first `|>`. Pipe syntax within parentheses is
-    not read.
+    Pipe syntax in parentheses is not supported.
     """
     cuts = cut(text.tokens) if "|>" in text.keys else []
     if cuts is None or not is_bounded(text):
         return ParsedSql(None)
-    overwriting = _Overwriting(text)
-    overwriting.run()
-    read = overwriting.text[: text.tokens[cuts[0]].start] if cuts else overwriting.text
-    tree, unread_at = _read(read, has_plus=overwriting.has_plus)
+    replaced = _Replaced(text)
+    sql, has_plus = replaced.text, replaced.has_plus
+    tree, unread_at = _parse(sql[: text.tokens[cuts[0]].start] if cuts else sql, has_plus=has_plus)
     if tree is None:
         return ParsedSql(None, unread_at=unread_at)
-
-    def parsed(stage: str) -> exp.Query | None:
-        return _read(stage, has_plus=overwriting.has_plus)[0]
-
-    return ParsedSql(tree, overwriting.watermarks, parse_stages(text.tokens, cuts, overwriting.text, parsed))
+    stages = parse_stages(text.tokens, cuts, sql, lambda stage: _parse(stage, has_plus=has_plus)[0])
+    return ParsedSql(tree, replaced.watermarks, stages)
 
 
-def _read(text: str, *, has_plus: bool) -> tuple[exp.Query | None, int | None]:
-    """The tree of a query in which Spark's own syntax is written over.
-
-    Where sqlglot cannot read it, the offset of the word at which it gives up, if it says so.
-    """
+def _parse(text: str, *, has_plus: bool) -> tuple[exp.Query | None, int | None]:
+    """Returns the tree of a query without Spark's own syntax, and the offset at which sqlglot gives up, if known."""
     tokens: list[Token] = []
     try:
         tokens = tokenize_for_sqlglot(text)
@@ -99,7 +89,7 @@ def _read(text: str, *, has_plus: bool) -> tuple[exp.Query | None, int | None]:
     except ParseError as error:
         places = [(found["line"], found["col"]) for found in error.errors[:1]]
         return None, next((token.start for token in tokens if (token.line, token.col) in places), None)
-    except Exception:  # whatever goes wrong in a parser is no fault of the user's SQL
+    except Exception:  # an error inside sqlglot does not mean that the SQL is wrong
         return None, None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Query):
@@ -111,45 +101,37 @@ def _read(text: str, *, has_plus: bool) -> tuple[exp.Query | None, int | None]:
     return tree, None
 
 
-class _Overwriting:
-    """What is written over one text, piece by piece, and the watermark clauses that were found."""
+class _Replaced:
+    """A text in which words `window` outside WINDOW clauses, plus signs, and Spark's clauses at relations are replaced.
+
+    `has_plus` says whether it has any plus signs, `watermarks` are its watermark clauses.
+    """
 
     def __init__(self, text: SqlText) -> None:
-        self._sql = text.sql
-        self._tokens = text.tokens
-        self._relations = text.relations
+        self._sql, self._tokens = text.sql, text.tokens
         self._starts, self._ends = text.starts, text.ends
-        self._has_windows = "WINDOW" in text.keys
-        self._reads_plus_signs = "+" in text.keys and PLUS not in text.keys
         self._characters = list(text.sql)
         self.watermarks: dict[int, WatermarkClause] = {}
-        self.has_plus = False
-
-    @property
-    def text(self) -> str:
-        """The text as it is now."""
-        return "".join(self._characters)
-
-    def run(self) -> None:
-        """Writes over words `window` that start no WINDOW clause, plus signs, and Spark's clauses at relations."""
-        for index, token in enumerate(self._tokens) if self._has_windows else ():
+        for index, token in enumerate(self._tokens) if "WINDOW" in text.keys else ():
             if token.key == "WINDOW" and at(self._tokens, index + 2).key != "AS":
                 self._put(token.start, token.end, WINDOW)
-        for token in plus_signs(self._tokens) if self._reads_plus_signs else ():
+        signs = list(plus_signs(self._tokens)) if "+" in text.keys and PLUS not in text.keys else []
+        self.has_plus = bool(signs)
+        for token in signs:
             self._put(token.start, token.end, PLUS)
-            self.has_plus = True
-        for relation in self._relations:
+        for relation in text.relations:
             if relation.name is not None:
                 self._stream(relation)
                 self._options(relation)
             if relation.has_watermark:
                 self._watermark(relation)
+        self.text = "".join(self._characters)
 
     def _put(self, start: int, end: int, text: str = "") -> None:
         self._characters[start:end] = text.ljust(end - start)
 
     def _stream(self, relation: SqlRelation) -> None:
-        """`STREAM name` and `STREAM(name)` become `name`."""
+        """Replaces `STREAM name` and `STREAM(name)` with `name`."""
         index = self._starts[relation.name_start]
         while at(self._tokens, index - 1).key == ".":
             index -= 2
@@ -163,18 +145,14 @@ class _Overwriting:
             self._put(before.start, before.end)
 
     def _options(self, relation: SqlRelation) -> None:
-        """Blanks `IDENTIFIED BY name` and `WITH (...)` behind a name."""
+        """Blanks `IDENTIFIED BY name` and `WITH (...)` after a name."""
         index = self._ends[relation.name_end] + 1
-        last = self._ends[relation.primary_end]
-        while index <= last:
-            key, after = self._tokens[index].key, index + 1
-            if key == "IDENTIFIED":
-                after = index + 3
-            elif key == "WITH":
-                after = skip_parentheses(self._tokens, index + 1)
+        while index <= self._ends[relation.primary_end]:
+            key, start = self._tokens[index].key, self._tokens[index].start
             if key in ("IDENTIFIED", "WITH"):
-                self._put(self._tokens[index].start, self._tokens[after - 1].end)
-            index = after
+                index = index + 2 if key == "IDENTIFIED" else skip_parentheses(self._tokens, index + 1) - 1
+                self._put(start, self._tokens[index].end)
+            index += 1
 
     def _watermark(self, relation: SqlRelation) -> None:
         first, after = self._ends[relation.primary_end] + 1, self._ends[relation.alias_at] + 1
@@ -192,7 +170,7 @@ class _Overwriting:
         self._put(clause.start, relation.alias_at, text)
 
     def _clause(self, first: int, after: int) -> WatermarkClause:
-        """The clause whose tokens are those from `first` up to, not including, `after`."""
+        """Returns the clause from the token `first` up to, not including, `after`."""
         tokens, delay = self._tokens, first + 1
         while tokens[delay].key != "DELAY" or at(tokens, delay + 1).key != "OF":
             delay = step_over(tokens, delay)

@@ -1,4 +1,4 @@
-"""Which texts sqlglot may be given: those that it reads in a second, and without overrunning the stack."""
+"""Decides which texts sqlglot can parse within a second and without a stack overflow."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from itertools import pairwise
 
 from sqlglot.dialects.spark import Spark
 
+from sqlstream.compiler.sql.clauses import NO_TOKEN
 from sqlstream.compiler.sql.sql_text import SqlText
-from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
+from sqlstream.compiler.sql.tokens import Token, Tokens
 
 DEEPEST_NESTING = 100
-"""Brackets within brackets. sqlglot is compiled code that calls itself for each level and does not watch the stack: the
-process crashes at some thousand levels.
+"""The deepest nesting of brackets. sqlglot is compiled code that recurses for each level without checking the stack, so
+the process crashes at a few thousand levels.
 """
 
 MOST_READS = 100_000
-"""Tokens that sqlglot may look at, some of them many times; it takes about five microseconds for each."""
+"""The most tokens to read, where sqlglot reads some of them many times. Each takes about five microseconds."""
 
 MOST_VIEWS = 300
-"""LATERAL VIEW, PIVOT and UNPIVOT in one text: each is followed through the columns of all before it."""
+"""The most LATERAL VIEW, PIVOT and UNPIVOT in one text. The cost of each grows with the number before it."""
 
 TYPE_NAMES = frozenset(
     word for word, kind in Spark.tokenizer_class.KEYWORDS.items() if kind in Spark.parser_class.TYPE_TOKENS
 )
-"""Words that sqlglot reads as a type before it reads them as a function: what is in their parentheses is read twice, so
-`struct(struct(...))` costs twice as much with every level.
+"""Words that sqlglot first reads as a type, then as a function. It reads the contents of their parentheses twice, so
+the cost of `struct(struct(...))` doubles with every level.
 """
 
 NESTED_TYPES = frozenset({"ARRAY", "MAP", "STRUCT"})
-"""Types that hold others in `<` and `>`."""
+"""Types with element types in `<` and `>`."""
 
 QUERIES = frozenset({"FROM", "SELECT"})
 BEFORE_QUERIES = frozenset({",", "FROM", "JOIN", "LATERAL"})
@@ -38,20 +39,19 @@ VIEWS = frozenset({"VIEW", "PIVOT", "UNPIVOT"})
 CLOSINGS = {"(": ")", "[": "]", "{": "}", "CASE": "END"}
 JOINS = frozenset({"JOIN", "STRAIGHT_JOIN"})
 PREFIXES = frozenset({"!", "~", "@", "NOT", "ANY", "ARRAY", "DESC", "DESCRIBE", "FROM", "INTERVAL"})
-"""What sqlglot reads an operand or a query after, calling itself: nesting without brackets."""
+"""Words after which sqlglot recurses to read an operand or a query: nesting without brackets."""
 
 OPERATORS = frozenset(
     {"*", "/", "%", "=", "==", "!=", "<>", "<", ">", "<=", ">=", "<=>", "||", "|", "&", "^", "::", "->"}
 )
 _SIGNED = PREFIXES | OPERATORS | {"-", "+"}
 PREFIXES_AFTER = {"-": _SIGNED, "+": _SIGNED, "RENAME": {"*"}, "REPLACE": {"*"}}
-"""What nests like a prefix, and after what: `-` is a sign there, and `* REPLACE` is a clause."""
+"""Words that are prefixes only after certain others: `-` as a sign, and the clause `* REPLACE`."""
 
 NEXT_OPERAND = frozenset({",", "AND", "OR", "WHEN", "THEN", "ELSE", "BY"})
-"""What an operand of a prefix never goes beyond, as it never does beyond the clauses that end FROM."""
+"""Words that end the operand of a prefix, like those in `ENDS_FROM`."""
 
 ENDS_FROM = frozenset({"SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "|>"})
-_NOTHING = Token(Kind.SYMBOL, "", 0, 0)
 
 _COUNTED = frozenset().union(
     *(CLOSINGS, CLOSINGS.values(), "<>", VIEWS, QUERIES, JOINS, PREFIXES, PREFIXES_AFTER, NEXT_OPERAND, ENDS_FROM),
@@ -64,11 +64,10 @@ _DOUBLING = JOINS | TYPE_NAMES
 
 @dataclass
 class _Level:
-    """One pair of brackets, which `closing` ends (None: the whole text); sqlglot reads what is in it `times` times.
+    """A pair of brackets that ends with `closing` (None: the whole text). sqlglot reads its contents `times` times.
 
-    It reads the joins after one without a condition twice: first as joins of that one, whose conditions come last.
-    `joins` are those that have none so far, each of which has doubled `times`. `depth` is how deep its brackets are;
-    `prefixes` are those of the operand that is being read.
+    After a join without a condition it reads all following joins twice. `joins` counts the joins that have no condition
+    yet, each of which doubles `times`. `depth` is the nesting of the brackets, `prefixes` that of the present operand.
     """
 
     closing: str | None
@@ -78,7 +77,7 @@ class _Level:
     prefixes: int = 0
 
     def take(self, before: Token, token: Token) -> None:
-        """Counts a prefix, a join, its condition, or the end of an operand or of the FROM clause; one of `_COUNTED`."""
+        """Counts `token`, one of `_COUNTED`: a prefix, a join, its condition, or the end of an operand or of FROM."""
         if token.key in NEXT_OPERAND or token.key in ENDS_FROM:
             self.prefixes = 0
         elif token.key in PREFIXES or before.key in PREFIXES_AFTER.get(token.key, ()):
@@ -100,7 +99,7 @@ def is_bounded(text: SqlText) -> bool:
 
 
 def _is_small(keys: Mapping[str, int], tokens: int) -> bool:
-    """Whether a text would be within the limits if all that nests in it stood within one another, as in few it does."""
+    """Whether a text is within the limits even if all its words of `_NESTING` were nested in each other."""
     nesting = sum(keys[key] for key in _NESTING if key in keys)
     doubling = sum(keys[key] for key in _DOUBLING if key in keys)
     return nesting <= DEEPEST_NESTING and tokens << doubling <= MOST_READS
@@ -109,13 +108,13 @@ def _is_small(keys: Mapping[str, int], tokens: int) -> bool:
 def _is_bounded(tokens: Tokens) -> bool:
     reads = queries = views = 0
     levels = [_Level(None, 1)]
-    for before, token in pairwise((_NOTHING, *tokens)):
+    for before, token in pairwise((NO_TOKEN, *tokens)):
         here = levels[-1]
         reads += here.times
         if token.key not in _COUNTED and reads <= MOST_READS:
             continue
         here.take(before, token)
-        queries += token.key in QUERIES and before.key in BEFORE_QUERIES  # sqlglot reads all that follows as its own
+        queries += token.key in QUERIES and before.key in BEFORE_QUERIES  # all that follows is nested in it
         views += token.key in VIEWS
         closing = ">" if token.key == "<" and before.key in NESTED_TYPES else CLOSINGS.get(token.key)
         if closing is not None:

@@ -1,7 +1,7 @@
-"""The stages of a query in pipe syntax, `FROM t |> WHERE a > 1 |> SELECT b`, each as a tree of its own.
+"""Parses the stages of a query in pipe syntax, `FROM t |> WHERE a > 1 |> SELECT b`, each as a separate tree.
 
-sqlglot makes CTEs of them, whose names and places the text does not have. Each stage is read as a query over a table
-that stands for the rows so far instead; places are offsets in the whole text all the same.
+sqlglot would turn them into CTEs, with names and offsets that the text does not have. Here each stage becomes a query
+over a placeholder for the previous rows. Offsets in the trees refer to the whole text.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from sqlglot import exp
 from sqlstream.compiler.sql.tokens import Token, Tokens
 
 ParseQuery = Callable[[str], exp.Query | None]
-"""Reads a query, None where that is not possible."""
+"""Parses a query. Returns None if that is not possible."""
 
-ROWS_SO_FAR = "SELECT * FROM p "
-"""What stands before a stage that changes or joins the rows so far."""
+PREVIOUS_ROWS = "SELECT * FROM p "
+"""The text before a stage that changes or joins the previous rows."""
 
 _ON_ROWS = frozenset(
     """
@@ -26,17 +26,17 @@ _ON_ROWS = frozenset(
     SEMI SORT TABLESAMPLE UNION UNPIVOT WHERE
     """.split()  # noqa: SIM905 - a list of words
 )
-_LISTS = {"SELECT": "", "EXTEND": "SELECT ", "SET": "SELECT ", "DROP": "SELECT ", "AGGREGATE": "SELECT "}
-"""The stages that hold a list of expressions, and what stands before the list, in the place of their own word."""
+_ON_LISTS = frozenset({"SELECT", "EXTEND", "SET", "DROP"})
+"""The stages that consist of a list of expressions."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: its first word in capitals, the offset of that, and what it says.
+    """One stage: its first word in capitals, the offset of that word, and the contents.
 
-    `tree` is a query over the rows so far; of a stage that is only a list of expressions it is a SELECT of them without
-    FROM. It is None where there is no such list or query, or where it cannot be read. `keys` are those of the GROUP BY
-    of AGGREGATE, None where they cannot be read; `name` is that of AS.
+    `tree` is a query over the previous rows. For a list of expressions it is a SELECT without FROM. It is None for
+    other stages, and if it cannot be parsed. `keys` are the GROUP BY keys of AGGREGATE, None if they cannot be parsed.
+    `name` is the alias of AS.
     """
 
     keyword: str
@@ -47,19 +47,22 @@ class Stage:
 
 
 def cut(tokens: Tokens) -> list[int] | None:
-    """Returns the places of the `|>` of a query among its tokens; None where some stand within parentheses."""
-    depth, found = 0, []
+    """Returns the indexes of the `|>` of a query; None if some are in parentheses."""
+    found = [index for index, token in enumerate(tokens) if token.key == "|>"]
+    return found if set(found) <= set(_outside(tokens)) else None
+
+
+def _outside(tokens: Tokens) -> Iterator[int]:
+    """Yields the indexes of the tokens that are not in parentheses."""
+    depth = 0
     for index, token in enumerate(tokens):
         depth += (token.key == "(") - (token.key == ")")
-        if token.key == "|>":
-            if depth:
-                return None
-            found.append(index)
-    return found
+        if not depth:
+            yield index
 
 
 def parse_stages(tokens: Tokens, cuts: list[int], text: str, parse: ParseQuery) -> tuple[Stage, ...]:
-    """Returns the stages behind the places `cuts`, read from `text`, in which the tokens have their offsets."""
+    """Returns the stages after the indexes `cuts`. The offsets of the tokens refer to `text`."""
     edges = pairwise([*cuts, len(tokens)])
     return tuple(_stage(tokens[start + 1 : end], text, parse) for start, end in edges)
 
@@ -67,43 +70,32 @@ def parse_stages(tokens: Tokens, cuts: list[int], text: str, parse: ParseQuery) 
 def _stage(tokens: Tokens, text: str, parse: ParseQuery) -> Stage:
     if not tokens:
         return Stage("", len(text))
-    first = tokens[0]
-    if first.key == "AS" and len(tokens) == 2:
-        return Stage("AS", first.start, name=tokens[1].name)
-    if first.key in _ON_ROWS:
-        return Stage(first.key, first.start, _parsed(ROWS_SO_FAR, tokens, text, parse))
-    if first.key == "AGGREGATE":
+    key, start = tokens[0].key, tokens[0].start
+    if key == "AS" and len(tokens) == 2:
+        return Stage("AS", start, name=tokens[1].name)
+    if key == "AGGREGATE":
         return _aggregate(tokens, text, parse)
-    if first.key in _LISTS:
-        listed = tokens if first.key == "SELECT" else tokens[1:]
-        return Stage(first.key, first.start, _parsed(_LISTS[first.key], listed, text, parse))
-    return Stage(first.key, first.start)
+    if key in _ON_ROWS:
+        return Stage(key, start, _parsed(PREVIOUS_ROWS, tokens, text, parse))
+    if key in _ON_LISTS:
+        return Stage(key, start, _parsed("SELECT ", tokens[1:], text, parse))
+    return Stage(key, start)
 
 
 def _aggregate(tokens: Tokens, text: str, parse: ParseQuery) -> Stage:
-    """AGGREGATE with its own list, which may be empty, and that of its GROUP BY, in which keys may have aliases."""
-    at = next(_group_by(tokens), len(tokens))
-    listed, grouped = tokens[1:at], tokens[at + 2 :]
-    tree = _parsed("SELECT ", listed, text, parse) if listed else exp.Select()
-    keys = _parsed("SELECT ", grouped, text, parse) if grouped else exp.Select()
-    return Stage(
-        "AGGREGATE", tokens[0].start, tree, None if keys is None else tuple(keys.args.get("expressions") or ())
+    """Returns the stage of AGGREGATE: a list, which may be empty, and the keys of GROUP BY, which may have aliases."""
+    keys = [token.key for token in tokens]
+    at = next((index for index in _outside(tokens) if keys[index : index + 2] == ["GROUP", "BY"]), len(tokens))
+    listed, grouped = (
+        _parsed("SELECT ", part, text, parse) if part else exp.Select() for part in (tokens[1:at], tokens[at + 2 :])
     )
-
-
-def _group_by(tokens: Tokens) -> Iterator[int]:
-    depth = 0
-    for index, (token, after) in enumerate(pairwise(tokens)):
-        depth += (token.key == "(") - (token.key == ")")
-        if not depth and (token.key, after.key) == ("GROUP", "BY"):
-            yield index
+    group_keys = None if grouped is None else tuple(grouped.args.get("expressions") or ())
+    return Stage("AGGREGATE", tokens[0].start, listed, group_keys)
 
 
 def _parsed(prefix: str, tokens: tuple[Token, ...], text: str, parse: ParseQuery) -> exp.Query | None:
-    """The tree of `prefix` and the text of the tokens, with the places that these have in the whole text."""
-    if not tokens:
-        return None
-    tree = parse(prefix + text[tokens[0].start : tokens[-1].end])
+    """Returns the tree of `prefix` and the text of the tokens, with offsets that refer to the whole text."""
+    tree = parse(prefix + text[tokens[0].start : tokens[-1].end]) if tokens else None
     if tree is None:
         return None
     moved = tokens[0].start - len(prefix)

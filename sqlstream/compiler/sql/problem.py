@@ -1,4 +1,4 @@
-"""What is wrong at one place of a model's SQL, before that place is traced back to the user's file."""
+"""Problems in a model's SQL, located by offset, before they become findings in the user's file."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 
 ORIGIN = "\ufffc"
-"""Stands in a text for the place of one of a problem's origins: a place moves when other lines of its file change."""
+"""A placeholder for the location of an origin in `why`: the cache stores no locations, which move with other lines."""
 
 
 @dataclass(frozen=True)
 class SqlProblem:
-    """A finding without its location: `offset` (0-based, in characters) is that of the part of the SQL that is wrong.
+    """A `Finding` without its location: `offset` (0-based, in characters) is the place of the error in the SQL.
 
-    All problems of one pass are of one text; what the other fields mean, `Finding` says. `origins` are the places for
-    which each `ORIGIN` in `why` stands, in order.
+    `origins` are the places that replace each `ORIGIN` in `why`, in order.
     """
 
     offset: int
@@ -30,7 +29,7 @@ class SqlProblem:
     origins: tuple[Where, ...] = ()
 
     def at(self, place: Place, origins: Iterable[str] = ()) -> Finding:
-        """Returns the finding, where `place` is that of its offset, and `origins` are those places in words."""
+        """Returns the finding at `place`, the place of the offset. `origins` are the places of the origins in words."""
         why = self.why
         for origin in origins:
             why = why.replace(ORIGIN, origin, 1)

@@ -1,7 +1,7 @@
-"""The relations that a query reads, found in its tokens: in every FROM, at every depth.
+"""Finds the relations that a query reads, in every FROM at every depth.
 
-Only the structure that Spark's grammar gives to SELECT, WITH, FROM, JOIN and parentheses is followed, so text that
-sqlglot cannot parse is read all the same.
+The search follows only the structure of SELECT, WITH, FROM, JOIN and parentheses in Spark's grammar, so it also works
+for text that sqlglot cannot parse.
 """
 
 from __future__ import annotations
@@ -10,13 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlstream.compiler.sql.clauses import (
-    at,
-    skip_alias,
-    skip_primary_clauses,
-    skip_watermark,
-    starts_clause,
-)
+from sqlstream.compiler.sql.clauses import at, skip_alias, skip_primary_clauses, skip_watermark, starts_clause
 from sqlstream.compiler.sql.sql_shape import (
     AFTER_QUERY,
     SET_OPERATORS,
@@ -29,22 +23,22 @@ from sqlstream.compiler.sql.sql_shape import (
 from sqlstream.compiler.sql.tokens import Tokens
 
 _BEGINS_PART = SET_OPERATORS | {"|>", "(", "SELECT", "FROM", "JOIN", "TABLE"}
-"""What a query is walked for; every other token is passed by."""
+"""The tokens that matter in a query outside its clauses."""
 
 _DEEPEST = 100
-"""Parentheses within parentheses that are followed; Python's own stack bears about twice as many."""
+"""The deepest parentheses to search. Python's stack allows about twice as many."""
 
 
 @dataclass(frozen=True)
 class SqlRelation:
-    """One relation of a FROM clause or a join. All offsets are those of the SQL text.
+    """One relation of a FROM clause or a join. All offsets refer to the SQL text.
 
-    `name` is the last part of a table's name without backquotes, at `name_start` up to `name_end`; None for subqueries,
-    functions and VALUES, where both offsets are those of the relation. A watermark clause goes to `primary_end`, an
-    alias to `alias_at`. `select` is the index, in the tokens, of the SELECT that the FROM belongs to, None where there
-    is none (`TABLE x`, a join in pipe syntax). `is_cte`: the name is that of a CTE in scope, so not that of a view.
-    `is_qualified`: the name has more than one part. `is_nested`: it stands in a parenthesised join that has an alias or
-    a watermark clause of its own. `takes_clauses` is False where the grammar allows neither that clause nor an alias.
+    `name` is the last part of a table's name without backquotes, from `name_start` to `name_end`. For subqueries,
+    functions and VALUES it is None, and the offsets are those of the relation. `primary_end` is the place for a
+    watermark clause, `alias_at` that for an alias. `select` is the index of the token SELECT of the FROM, None without
+    one (`TABLE x`, a join in pipe syntax). `is_cte`: the name is that of a CTE. `is_qualified`: the name has several
+    parts. `is_nested`: the relation is in a join in parentheses with an alias or a watermark clause. `takes_clauses` is
+    False if the grammar allows neither that clause nor an alias.
     """
 
     name: str | None
@@ -62,12 +56,12 @@ class SqlRelation:
 
     @property
     def visible_name(self) -> str | None:
-        """What columns are qualified with: the alias, or else the name."""
+        """The qualifier of its columns: the alias, or else the name."""
         return self.alias or self.name
 
 
 class _Scope(NamedTuple):
-    """What surrounds a piece of the query: the CTE names in sight in lower case, the SELECT, the depth."""
+    """The context of a part of the query: the visible CTEs in lower case, the index of the SELECT, the depth."""
 
     ctes: frozenset[str] = frozenset()
     select: int | None = None
@@ -76,14 +70,19 @@ class _Scope(NamedTuple):
 
 
 def find_relations(tokens: Tokens, after: Mapping[int, int]) -> tuple[SqlRelation, ...]:
-    """Returns all relations in the order in which they stand; `after` is the index after the `)` of each `(`."""
+    """Returns all relations in the order of the text. `after` has the index after the `)` of each `(`."""
     finder = _Finder(tokens, after)
     finder.query(0, len(tokens), _Scope())
     return tuple(sorted(finder.found, key=lambda relation: (relation.name_start, -relation.primary_end)))
 
 
+def skip_ctes(tokens: Tokens, after: Mapping[int, int], start: int) -> int:
+    """Returns the index after the common table expressions of the WITH at `start`; `start` if there is no WITH."""
+    return _Finder(tokens, after).common_table_expressions(start, len(tokens), _Scope())[0]
+
+
 class _Finder:
-    """Walks the tokens once by recursive descent; `found` grows as it goes."""
+    """Walks the tokens once by recursive descent, and adds to `found`."""
 
     def __init__(self, tokens: Tokens, after: Mapping[int, int]) -> None:
         self.tokens = tokens
@@ -91,7 +90,7 @@ class _Finder:
         self.found: list[SqlRelation] = []
 
     def query(self, start: int, end: int, scope: _Scope) -> None:
-        """Walks a query, which may be several SELECTs under set operators, or a pipeline."""
+        """Walks a query, a combination of queries by set operators, or a pipeline."""
         index, scope = self.common_table_expressions(start, end, _Scope(scope.ctes, depth=scope.depth))
         term = index
         while index < end:
@@ -99,7 +98,8 @@ class _Finder:
             if key not in _BEGINS_PART:
                 index += 1
             elif key == "|>" or is_set_operator(self.tokens, index):
-                index = term = self.skip_quantifier(index + 1)
+                quantifier = at(self.tokens, index + 1).key
+                index = term = index + (2 if quantifier in ("ALL", "DISTINCT") else 1)
                 scope = scope._replace(select=None)
             elif is_select(self.tokens, index):
                 scope = _Scope(scope.ctes, index, scope.is_nested, scope.depth)
@@ -108,7 +108,7 @@ class _Finder:
                 index = self.query_part(index, term, end, scope)
 
     def query_part(self, index: int, term: int, end: int, scope: _Scope) -> int:
-        """Walks a FROM clause, a piped join, a `TABLE x` or one token of the query term that starts at `term`."""
+        """Walks a FROM clause, a piped join, `TABLE x`, or one token of the query term that starts at `term`."""
         key = self.tokens[index].key
         if is_from_clause(self.tokens, index):
             return self.from_clause(index + 1, end, self.from_scope(index, end, scope))
@@ -118,12 +118,8 @@ class _Finder:
             return self.table(index + 1, scope)
         return self.step(index, scope)
 
-    def skip_quantifier(self, index: int) -> int:
-        """Returns the index after the ALL or DISTINCT of a set operator."""
-        return index + 1 if at(self.tokens, index).key in ("ALL", "DISTINCT") else index
-
     def common_table_expressions(self, start: int, end: int, scope: _Scope) -> tuple[int, _Scope]:
-        """Walks the definitions after WITH; a name is in sight after its own definition, or within a recursive one."""
+        """Walks the definitions after WITH. A name is visible after its definition, or within a recursive one."""
         if at(self.tokens, start).key != "WITH":
             return start, scope
         index = start + 1
@@ -141,7 +137,7 @@ class _Finder:
         return index, scope
 
     def definition(self, index: int, end: int) -> int:
-        """Returns the index of the `(` of a CTE's query, after its columns, recursion level and AS."""
+        """Returns the index of the `(` of a CTE's query, after the columns, the recursion level and AS."""
         if at(self.tokens, index).key == "(" and not self.starts_query(index + 1):
             index = self.after[index]
         while index < end and self.tokens[index].key != "(":
@@ -149,11 +145,11 @@ class _Finder:
         return index
 
     def step(self, index: int, scope: _Scope) -> int:
-        """Walks one token, or all that stands in the parentheses that it opens."""
+        """Walks one token, or the contents of the parentheses that it opens."""
         return self.parentheses(index, scope) if self.tokens[index].key == "(" else index + 1
 
     def parentheses(self, opening: int, scope: _Scope, *, is_query: bool = False) -> int:
-        """Walks from the `(` at `opening`, and returns the index after its `)`."""
+        """Walks the parentheses that open at `opening`, and returns the index after them."""
         after = self.after.get(opening, opening + 1)
         inner = _Scope(scope.ctes, scope.select, scope.is_nested, scope.depth + 1)
         if inner.depth > _DEEPEST:
@@ -165,7 +161,7 @@ class _Finder:
         return after
 
     def expression(self, start: int, end: int, scope: _Scope) -> None:
-        """Walks an expression or arguments, in which FROM is no clause but parentheses may hold queries."""
+        """Walks an expression or arguments, where FROM is not a clause, but parentheses can contain queries."""
         index = start
         while index < end:
             if self.tokens[index].key == "TABLE" and at(self.tokens, index + 1).key == "(" and self.is_name(index + 2):
@@ -174,7 +170,7 @@ class _Finder:
             index = self.step(index, scope)
 
     def from_scope(self, index: int, end: int, scope: _Scope) -> _Scope:
-        """Returns the scope with the SELECT of the FROM at `index`, which in a FROM-first query stands behind it."""
+        """Returns the scope with the SELECT of the FROM at `index`. In a FROM-first query, SELECT follows FROM."""
         while scope.select is None and index < end:
             key = self.tokens[index].key
             if key == "|>" or is_set_operator(self.tokens, index):
@@ -185,7 +181,7 @@ class _Finder:
         return scope
 
     def from_clause(self, index: int, end: int, scope: _Scope) -> int:
-        """Walks relations with their joins and conditions, and returns the index of what ends the clause."""
+        """Walks relations with their joins and conditions, and returns the index of the token that ends the clause."""
         index = self.relation(index, scope)
         while index < end and not ends_from(self.tokens, index):
             starts = self.tokens[index].key in ("JOIN", ",") and is_keyword(self.tokens, index)
@@ -223,7 +219,7 @@ class _Finder:
         return self.add(index + 2, last if at(self.tokens, last + 1).key == ")" else None, after, scope)
 
     def parenthesised(self, index: int, scope: _Scope) -> int:
-        """Walks a subquery, or a join in parentheses, which counts itself only with an alias or watermark."""
+        """Walks a subquery, or a join in parentheses, which is a relation only with an alias or watermark."""
         after = self.after[index]
         if self.starts_query(index + 1):
             self.parentheses(index, scope, is_query=True)
@@ -238,7 +234,7 @@ class _Finder:
         return end
 
     def values(self, index: int, scope: _Scope) -> int:
-        """Walks an inline table; a comma after a row in parentheses goes on with the next row."""
+        """Walks an inline table. A comma after a row starts the next row."""
         start = index - 1
         while True:
             index = self.step(index, scope) if index < len(self.tokens) else index
@@ -247,13 +243,13 @@ class _Finder:
             index += 1
 
     def table(self, index: int, scope: _Scope) -> int:
-        """Walks the name of `TABLE name`, a query of its own, to which no clause can be added."""
+        """Walks the name of `TABLE name`, a query that cannot have clauses."""
         last = self.last_part(index)
         self.add(index, last, last + 1, scope._replace(select=None), takes_clauses=False)
         return last + 1
 
     def add(self, first: int, last: int | None, after: int, scope: _Scope, *, takes_clauses: bool = True) -> int:
-        """Notes the relation from token `first` to before `after`, its name's last part at `last`; returns its end."""
+        """Adds the relation from token `first` up to `after`, with its name at `last`, and returns its end."""
         tokens = self.tokens
         primary = skip_primary_clauses(tokens, after)
         watermark = skip_watermark(tokens, primary)
@@ -278,13 +274,13 @@ class _Finder:
         return end
 
     def last_part(self, index: int) -> int:
-        """Returns the index of the last part of the dotted name that starts at `index`."""
+        """Returns the index of the last part of the dotted name at `index`."""
         while at(self.tokens, index + 1).key == "." and self.is_name(index + 2):
             index += 2
         return index
 
     def is_name(self, index: int) -> bool:
-        """Whether an identifier may stand at `index`."""
+        """Whether the token at `index` can be an identifier."""
         return at(self.tokens, index).is_name
 
     def starts_query(self, index: int) -> bool:

@@ -1,6 +1,6 @@
-"""sqlglot as a reader of Spark SQL: one for each thread, silent, and corrected where Spark reads in another way.
+"""Parses Spark SQL with sqlglot: one parser per thread, without log messages, and with corrections of the tree.
 
-sqlglot reads the type of a literal (`DATE '...' :: type`) as a cast of all casts that follow it, and drops a plus sign.
+sqlglot reads the type of a literal (`DATE '...' :: type`) as a cast of all casts that follow it, and drops plus signs.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel
 
-from sqlstream.compiler.sql.clauses import at
+from sqlstream.compiler.sql.clauses import NO_TOKEN
 from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
 
 PLUS = "~"
-"""What stands for a plus sign before an operand while sqlglot reads a text that has no `~` itself."""
+"""Replaces a plus sign before an operand while sqlglot reads a text without `~`."""
 
 _BEFORE_OPERAND = frozenset({
     "SELECT", "DISTINCT", "WHERE", "AND", "OR", "NOT", "ON", "BY", "CASE", "WHEN", "THEN", "ELSE", "HAVING", "BETWEEN",
@@ -29,7 +29,7 @@ _DIALECT = Spark()
 
 
 class _Reader(threading.local):
-    """A tokenizer and a parser; both keep state while they read, so no two threads share them."""
+    """A tokenizer and a parser for each thread, because both have state while they read."""
 
     def __init__(self) -> None:
         self.tokenizer = _DIALECT.tokenizer()
@@ -48,7 +48,7 @@ def tokenize_for_sqlglot(sql: str) -> list[SqlglotToken]:
 
 
 def parse(tokens: list[SqlglotToken], sql: str) -> list[exp.Expr | None]:
-    """Returns the trees of the statements in `sql`. Raises: sqlglot's ParseError, or whatever goes wrong in it."""
+    """Returns the trees of the statements in `sql`. Raises: sqlglot's ParseError, or any other exception."""
     reader = _READER
     reader.is_reading = True
     try:
@@ -58,21 +58,20 @@ def parse(tokens: list[SqlglotToken], sql: str) -> list[exp.Expr | None]:
 
 
 def write(node: exp.Expr) -> str:
-    """Returns `node` as SQL on one line, without comments and with functions in the letter case they have."""
+    """Returns `node` as SQL on one line, without comments and with the original letter case of functions."""
     return _DIALECT.generate(node, comments=False, normalize_functions=False, unsupported_level=ErrorLevel.IGNORE)
 
 
 def plus_signs(tokens: Tokens) -> Iterator[Token]:
-    """Gives each plus sign that surely stands before an operand and not between two; those of numbers aside."""
-    for index, token in enumerate(tokens):
-        if token.key == "+" and index and tokens[index - 1].key in _BEFORE_OPERAND:
-            after = at(tokens, index + 1)
-            if after.kind is not Kind.NUMBER and after.key not in ("INTERVAL", "+", "-"):
-                yield token
+    """Yields each plus sign that is certainly a sign and not an operator, except those of numbers."""
+    for before, token, after in zip(tokens, tokens[1:], (*tokens[2:], NO_TOKEN), strict=False):
+        is_sign = token.key == "+" and before.key in _BEFORE_OPERAND
+        if is_sign and after.kind is not Kind.NUMBER and after.key not in ("INTERVAL", "+", "-"):
+            yield token
 
 
 def read_as_spark(tree: exp.Expr, text: str, *, has_plus: bool) -> None:
-    """Changes `tree`, read from `text`, to what Spark reads; `has_plus`: each `~` stands for a plus sign."""
+    """Changes `tree`, the tree of `text`, to Spark's meaning. With `has_plus`, each `~` is a plus sign."""
     if "::" in text:
         for node in list(tree.find_all(exp.Cast, exp.Neg)):
             _cast_literal(node, text)
@@ -82,7 +81,7 @@ def read_as_spark(tree: exp.Expr, text: str, *, has_plus: bool) -> None:
 
 
 def _cast_literal(node: exp.Expr, text: str) -> None:
-    """What stands before a literal, its type or the sign of a number, belongs to it, within the casts behind it."""
+    """Moves the type or sign before a literal inside the casts that follow the literal."""
     if isinstance(node, exp.TryCast) or not isinstance(node.this, exp.TryCast):
         return
     casts = innermost = node.this

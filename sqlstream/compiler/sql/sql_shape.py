@@ -1,4 +1,4 @@
-"""What a keyword at one place of a query is: the start of a clause, a set operator, or just a name."""
+"""Decides whether a word in a query is a keyword, such as SELECT or UNION, or just a name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sqlstream.compiler.sql.tokens import Tokens
 
 SET_OPERATORS = frozenset({"UNION", "EXCEPT", "MINUS", "INTERSECT"})
 AFTER_QUERY = SET_OPERATORS | {"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW", "|>", ")"}
-"""What may stand after a query in parentheses, but not after an expression or a relation in parentheses."""
+"""The words that can follow a query in parentheses, but not an expression or a relation in parentheses."""
 
 _STARTS_OPERAND = frozenset({"SELECT", "FROM", "ALL", "DISTINCT", "TABLE", "WITH", "("})
 _ENDS_FROM = frozenset(
@@ -16,19 +16,19 @@ _ENDS_FROM = frozenset(
 
 
 def is_keyword(tokens: Tokens, index: int) -> bool:
-    """Whether the word at `index` is free to be a keyword: not a field after a dot, and not a name after AS."""
+    """Whether the word at `index` can be a keyword: not a field after a dot, and not a name after AS."""
     return at(tokens, index - 1).key not in (".", "AS")
 
 
 def is_select(tokens: Tokens, index: int) -> bool:
-    """Whether the keyword SELECT stands at `index`."""
+    """Whether the token at `index` is the keyword SELECT."""
     return at(tokens, index).key == "SELECT" and is_keyword(tokens, index)
 
 
 def is_from_clause(tokens: Tokens, index: int) -> bool:
-    """Whether a FROM clause starts at `index`, which does not lie within a function's parentheses.
+    """Whether a FROM clause starts at `index`, which must be outside a function's parentheses.
 
-    Spark lets a column be called `from`, and `IS DISTINCT FROM` is a comparison.
+    A column can be named `from` in Spark, and `IS DISTINCT FROM` is a comparison.
     """
     if at(tokens, index).key != "FROM" or not is_keyword(tokens, index):
         return False
@@ -39,7 +39,7 @@ def is_from_clause(tokens: Tokens, index: int) -> bool:
 
 
 def is_set_operator(tokens: Tokens, index: int) -> bool:
-    """Whether a set operator stands at `index`, and not the EXCEPT of `* EXCEPT (column)`."""
+    """Whether the token at `index` is a set operator, and not the EXCEPT of `* EXCEPT (column)`."""
     key = at(tokens, index).key
     if key not in SET_OPERATORS or not is_keyword(tokens, index):
         return False
@@ -50,7 +50,7 @@ def is_set_operator(tokens: Tokens, index: int) -> bool:
 
 
 def ends_from(tokens: Tokens, index: int) -> bool:
-    """Whether the token at `index` ends a FROM clause, so that a comma after it is not followed by a relation."""
+    """Whether the token at `index` ends a FROM clause. A comma after it does not introduce a relation."""
     key = at(tokens, index).key
     if key == "|>" or is_select(tokens, index) or is_set_operator(tokens, index):
         return True

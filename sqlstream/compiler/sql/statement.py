@@ -1,9 +1,10 @@
-"""What kind of statement a model's SQL is, told by its words: a query, a command, or nothing at all."""
+"""Distinguishes queries from commands and from empty text, by the keywords of a model's SQL."""
 
 from __future__ import annotations
 
-from sqlstream.compiler.sql.clauses import NEVER_ALIASES, at, skip_parentheses, step_over
+from sqlstream.compiler.sql.clauses import NEVER_ALIASES, at, step_over
 from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.relations import skip_ctes
 from sqlstream.compiler.sql.sql_shape import is_select
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
@@ -15,19 +16,19 @@ COMMANDS = frozenset(
     truncate uncache unlock unset update use
     """.upper().split()
 )
-"""The words that begin a statement which is no query (`statement` and `dmlStatementNoWith` in `SqlBaseParser.g4` of
-Spark 4.3). No query begins with one of them: those begin with SELECT, WITH, FROM, VALUES, TABLE, MAP, REDUCE or `(`."""
+"""The first words of commands (`statement` and `dmlStatementNoWith` in `SqlBaseParser.g4` of Spark 4.3). A query begins
+with SELECT, WITH, FROM, VALUES, TABLE, MAP, REDUCE or `(`."""
 
 _WRITES = frozenset({"DELETE", "INSERT", "MERGE", "UPDATE"})
-"""The commands that may follow the CTEs of a WITH."""
+"""The commands that can follow the CTEs of a WITH."""
 
 _BEFORE_RELATION = NEVER_ALIASES | {"AS", "FROM", "AND", "OR", "NOT"}
 
 
 def statement_problem(text: SqlText, name: str) -> SqlProblem | None:
-    """Returns what is wrong with the SQL of the model `name` where it is no query as far as its words tell.
+    """Returns a problem if the rendered SQL of the model `name` is empty or a command.
 
-    `text` is the rendered SQL. Text that may be a query, or may be none that Spark can read, is no problem.
+    Text that can be a query is not a problem, even if Spark cannot parse it.
     """
     if all(token.kind is Kind.HINT or token.key == ";" for token in text.tokens):
         return SqlProblem(
@@ -42,7 +43,7 @@ def statement_problem(text: SqlText, name: str) -> SqlProblem | None:
 
 
 def command_problem(name: str, command: str, offset: int = 0) -> SqlProblem:
-    """Returns the problem of the model `name`, whose SQL holds a command (its word, or Spark's name for it)."""
+    """Returns the problem of the model `name`, whose SQL is a `command` (its first word, or Spark's name for it)."""
     return SqlProblem(
         offset,
         "no-query",
@@ -54,7 +55,7 @@ def command_problem(name: str, command: str, offset: int = 0) -> SqlProblem:
 
 def command_word(text: SqlText) -> Token | None:
     """Returns the word that makes a statement a command, such as the INSERT of `WITH x AS (...) INSERT INTO y ...`;
-    None for queries, and for text of which the words do not tell.
+    None for queries and for unclear text.
     """
     tokens = text.tokens
     index = next((i for i, token in enumerate(tokens) if token.kind is not Kind.HINT and token.key != ";"), len(tokens))
@@ -63,36 +64,16 @@ def command_word(text: SqlText) -> Token | None:
         return first
     if _WRITES.isdisjoint(text.keys):
         return None
-    if first.key == "WITH":
-        index = _after_ctes(tokens, index + 1)
-        if at(tokens, index).key in _WRITES:
-            return tokens[index]
+    index = skip_ctes(tokens, text.after, index)
+    if first.key == "WITH" and at(tokens, index).key in _WRITES:
+        return tokens[index]
     return _insert_after_from(tokens, index + 1) if at(tokens, index).key == "FROM" else None
 
 
-def _after_ctes(tokens: Tokens, index: int) -> int:
-    """Returns the index after the definitions that follow a WITH, of which `index` is the first word."""
-    index += (
-        at(tokens, index).key == "RECURSIVE" and at(tokens, index + 1).is_name and at(tokens, index + 1).key != "AS"
-    )
-    while index < len(tokens):
-        index += 1
-        columns_end = skip_parentheses(tokens, index) if at(tokens, index).key == "(" else index
-        if at(tokens, columns_end).key in ("AS", "MAX", "("):
-            index = columns_end
-        while index < len(tokens) and tokens[index].key != "(":
-            index += 1
-        index = skip_parentheses(tokens, index)
-        if at(tokens, index).key != ",":
-            break
-        index += 1
-    return index
-
-
 def _insert_after_from(tokens: Tokens, index: int) -> Token | None:
-    """Returns the INSERT of Hive's `FROM x INSERT INTO y SELECT ...`, which stands before the first SELECT.
+    """Returns the INSERT of Hive's `FROM x INSERT INTO y SELECT ...`, which precedes the first SELECT.
 
-    A table or column may be named `insert`: the keyword follows a whole relation, and INTO or OVERWRITE follows it.
+    A table or column can also be named `insert`. The keyword is between a whole relation and INTO or OVERWRITE.
     """
     while index < len(tokens) and not is_select(tokens, index) and tokens[index].key != "|>":
         before, following = at(tokens, index - 1), at(tokens, index + 1)

@@ -1,20 +1,19 @@
-"""SQL text as tokens, by the rules of Spark's own lexer.
+"""Splits SQL into tokens by the rules of Spark's lexer (`SqlBaseLexer.g4` of Spark 4.3).
 
-The rules are those of `SqlBaseLexer.g4` of Spark 4.3. sqlglot's tokenizer is not used here because it reads some text
-differently (a `--` comment that a backslash continues on the next line, a hint that holds `*/` in a string, `{#` and
-`{%`, `1.5BD`), and because its errors do not say where an unterminated string starts.
+sqlglot's tokenizer differs from Spark's in some cases (a `--` comment that a backslash continues on the next line, a
+hint with `*/` in a string, `{#` and `{%`, `1.5BD`), and its errors do not say where an unterminated string starts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """What a token is. `WORD` is a keyword or an unquoted identifier: Spark's lexer cannot tell them apart either."""
+    """The kind of a token. `WORD` is a keyword or an unquoted identifier, which Spark's lexer cannot distinguish."""
 
     WORD = "word"
     QUOTED = "quoted"
@@ -25,11 +24,10 @@ class Kind(StrEnum):
 
 
 class Token(NamedTuple):
-    """One token: `text` is what stands in the SQL from `start` up to, not including, `end` (offsets in characters).
+    """One token: `text` is the SQL from `start` up to, not including, `end` (offsets in characters).
 
-    `key` is what keywords and symbols are compared with: the upper-case text of a word, the text of a symbol, and empty
-    for all others, so that a quoted identifier or a string is never taken for a keyword. `inside` holds the tokens
-    between `/*+` and `*/` of a hint.
+    `key` identifies keywords and symbols: a word in capitals, or the text of a symbol. It is empty for all other
+    tokens, so a quoted identifier or a string never equals a keyword. `inside` has the tokens within a hint.
     """
 
     kind: Kind
@@ -41,22 +39,22 @@ class Token(NamedTuple):
 
     @property
     def is_quoted(self) -> bool:
-        """Whether this is an identifier in backquotes."""
+        """Whether the token is an identifier in backquotes."""
         return self.kind is Kind.QUOTED
 
     @property
     def is_name(self) -> bool:
-        """Whether this can be an identifier."""
+        """Whether the token can be an identifier."""
         return self.kind in _NAMES
 
     @property
     def name(self) -> str:
-        """The identifier without its backquotes, or the text of any other token."""
+        """The identifier without backquotes, or the text of any other token."""
         return self.text[1:-1].replace("``", "`") if self.is_quoted else self.text
 
 
 class SqlTokenError(ValueError):
-    """The SQL cannot be read because something that opens at `offset` (a string, a comment) never ends."""
+    """A string, comment or the like that starts at `offset` has no end."""
 
     def __init__(self, offset: int, message: str) -> None:
         super().__init__(message)
@@ -67,7 +65,7 @@ class SqlTokenError(ValueError):
 Tokens = tuple[Token, ...]
 
 _BLANKS = " \t\n\f\r\v\u00a0\u1680\u2028\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-"""What separates tokens: `WS` of the grammar."""
+"""The white space of the grammar (`WS`)."""
 
 _RULES = re.compile(
     rf"""
@@ -92,14 +90,15 @@ _RULES = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
-"""One piece of text with the blanks before it. What most pieces are, a word that begins with a letter, stands first;
-`other_word` begins with a digit, or is the `r` of a string that never ends."""
+"""One piece of text with the blanks before it. The most frequent kind, a word that begins with a letter, comes first.
+`other_word` begins with a digit, or is the `r` of a string without an end."""
 
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 _OPENINGS = {"'": "string", '"': "string", "`": "quoted identifier"}
 _COMMENTS = ("line_comment", "comment")
+_LONG_PIECES = ("comment", "dollars")
+"""The pieces of which `_RULES` matches only the opening."""
 _KINDS = {
-    "word": Kind.WORD,
     "other_word": Kind.WORD,
     "quoted": Kind.QUOTED,
     "string": Kind.STRING,
@@ -110,26 +109,25 @@ _WORD, _SYMBOL = Kind.WORD, Kind.SYMBOL
 _NAMES = (Kind.WORD, Kind.QUOTED)
 _KEYED = (Kind.WORD, Kind.SYMBOL)
 _make = tuple.__new__
-"""Makes a token in half the time that its constructor takes: there are some two hundred in a model."""
+"""Creates a token in half the time of its constructor. A model has about two hundred tokens."""
 
 
 def tokenize(sql: str) -> Tokens:
     """Returns the tokens of `sql` without its comments.
 
-    A hint is one token wherever it stands; Spark's grammar takes one only directly after SELECT. Double-quoted text is
-    a string, as it is for Spark unless `spark.sql.ansi.doubleQuotedIdentifiers` is set.
+    A hint is one token anywhere, though Spark's grammar accepts it only directly after SELECT. Double-quoted text is a
+    string, as in Spark unless `spark.sql.ansi.doubleQuotedIdentifiers` is set.
 
     Raises:
-        SqlTokenError: a string, quoted identifier, comment or hint never ends.
+        SqlTokenError: a string, quoted identifier, comment or hint has no end.
     """
     done: list[Token] = []
     outer: list[Token] = []
     hint: int | None = None
     for group, start, text in _pieces(sql):
-        if group == "word":  # what most pieces are
-            done.append(_make(Token, (_WORD, text, start, start + len(text), text.upper(), ())))
-        elif group == "symbol":
-            done.append(_make(Token, (_SYMBOL, text, start, start + len(text), text.upper(), ())))
+        if group == "word" or group == "symbol":  # most pieces
+            kind = _WORD if group == "word" else _SYMBOL
+            done.append(_make(Token, (kind, text, start, start + len(text), text.upper(), ())))
         elif group == "opening":
             raise SqlTokenError(start, f"a {_OPENINGS[text]} starts here and is never closed")
         elif text == "/*+" and hint is None:
@@ -147,29 +145,33 @@ def tokenize(sql: str) -> Tokens:
 
 
 def find_comments(sql: str) -> Iterator[tuple[int, str]]:
-    """Gives the comments of `sql`, which are no hints, as the offset and text of each. Raises: SqlTokenError."""
+    """Yields the offset and text of each comment of `sql`, without hints. Raises: SqlTokenError."""
     return ((start, text) for group, start, text in _pieces(sql) if group in _COMMENTS)
 
 
 def _pieces(sql: str) -> Iterator[tuple[str, int, str]]:
-    """Gives all pieces of the text in order, comments too, as their group of `_RULES`, offset and text."""
-    begin: int | None = 0
-    end_of_text = len(sql.rstrip(_BLANKS))
-    while begin is not None:
-        pieces, begin = _RULES.finditer(sql, begin, end_of_text), None
-        for match in pieces:
-            group = match.lastgroup or "symbol"
-            text = match[group]
-            start = match.end() - len(text)
-            if group == "comment" or group == "dollars":
-                begin = _comment_end(sql, start) if group == "comment" else _dollar_string_end(sql, start, match.end())
-                yield group, start, sql[start:begin]
-                break
-            yield group, start, text
+    """Yields the group of `_RULES`, offset and text of each piece in order, comments included."""
+    begin, end = 0, len(sql.rstrip(_BLANKS))
+    while begin < end:
+        begin = yield from _pieces_to_long_one(sql, begin, end)
+
+
+def _pieces_to_long_one(sql: str, begin: int, end: int) -> Generator[tuple[str, int, str], None, int]:
+    """Yields the pieces from `begin` up to the first of `_LONG_PIECES`, and returns the offset after it."""
+    for match in _RULES.finditer(sql, begin, end):
+        group = match.lastgroup or "symbol"
+        text = match[group]
+        start = match.end() - len(text)
+        if group in _LONG_PIECES:
+            after = _comment_end(sql, start) if group == "comment" else _dollar_string_end(sql, start, text)
+            yield group, start, sql[start:after]
+            return after
+        yield group, start, text
+    return end
 
 
 def _comment_end(sql: str, start: int) -> int:
-    """Returns the offset after the bracketed comment at `start`; such comments nest, hints within them do not."""
+    """Returns the offset after the bracketed comment at `start`. Comments nest, hints within them do not."""
     depth = 0
     for edge in _COMMENT_EDGE.finditer(sql, start):
         depth += -1 if edge.group() == "*/" else 1
@@ -178,9 +180,8 @@ def _comment_end(sql: str, start: int) -> int:
     raise SqlTokenError(start, "a comment starts here and is never closed")
 
 
-def _dollar_string_end(sql: str, start: int, body: int) -> int:
-    tag = sql[start:body]
-    closing = sql.find(tag, body)
+def _dollar_string_end(sql: str, start: int, tag: str) -> int:
+    closing = sql.find(tag, start + len(tag))
     if closing < 0:
         raise SqlTokenError(start, "a string starts here and is never closed")
     return closing + len(tag)

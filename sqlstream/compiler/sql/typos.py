@@ -1,4 +1,4 @@
-"""Misspelt keywords, found by asking a parser whether it reads on when a word is taken for the keyword it resembles."""
+"""Finds misspelled keywords: words that, when replaced with a similar keyword, let the parser read further."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlstream.project.nearest import nearest
 from sqlstream.project.wording import quoted
 
 MOST_TYPOS = 5
-"""Typos that are looked for in one text."""
+"""The most typos to look for in one text."""
 
 KEYWORDS = frozenset(
     """
@@ -24,27 +24,27 @@ KEYWORDS = frozenset(
     view watermark when where window with within
     """.upper().split()
 )
-"""The keywords of queries; those of commands are not meant in a model."""
+"""The keywords of queries. Those of commands are not valid in a model."""
 
 AROUND = (-1, 0, -2, -3, 1)
-"""Where a typo is looked for, in tokens from the one at which the parser stops. A misspelt keyword is read as an alias
-or a name, so that the parser stops at what follows it.
+"""Where to look for a typo, in tokens from the one at which the parser stops. The parser reads a misspelled keyword as
+an alias or a name, and stops at what follows it.
 """
 
 LIKENESSES = (0.7, 0.6)
-"""How like a keyword a word must be (1.0 is the same word): words that are very like one come first."""
+"""The least similarity of a word and a keyword (1.0 is the same word): very similar words are tried first."""
 
 
 @dataclass(frozen=True)
 class Typo:
-    """The word at `index` of the tokens, and the keyword that it should be."""
+    """The token at `index` should be `keyword`."""
 
     index: int
     keyword: str
 
 
 def misspelt(token: Token, keyword: str) -> SqlProblem:
-    """Returns the problem of a word that should be `keyword`, which is shown in the word's own case."""
+    """Returns the problem of a token that should be `keyword`. The fix shows it in the letter case of the token."""
     meant = keyword.lower() if token.text.islower() else keyword
     return SqlProblem(
         token.start,
@@ -56,8 +56,9 @@ def misspelt(token: Token, keyword: str) -> SqlProblem:
 
 
 def find_typos(text: SqlText, refusal: SyntaxRefusal, parse: ParseWithSpark) -> tuple[Typo, ...]:
-    """Returns the misspelt keywords of a text that `parse` refuses: with each one corrected the parser comes further,
-    and with all of them to the end, unless more is wrong.
+    """Returns the misspelled keywords of a text that `parse` rejects.
+
+    With each correction the parser reads further. With all of them it accepts the text, unless it has other errors.
     """
     typos: list[Typo] = []
     stopped: SyntaxRefusal | None = refusal
@@ -73,27 +74,34 @@ def find_typos(text: SqlText, refusal: SyntaxRefusal, parse: ParseWithSpark) -> 
 def _next_typo(
     text: SqlText, typos: Sequence[Typo], refusal: SyntaxRefusal, parse: ParseWithSpark
 ) -> tuple[Typo, SyntaxRefusal | None] | None:
-    """The next typo, and where the parser stops with it corrected."""
+    """Returns the next typo, and where the parser stops after its correction."""
     index = _stop_index(text, typos, refusal)
     if index is None:
         return None
     for likeness in LIKENESSES:
-        further: tuple[Typo, SyntaxRefusal | None] | None = None
-        for typo in _candidates(text, index, likeness):
-            stopped = parse(_corrected(text, [*typos, typo]))
-            if stopped is None:
-                return typo, None
-            stop = _stop_index(text, [*typos, typo], stopped)
-            if further is None and stop is not None and stop > index + 1:
-                further = (typo, stopped)
-        if further is not None:
-            return further
+        found = list(_corrections(text, typos, index, likeness, parse))
+        if found:
+            return found[-1] if found[-1][1] is None else found[0]
     return None
 
 
+def _corrections(
+    text: SqlText, typos: Sequence[Typo], index: int, likeness: float, parse: ParseWithSpark
+) -> Iterator[tuple[Typo, SyntaxRefusal | None]]:
+    """Yields the typos near `index` whose correction lets the parser read further, up to one that it accepts."""
+    for typo in _candidates(text, index, likeness):
+        corrected = [*typos, typo]
+        refusal = parse(_correct(text, corrected))
+        if refusal is None:
+            yield typo, None
+            return
+        stop = _stop_index(text, corrected, refusal)
+        if stop is not None and stop > index + 1:
+            yield typo, refusal
+
+
 def _candidates(text: SqlText, index: int, likeness: float) -> Iterator[Typo]:
-    for around in AROUND:
-        place = index + around
+    for place in (index + around for around in AROUND):
         token = text.tokens[place] if 0 <= place < len(text.tokens) else None
         if token is None or token.kind is not Kind.WORD or token.key in KEYWORDS:
             continue
@@ -101,7 +109,7 @@ def _candidates(text: SqlText, index: int, likeness: float) -> Iterator[Typo]:
             yield Typo(place, keyword)
 
 
-def _corrected(text: SqlText, typos: Sequence[Typo]) -> str:
+def _correct(text: SqlText, typos: Sequence[Typo]) -> str:
     sql = text.sql
     for typo in sorted(typos, key=lambda typo: -typo.index):
         token = text.tokens[typo.index]
@@ -110,7 +118,9 @@ def _corrected(text: SqlText, typos: Sequence[Typo]) -> str:
 
 
 def _stop_index(text: SqlText, typos: Sequence[Typo], refusal: SyntaxRefusal) -> int | None:
-    """The token at which the parser stops in the corrected text: the number of tokens where that is its end."""
+    """Returns the index of the token at which the parser stops in the corrected text; the number of tokens if it stops
+    at the end, None if it does not say where.
+    """
     if refusal.offset is None:
         return None
     longer = {typo.index: len(typo.keyword) - len(text.tokens[typo.index].text) for typo in typos}
