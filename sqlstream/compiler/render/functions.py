@@ -10,9 +10,8 @@ from typing import Any
 from jinja2.utils import Cycler, Joiner, Namespace
 
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
-from sqlstream.compiler.render.sandbox.json_text import from_json, to_json
 from sqlstream.compiler.render.sandbox.problems import TemplateProblem
-from sqlstream.compiler.render.sandbox.template_function import TemplateFunction
+from sqlstream.compiler.render.sandbox.template_values import TemplateFunction, from_json, to_json
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.secrets import SECRET_PREFIX
 from sqlstream.project.wording import quoted
@@ -43,10 +42,7 @@ def common_functions(
         "dict": shared.dict_,
         "namespace": shared.namespace,
     }
-    return {
-        name: TemplateFunction(name, function, passes_marks=name in ("dict", "namespace"))
-        for name, function in functions.items()
-    }
+    return {name: TemplateFunction(name, function) for name, function in functions.items()}
 
 
 @dataclass(frozen=True)
@@ -109,11 +105,8 @@ class CommonFunctions:
     def range_(self, *bounds: int) -> range:
         """Returns a range of limited length."""
         numbers = range(*bounds)
-        try:
-            size = len(numbers)
-        except OverflowError:
-            size = self._environment.limits.value_size + 1
-        self._environment.budget.require_size(size)
+        limit = self._environment.limits.value_size
+        self._environment.budget.require_size(limit if not numbers[limit:] else limit + 1)  # len() can overflow
         return numbers
 
     def dict_(self, *mappings: Any, **named: Any) -> dict[Any, Any]:

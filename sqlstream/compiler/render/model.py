@@ -8,10 +8,9 @@ from sqlstream.compiler.render.model_functions import model_names, names_of_mode
 from sqlstream.compiler.render.places.source import TemplateSource
 from sqlstream.compiler.render.places.source_mapper import SourceMapper
 from sqlstream.compiler.render.plain_templates import read_plain, run_plain
+from sqlstream.compiler.render.sandbox.bounded import RenderState
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
-from sqlstream.compiler.render.sandbox.macros import load_macros, override_macros
-from sqlstream.compiler.render.sandbox.running import render_file
-from sqlstream.compiler.render.sandbox.state import RenderState
+from sqlstream.compiler.render.sandbox.running import load_macros, override_macros, render_file
 from sqlstream.compiler.render.values import MacroIndex, RenderedModel, RenderOptions
 from sqlstream.errors import Finding
 from sqlstream.location import SourceMap
@@ -38,7 +37,7 @@ class ModelRenderer:
 
     def render(self, file: ModelFile) -> RenderedModel:
         """Returns the model's SQL and the effects of its template. Raises: FindingsError with the first failure."""
-        sql, state = self._plain(file) or self._by_jinja(file)
+        sql, state = self._render_plain(file) or self._render_by_jinja(file)
         return RenderedModel(
             file,
             sql,
@@ -50,15 +49,14 @@ class ModelRenderer:
             tuple(state.logged),
         )
 
-    def _by_jinja(self, file: ModelFile, logged: Sequence[tuple[str, bool]] = ()) -> tuple[str, RenderState]:
+    def _render_by_jinja(self, file: ModelFile, logged: Sequence[tuple[str, bool]] = ()) -> tuple[str, RenderState]:
         """The output and the effects of a template. Messages that a first attempt has `logged` are not logged again."""
-        state = RenderState(self._environment.limits, file)
-        state.quiet = bool(logged)
+        state = RenderState(self._environment.limits, file, quiet=bool(logged))
         sql = render_file(self._environment, file, state)
         state.logged = state.logged or list(logged)
         return sql, state
 
-    def _plain(self, file: ModelFile) -> tuple[str, RenderState] | None:
+    def _render_plain(self, file: ModelFile) -> tuple[str, RenderState] | None:
         """The output and the effects of a plain template; None for other templates."""
         template = read_plain(TemplateSource(file.path, file.text))
         if template is None:
@@ -68,7 +66,7 @@ class ModelRenderer:
         try:
             return run_plain(self._environment, template), state
         except Exception:  # Jinja fails too, and knows the location
-            return self._by_jinja(file, state.logged)
+            return self._render_by_jinja(file, state.logged)
 
     def source_map(self, rendered: RenderedModel) -> SourceMap:
         """Returns the map from `rendered.sql` back to the lines of the template.

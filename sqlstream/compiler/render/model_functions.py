@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlstream.compiler.render.functions import common_functions, refuse_secret, text_argument
-from sqlstream.compiler.render.relation import Relation
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
-from sqlstream.compiler.render.sandbox.plain_values import plain_value
 from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProblem
-from sqlstream.compiler.render.sandbox.template_function import TemplateFunction
+from sqlstream.compiler.render.sandbox.template_values import Relation, TemplateFunction, plain_value
 from sqlstream.compiler.render.values import Reference, RenderOptions
 from sqlstream.compiler.sql.names import view_name
 from sqlstream.errors import Finding, Severity
@@ -61,7 +59,7 @@ def model_names(environment: TemplateEnvironment, options: RenderOptions) -> dic
         "ref": TemplateFunction("ref", functions.ref),
         "source": TemplateFunction("source", functions.source),
         "log": TemplateFunction("log", functions.log),
-        "return": TemplateFunction("return", functions.return_, passes_marks=True),
+        "return": TemplateFunction("return", functions.return_),
         "config": ConfigFunction(functions),
         "exceptions": Exceptions(functions),
         "target": TargetName(options.target.name),
@@ -74,13 +72,8 @@ def model_names(environment: TemplateEnvironment, options: RenderOptions) -> dic
 
 def names_of_model(model: ModelFile) -> dict[str, Any]:
     """Returns the names that describe the model being rendered."""
-    facts = {
-        "name": model.name,
-        "path": model.path,
-        "folders": list(model.folders),
-        "description": model.description,
-    }
-    return {"this": Relation(model.name), "model": facts}
+    facts = {key: getattr(model, key) for key in ("name", "path", "description")}
+    return {"this": Relation(model.name), "model": {**facts, "folders": list(model.folders)}}
 
 
 class ModelFunctions:
@@ -111,11 +104,8 @@ class ModelFunctions:
 
     def source(self, *args: object, **named: object) -> Relation:
         """Returns the view of a source's table, and records the reference."""
-        if named:
-            args = (*args, *named.values())
-        return self._record(
-            Reference("source", _names("source", args, (2,), "source('source', 'table')"), *self._here())
-        )
+        names = _names("source", (*args, *named.values()), (2,), "source('source', 'table')")
+        return self._record(Reference("source", names, *self._here()))
 
     def _here(self) -> tuple[Location, tuple[Location, ...]]:
         self._environment.budget.spend(EFFECT_STEPS)
@@ -144,7 +134,12 @@ class ModelFunctions:
         given = dict(named)
         for argument in args:
             if not isinstance(argument, Mapping):
-                raise _config_problem(argument)
+                raise TemplateProblem(
+                    "jinja-failed",
+                    f"config() needs keys with values, not a value of type {type(argument).__name__}",
+                    "each configuration needs a name",
+                    "use config(key=value) or config({'key': value})",
+                )
             given = {**argument, **given}
         places = self._environment.key_places(given)
         for key, value in given.items():
@@ -217,13 +212,4 @@ def _names(function: str, args: tuple[object, ...], counts: tuple[int, ...], exa
         f"{function}() needs {wanted}, but has {len(args) or 'none'}",
         f"{function}() defines what the model reads",
         f"write {example}",
-    )
-
-
-def _config_problem(argument: object) -> TemplateProblem:
-    return TemplateProblem(
-        "jinja-failed",
-        f"config() needs keys with values, not a value of type {type(argument).__name__}",
-        "each configuration needs a name",
-        "use config(key=value) or config({'key': value})",
     )

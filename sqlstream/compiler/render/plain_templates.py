@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jinja2.runtime import Context, Macro, new_context
+from jinja2.runtime import Macro, new_context
 
 from sqlstream.compiler.render.places.source import TemplateSource
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
-from sqlstream.compiler.render.sandbox.template_function import TemplateFunction
+from sqlstream.compiler.render.sandbox.template_values import TemplateFunction
 
 MOST_CALLS = 1_000
 """Jinja renders templates with more calls, because its limits count the words of all tags."""
@@ -38,14 +38,17 @@ class NotPlainError(Exception):
 
 @dataclass(frozen=True)
 class PlainCall:
-    """`{{ name(arguments) }}` after `text`: the 0-based offsets of name and arguments, and the parsed call."""
+    """`{{ name(*args, **named) }}` after `text`. Offsets are 0-based in the template. `keys` are the keys of
+    config() with their offsets. `steps` is the cost of the literals.
+    """
 
     text: str
     name: str
     offset: int
-    arguments_at: int
-    arguments: str
-    call: ast.Call
+    args: tuple[object, ...]
+    named: dict[str, object]
+    keys: tuple[tuple[str, int], ...]
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -59,126 +62,99 @@ class PlainTemplate:
 
 def read_plain(source: TemplateSource) -> PlainTemplate | None:
     """Returns the template, None if it is not plain."""
-    tags = _tags(source.text)
-    if tags is None:
-        return None
-    calls: list[PlainCall] = []
-    done = 0
-    for found in tags:
-        call = _read_call(found["arguments"])
-        if call is None:
-            return None
-        text = source.text[done : found.start()]
-        calls.append(
-            PlainCall(text, found["name"], found.start("name"), found.start("arguments"), found["arguments"], call)
-        )
-        done = found.end()
-    return PlainTemplate(source, tuple(calls), source.text[done:])
-
-
-def _tags(text: str) -> list[re.Match[str]] | None:
-    """The tags of a text, None if one of them is not a call, or there are too many."""
-    found: list[re.Match[str]] = []
-    done = 0
-    while (tag := _TAG.search(text, done)) is not None:
-        call = _CALL.match(text, tag.start())
-        if call is None or len(found) == MOST_CALLS:
-            return None
-        found.append(call)
-        done = call.end()
-    return found
-
-
-def _read_call(arguments: str) -> ast.Call | None:
-    """The arguments as a parsed call, None if Python may read them differently from Jinja."""
-    if not arguments.isascii() or arguments.count("[") + arguments.count("{") > MOST_BRACKETS:
-        return None
     try:
-        call = ast.parse(f"f({arguments}\n)", mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        found = list(_find_calls(source.text))
+        starts = [0, *(call.end() for call in found)]
+        calls = [_read_call(source.text, start, call) for start, call in zip(starts, found, strict=False)]
+    except (NotPlainError, SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None
-    return call if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else None
+    return PlainTemplate(source, tuple(calls), source.text[starts[-1] :])
 
 
-def run_plain(environment: TemplateEnvironment, template: PlainTemplate) -> str:
-    """Returns the output, and records its effects in the environment's state.
+def _find_calls(text: str) -> Iterator[re.Match[str]]:
+    count = end = 0
+    while (tag := _TAG.search(text, end)) is not None:
+        call = _CALL.match(text, tag.start())
+        count += 1
+        if call is None or count > MOST_CALLS:
+            raise NotPlainError
+        yield call
+        end = call.end()
 
-    Raises: NotPlainError, and errors of the calls. The state is then unusable.
-    """
-    environment.sources[template.source.path] = template.source
-    context = new_context(environment, template.source.path, {}, environment.names, True, None)
-    parts = [part for call in template.calls for part in (call.text, _Run(environment, context, call).output())]
-    parts.append(template.rest)
-    if sum(map(len, parts)) > environment.limits.output_characters:
+
+def _read_call(text: str, start: int, found: re.Match[str]) -> PlainCall:
+    """The call in a tag, after the template's text from `start`. Raises: errors of Python's parser, NotPlainError."""
+    arguments = found["arguments"]
+    if not arguments.isascii() or arguments.count("[") + arguments.count("{") > MOST_BRACKETS:
         raise NotPlainError
-    return "".join(parts)
+    reader = _ArgumentReader(f"f({arguments}\n)", found.start("arguments") - len("f("))
+    call = ast.parse(reader.code, mode="eval").body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise NotPlainError
+    named = {str(item.arg): reader.value(item.value) for item in call.keywords if item.arg is not None}
+    if len(named) < len(call.keywords):
+        raise NotPlainError
+    return PlainCall(
+        text[start : found.start()],
+        found["name"],
+        found.start("name"),
+        tuple(reader.value(item) for item in call.args),
+        named,
+        tuple(reader.keys(call, text)) if found["name"] == "config" else (),
+        arguments.count(",") + 1,
+    )
 
 
 @dataclass(frozen=True)
-class _Run:
-    """One running call."""
+class _ArgumentReader:
+    """Reads the values in `code`, a call whose text begins at the offset `start` of the template."""
 
-    environment: TemplateEnvironment
-    context: Context
-    plain: PlainCall
+    code: str
+    start: int
 
-    def output(self) -> str:
-        name, call = self.plain.name, self.plain.call
-        function = self.environment.names.get(name)
-        if not isinstance(function, TemplateFunction | Macro):
-            raise NotPlainError
-        self.environment.state.names_read.add(name)
-        if name == "config":
-            path = self.context.name or ""
-            keys = list(self._key_offsets())
-            if len(dict(keys)) < len(keys):
-                raise NotPlainError  # Jinja reports a repeated key
-            self.environment.key_offsets[path, self.plain.offset] = dict(keys)
-        arguments = [self._value(item) for item in call.args]
-        named = {self._keyword(item): self._value(item.value) for item in call.keywords}
-        return self.environment.output(
-            self.environment.call_at(self.context, self.plain.offset, function, *arguments, **named)
-        )
-
-    def _keyword(self, item: ast.keyword) -> str:
-        if item.arg is None:
-            raise NotPlainError
-        return item.arg
-
-    def _value(self, node: ast.expr) -> object:
-        if isinstance(node, ast.Constant):
-            start = self._offset(node) - self.plain.arguments_at
-            end = start + (node.end_col_offset or 0) - node.col_offset
-            if _LITERAL.fullmatch(self.plain.arguments, start, max(start, end)) is None:
-                raise NotPlainError
+    def value(self, node: ast.expr | None) -> object:
+        """Returns the value of a literal. Raises: NotPlainError for other expressions."""
+        if isinstance(node, ast.Constant) and _LITERAL.fullmatch(ast.get_source_segment(self.code, node) or ""):
             return node.value
         if isinstance(node, ast.Name) and node.id in _WORDS:
             return _WORDS[node.id]
         if isinstance(node, ast.List):
-            return self.environment.literal(len(node.elts), [self._value(item) for item in node.elts])
+            return [self.value(item) for item in node.elts]
         if isinstance(node, ast.Dict):
-            pairs = [(self._key(key), self._value(value)) for key, value in zip(node.keys, node.values, strict=True)]
-            return self.environment.literal(2 * len(pairs), dict(pairs))
+            return {self.value(key): self.value(item) for key, item in zip(node.keys, node.values, strict=True)}
         raise NotPlainError
 
-    def _key(self, node: ast.expr | None) -> object:
-        if node is None:
-            raise NotPlainError
-        return self.environment.operand(self._value(node))
-
-    def _key_offsets(self) -> Iterator[tuple[str, int]]:
-        """The 0-based offset of each key in config(key=value) and config({'key': value})."""
-        text = self.environment.sources[self.context.name or ""].text
-        for pair in self.plain.call.keywords:
-            yield pair.arg or "", text.rfind(pair.arg or "", 0, self._offset(pair.value))
-        for argument in self.plain.call.args:
-            for key in argument.keys if isinstance(argument, ast.Dict) else ():
-                if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                    yield key.value, self._offset(key)
+    def keys(self, call: ast.Call, text: str) -> Iterator[tuple[str, int]]:
+        """Yields each key in config(key=value) and config({'key': value}) with its offset in the template's text."""
+        for pair in call.keywords:
+            yield str(pair.arg), text.rfind(str(pair.arg), 0, self._offset(pair.value))
+        keys = (key for argument in call.args if isinstance(argument, ast.Dict) for key in argument.keys)
+        for key in keys:
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                yield key.value, self._offset(key)
 
     def _offset(self, node: ast.expr) -> int:
-        """The 0-based offset of a part of the arguments in the template."""
-        lines = self.plain.arguments.split("\n")[: node.lineno - 1]
-        before = sum(len(line) + 1 for line in lines)
-        column = node.col_offset - (len("f(") if node.lineno == 1 else 0)
-        return self.plain.arguments_at + before + column
+        before = self.code.split("\n")[: node.lineno - 1]
+        return self.start + sum(len(line) + 1 for line in before) + node.col_offset
+
+
+def run_plain(environment: TemplateEnvironment, template: PlainTemplate) -> str:
+    """Returns the output of a plain template. Raises: errors of its calls, and NotPlainError."""
+    path = template.source.path
+    environment.sources[path] = template.source
+    context = new_context(environment, path, {}, environment.names, True, None)
+    parts = []
+    for call in template.calls:
+        function = environment.names.get(call.name)
+        if not isinstance(function, TemplateFunction | Macro):
+            raise NotPlainError
+        environment.state.names_read.add(call.name)
+        if call.keys:
+            environment.record_keys((path, call.offset), call.keys)
+        environment.budget.spend(call.steps)
+        value = environment.call_at(context, call.offset, function, *call.args, **call.named)
+        parts += [call.text, environment.output(value)]
+    parts.append(template.rest)
+    if sum(map(len, parts)) > environment.limits.output_characters:
+        raise NotPlainError
+    return "".join(parts)

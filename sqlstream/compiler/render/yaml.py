@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlstream.compiler.render.values import Reads, RenderOptions
 from sqlstream.location import Location
 from sqlstream.project.configuration.validate import is_template
-from sqlstream.project.values import Located, MakeRenderYaml, RenderYaml
+from sqlstream.project.values import Located, MakeRenderYaml
 
 if TYPE_CHECKING:
-    from sqlstream.compiler.render.yaml_texts import YamlTexts
+    from sqlstream.compiler.render.yaml_texts import YamlEnvironment
 
 
 def make_yaml_renderer(env: Mapping[str, str]) -> MakeRenderYaml:
     """Returns the function that creates a renderer of YAML strings once the variables are known. `env` is the
     environment.
     """
-
-    def make(variables: Mapping[str, object], target: str | None) -> RenderYaml:
-        return _YamlRenderer(variables, env, target, {})
-
-    return make
+    return lambda variables, target: _YamlRenderer(variables, env, target, {})
 
 
 class SinkRenderer:
@@ -50,25 +47,20 @@ class _YamlRenderer:
     """Implements `RenderYaml`. Loads Jinja for the first text with Jinja."""
 
     def __init__(
-        self,
-        variables: Mapping[str, object],
-        env: Mapping[str, str],
-        target: str | None,
-        names: Mapping[str, object],
+        self, variables: Mapping[str, object], env: Mapping[str, str], target: str | None, names: Mapping[str, object]
     ) -> None:
         self._known = (variables, env, target, names)
-        self._texts: YamlTexts | None = None
+
+    @cached_property
+    def _environment(self) -> YamlEnvironment:
+        from sqlstream.compiler.render.yaml_texts import YamlEnvironment
+
+        return YamlEnvironment(*self._known)
 
     @property
     def reads(self) -> Reads:
         """The reads of everything rendered so far."""
-        return Reads() if self._texts is None else self._texts.reads
+        return self._environment.reads if "_environment" in vars(self) else Reads()
 
     def __call__(self, text: str, location: Location, *, secrets: bool) -> object:
-        if not is_template(text):
-            return text
-        if self._texts is None:
-            from sqlstream.compiler.render.yaml_texts import YamlTexts
-
-            self._texts = YamlTexts(*self._known)
-        return self._texts.render(text, location, secrets=secrets)
+        return self._environment.render(text, location, secrets=secrets) if is_template(text) else text

@@ -1,79 +1,147 @@
-"""Renders the strings of YAML files one by one. This part needs Jinja, and is loaded with the first of them."""
+"""Renders the strings of YAML files one by one. This part needs Jinja, and is loaded with the first of them.
+
+A secret is a mark in the rendered text that no operation can read or change.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from jinja2 import nodes
 from jinja2.environment import Template
 
+from sqlstream.compiler.render.functions import UNSET, common_functions, refuse_secret
 from sqlstream.compiler.render.model_functions import TargetName
+from sqlstream.compiler.render.places.markers import BEGIN, MARK, number_of, numbered
 from sqlstream.compiler.render.places.source import TemplateSource
+from sqlstream.compiler.render.sandbox.bounded import RenderState
+from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.failures import reading_finding, running_finding
-from sqlstream.compiler.render.sandbox.plain_values import plain_value
-from sqlstream.compiler.render.sandbox.secret_environment import SecretEnvironment
-from sqlstream.compiler.render.sandbox.state import RenderState
+from sqlstream.compiler.render.sandbox.problems import TemplateProblem
+from sqlstream.compiler.render.sandbox.template_values import plain_value
 from sqlstream.compiler.render.values import Reads, merge_reads
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.errors import FindingsError
 from sqlstream.location import Location
+from sqlstream.project.secrets import SecretName, SecretText
+
+JOINING = frozenset({"join", "format", "string"})
+"""Operations that only join texts."""
+
+REMAINS = re.compile(r"[\U0010f800-\U0010f87f]|\\U0010f8|\\udbfe", re.IGNORECASE)
+"""The remains of a mark that was cut or escaped."""
 
 
-class YamlTexts:
-    """Renders texts in one environment. `names` are known to templates besides the functions."""
+class YamlEnvironment(TemplateEnvironment):
+    """Renders one YAML string at a time. `names` are known to templates besides the functions, and `reads` covers all
+    strings so far.
+    """
 
     def __init__(
-        self,
-        variables: Mapping[str, object],
-        env: Mapping[str, str],
-        target: str | None,
-        names: Mapping[str, object],
+        self, variables: Mapping[str, object], env: Mapping[str, str], target: str | None, names: Mapping[str, object]
     ) -> None:
-        self._environment = SecretEnvironment(variables, env)
-        self._environment.names.update({**names, **({} if target is None else {"target": TargetName(target)})})
+        super().__init__()
         self.reads = Reads()
+        self._env = env
+        self._secrets_allowed = False
+        self._secret_names: list[str] = []
+        self._captured: list[object] | None = None
+        self.names.update(common_functions(self, variables, env, self._read_secret))
+        self.names.update(names if target is None else {**names, "target": TargetName(target)})
 
     def render(self, text: str, location: Location, *, secrets: bool) -> object:
-        """Returns the rendered value, and adds to `reads`. Raises: FindingsError."""
-        environment = self._environment
-        environment.secrets = secrets
-        environment.state = RenderState(environment.limits)
-        source = TemplateSource(location.path, text)
+        """Returns the rendered value. `secrets`: env_var() can name secrets in it. Raises: FindingsError."""
+        self._secrets_allowed = secrets
+        self._captured = None
+        self.state = RenderState(self.limits)
+        source = self.sources[location.path] = TemplateSource(location.path, text)
+        to_finding = reading_finding
         try:
-            template, native = _load(environment, source)
+            tree = self.parse_source(source)
+            template = self.load_tree(tree, source.path)
+            to_finding = running_finding
+            value = self._with_secrets(self._value(template) if _is_expression(tree) else self.run(template))
         except Exception as error:
-            raise _located(reading_finding(error, environment, source), location) from error
-        try:
-            value = environment.with_secrets(_run(environment, template, native))
-        except Exception as error:
-            raise _located(running_finding(error, environment, source), location) from error
-        self.reads = merge_reads((self.reads, environment.state.reads))
+            # offsets in the text differ from those in the file because of quotes
+            finding = replace(to_finding(error, self, source), location=location, calls=())
+            raise FindingsError([finding]) from error
+        self.reads = merge_reads((self.reads, self.state.reads))
         return value
 
+    def _value(self, template: Template) -> object:
+        """The value of a template that is a single expression."""
+        self._captured = []
+        self.run(template)
+        value = self._captured[0]
+        self.budget.weigh(value)
+        return plain_value(value)
 
-def _load(environment: SecretEnvironment, source: TemplateSource) -> tuple[Template, bool]:
-    """The compiled template, and whether it is a single expression, so that its value is the result."""
-    environment.sources[source.path] = source
-    tree = environment.parse_source(source)
-    expressions = [node for output in tree.body if isinstance(output, nodes.Output) for node in output.nodes]
-    kept = [node for node in expressions if not (isinstance(node, nodes.TemplateData) and node.data.isspace())]
-    native = all(isinstance(node, nodes.Output) for node in tree.body) and len(kept) == 1
-    native = native and not isinstance(kept[0], nodes.TemplateData)
-    return environment.load_tree(tree, source.path), native
+    def _read_secret(self, name: str, default: object) -> object:
+        if not self._secrets_allowed:
+            return refuse_secret(name)
+        self.state.secrets_read.add(name)
+        if name not in self._env and default is not UNSET:
+            return default
+        self._secret_names.append(name)
+        return numbered(BEGIN, len(self._secret_names) - 1)
+
+    def output(self, value: object) -> str:
+        """Returns the output of `{{ value }}`. If the value itself is needed, keeps it instead."""
+        if self._captured is None:
+            return super().output(value)
+        self._captured.append(value)
+        return ""
+
+    def plain(self, value: Any, operation: str = "") -> Any:
+        """Returns the value. Raises: TemplateProblem for a secret that the operation would read."""
+        if isinstance(value, str) and MARK.search(value) and operation not in JOINING:
+            raise _changed_secret()
+        return value
+
+    def plain_call(self, method: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """Returns the method and its arguments. Raises: TemplateProblem for a method of a secret."""
+        self.plain(getattr(method, "__self__", None), getattr(method, "__name__", ""))
+        return method, args
+
+    def _with_secrets(self, value: object) -> object:
+        """The rendered value with its marks as a `SecretText`. Raises: TemplateProblem."""
+        if isinstance(value, str):
+            return self._split(value)
+        parts = value if isinstance(value, list) else [*value, *value.values()] if isinstance(value, dict) else []
+        if any(isinstance(self._with_secrets(part), SecretText) for part in parts):
+            raise _changed_secret()
+        return value
+
+    def _split(self, text: str) -> str | SecretText:
+        parts: list[str | SecretName] = []
+        at = 0
+        for match in MARK.finditer(text):
+            parts += [text[at : match.start()], SecretName(self._secret_names[number_of(match.group())])]
+            at = match.end()
+        parts.append(text[at:])
+        if any(isinstance(part, str) and REMAINS.search(part) for part in parts):
+            raise _changed_secret()
+        return SecretText(tuple(part for part in parts if part)) if len(parts) > 1 else text
 
 
-def _run(environment: SecretEnvironment, template: Template, native: bool) -> object:
-    environment.captured = [] if native else None
-    text = environment.run(template)
-    if environment.captured is None:
-        return text
-    value = environment.captured[0]
-    environment.budget.weigh(value)
-    return plain_value(value)
+def _changed_secret() -> TemplateProblem:
+    return TemplateProblem(
+        "secret-not-allowed",
+        "a secret cannot be filtered, compared, or put into a list",
+        "its value is unknown while the project compiles: it stays a reference until sqlstream calls Spark",
+        "use {{ env_var('SQLSTREAM_SECRET_...') }} unchanged, with text before or after it",
+    )
 
 
-def _located(finding: Finding, location: Location) -> FindingsError:
-    """The finding with the location of the YAML value. Offsets in the text differ from those in the file because of
-    quotes.
-    """
-    return FindingsError([replace(finding, location=location, calls=())])
+def _is_expression(tree: nodes.Template) -> bool:
+    """Whether a template is a single expression, so that its value is the result."""
+    outputs = [node for node in tree.body if isinstance(node, nodes.Output)]
+    kept = [
+        node
+        for output in outputs
+        for node in output.nodes
+        if not (isinstance(node, nodes.TemplateData) and node.data.isspace())
+    ]
+    return len(outputs) == len(tree.body) and len(kept) == 1 and not isinstance(kept[0], nodes.TemplateData)

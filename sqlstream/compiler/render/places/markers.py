@@ -19,8 +19,6 @@ DIGITS = 4
 
 MARK = re.compile(f"([{TEXT}{BEGIN}])([\U0010f840-\U0010f87f]{{{DIGITS}}})|{END}")
 
-MARK_LENGTH = 1 + DIGITS
-
 
 def numbered(kind: str, number: int) -> str:
     """Returns the mark of a kind with a number."""
@@ -44,47 +42,28 @@ def read_marks(marked: str, place_of: Callable[[int], Location], start: Location
     """Returns the text without marks, and its segments. `place_of` returns the location of a mark's number. `start` is
     the location of unmarked text.
     """
-    reader = _Reader(place_of, start)
-    at = 0
-    for match in MARK.finditer(marked):
-        reader.text(marked[at : match.start()])
-        reader.mark(match.group())
-        at = match.end()
-    reader.text(marked[at:])
-    return "".join(reader.pieces), tuple(reader.segments) or (Segment(0, Place(start), linear=False),)
+    pieces: list[str] = []
+    segments: list[Segment] = []
+    opened: list[Location] = []
+    place, linear, length, at = Place(start), False, 0, 0
+    for mark in (*MARK.finditer(marked), None):
+        piece = marked[at : mark.start() if mark else None]
+        if piece and (linear or not segments or segments[-1].linear or segments[-1].place != place):
+            segments.append(Segment(length, place, linear))
+        pieces.append(piece)
+        length += len(piece)
+        if mark is not None:
+            at, linear = mark.end(), mark[1] == TEXT
+            place = _place_after(mark, place_of, opened) or Place(start)
+    return "".join(pieces), tuple(segments) or (Segment(0, Place(start), linear=False),)
 
 
-class _Reader:
-    """Reads marked text from the beginning, with a stack of open expressions."""
-
-    def __init__(self, place_of: Callable[[int], Location], start: Location) -> None:
-        self.pieces: list[str] = []
-        self.segments: list[Segment] = []
-        self._place_of = place_of
-        self._open: list[Location] = []
-        self._place = Place(start)
-        self._linear = False
-        self._start = start
-        self._length = 0
-
-    def text(self, text: str) -> None:
-        """Adds the text up to the next mark."""
-        if not text:
-            return
-        previous = self.segments[-1] if self.segments else None
-        if self._linear or previous is None or previous.linear or previous.place != self._place:
-            self.segments.append(Segment(self._length, self._place, self._linear))
-        self.pieces.append(text)
-        self._length += len(text)
-
-    def mark(self, mark: str) -> None:
-        """Handles one mark."""
-        self._linear = mark[0] == TEXT
-        if self._linear:
-            self._place = Place(self._place_of(number_of(mark)), tuple(self._open))
-            return
-        if mark[0] == BEGIN:
-            self._open.append(self._place_of(number_of(mark)))
-        elif self._open:
-            self._open.pop()
-        self._place = Place(self._open[-1], tuple(self._open[:-1])) if self._open else Place(self._start)
+def _place_after(mark: re.Match[str], place_of: Callable[[int], Location], opened: list[Location]) -> Place | None:
+    """The place of the text after a mark. `opened` are the locations of the open expressions, which it updates."""
+    if mark[1] == TEXT:
+        return Place(place_of(number_of(mark[0])), tuple(opened))
+    if mark[1] == BEGIN:
+        opened.append(place_of(number_of(mark[0])))
+    else:
+        del opened[-1:]
+    return Place(opened[-1], tuple(opened[:-1])) if opened else None

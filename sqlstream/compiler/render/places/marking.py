@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import nodes
 
-from sqlstream.compiler.render.places.markers import (
-    BEGIN,
-    END,
-    MARK,
-    MARK_LENGTH,
-    TEXT,
-    number_of,
-    numbered,
-    without_marks,
-)
+from sqlstream.compiler.render.places.markers import BEGIN, END, MARK, TEXT, number_of, numbered, without_marks
 from sqlstream.compiler.render.sandbox.budget import RenderLimits
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.generator import BoundedGenerator, start_of
@@ -31,8 +22,10 @@ STORING_METHODS = frozenset({"append", "insert", "extend", "update"})
 MARKED_LIMITS = RenderLimits(steps=10_000_000, output_characters=100_000_000, value_size=20_000_000)
 """Marks need space. The first rendering, without marks, has shown that the template stays within its limits."""
 
-
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+CONTENT = re.compile(r"[^\s\U0010f800-\U0010f87f](.*[^\s\U0010f800-\U0010f87f])?", re.DOTALL)
+"""Text from its first to its last character that is neither white space nor part of a mark."""
 
 
 class MarkingGenerator(BoundedGenerator):
@@ -98,47 +91,21 @@ class MarkingEnvironment(TemplateEnvironment):
     def _trim(self, value: Any, chars: str | None = None) -> object:
         if chars is not None or not isinstance(value, str):
             return self._plain_trim(self.plain(value), chars)
-        first = _end_of_leading_blank(value)
-        last = _start_of_trailing_blank(value, first)
-        if first == last:
+        content = CONTENT.search(value)
+        if content is None:
             return ""
-        return self._moved_marks(value[:first]) + value[first:last] + "".join(_marks_of(value[last:]))
+        before, after = value[: content.start()], value[content.end() :]
+        return self._moved_marks(before) + content[0] + "".join(match[0] for match in MARK.finditer(after))
 
     def _moved_marks(self, blank: str) -> str:
         """The marks of a stripped beginning. A mark of template text moves by the blanks stripped after it."""
         kept: list[str] = []
         for match in MARK.finditer(blank):
-            mark, text = match.group(), match.end()
+            mark = match[0]
             if mark[0] == TEXT:
                 path, offset = self._marks[number_of(mark)]
-                following = MARK.search(blank, text)
-                stripped = (following.start() if following else len(blank)) - text
-                mark = numbered(TEXT, self.new_mark(path, offset + stripped))
+                following = MARK.search(blank, match.end())
+                end = following.start() if following else len(blank)
+                mark = numbered(TEXT, self.new_mark(path, offset + end - match.end()))
             kept.append(mark)
         return "".join(kept)
-
-
-def _end_of_leading_blank(text: str) -> int:
-    at = 0
-    while at < len(text):
-        match = MARK.match(text, at)
-        if match is None and not text[at].isspace():
-            break
-        at = match.end() if match else at + 1
-    return at
-
-
-def _start_of_trailing_blank(text: str, first: int) -> int:
-    at = len(text)
-    while at > first:
-        if text[at - 1].isspace() or text[at - 1] == END:
-            at -= 1
-        elif MARK.fullmatch(text, max(at - MARK_LENGTH, 0), at):
-            at -= MARK_LENGTH
-        else:
-            break
-    return at
-
-
-def _marks_of(text: str) -> list[str]:
-    return [match.group() for match in MARK.finditer(text)]

@@ -9,18 +9,9 @@ from collections.abc import Iterator
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.lexer import Lexer
 
-from sqlstream.compiler.render.sandbox.problems import TemplateProblem
 from sqlstream.location import Location
 
 LINE_END = re.compile(r"\r\n|\r")
-
-
-NO_CODE = ("data", "whitespace", "comment")
-"""Kinds of tokens that produce no Python code."""
-
-
-NO_LIMIT = 10**9
-"""More tokens than any readable text has."""
 
 
 class TemplateSource:
@@ -42,31 +33,18 @@ class TemplateSource:
         return found.start() if found else offset
 
 
-def offset_tokens(lexer: Lexer, text: str, name: str | None, most: int = NO_LIMIT) -> Iterator[tuple[int, str, str]]:
+def offset_tokens(lexer: Lexer, text: str, name: str | None) -> Iterator[tuple[int, str, str]]:
     """Yields the raw tokens of a text, each with its 1-based offset where Jinja has the line number.
 
     So every node, error and traceback of Jinja has its exact location. Only the whitespace that `{%-` and `-%}` strip
-    lies between two tokens. Raises: TemplateProblem if tags have more than `most` tokens; TemplateSyntaxError.
+    lies between two tokens. Raises: TemplateSyntaxError.
     """
-    left, end = most, 0
+    end = 0
     try:
         for _, kind, value in lexer.tokeniter(text, name):
             start = text.find(value, end)
             end = start + len(value)
-            left -= kind not in NO_CODE
-            if left < 0:
-                raise _too_long(most, start)
             yield start + 1, kind, value
     except TemplateSyntaxError as error:
         error.lineno = end + 1
         raise
-
-
-def _too_long(most: int, offset: int) -> TemplateProblem:
-    return TemplateProblem(
-        "jinja-limit",
-        f"the template has more than {most:,} tokens in its tags",
-        "Jinja compiles all of them to Python before it renders anything",
-        "use a loop, or read the values from a seed or a source",
-        offset,
-    )

@@ -39,17 +39,13 @@ def split_template(text: str) -> tuple[Piece, ...]:
     """
     try:
         return tuple(_pieces(text))
-    except (TemplateSyntaxError, _UnclosedError):
+    except TemplateSyntaxError:
         return (text,)
 
 
 def string_of(token: str) -> str | None:
     """Returns the text of a string token of `Code`, None for other tokens."""
     return token[1:] if token.startswith("'") else None
-
-
-class _UnclosedError(ValueError):
-    """A tag has no end."""
 
 
 def _pieces(text: str) -> Iterator[Piece]:
@@ -68,7 +64,7 @@ def _pieces(text: str) -> Iterator[Piece]:
         elif kind in ("name", "operator", "integer", "float", "string"):
             tokens.append(_string(value) if kind == "string" else value)
     if is_open:
-        raise _UnclosedError
+        raise TemplateSyntaxError("a tag has no end", 1)
     yield "".join(said)
 
 

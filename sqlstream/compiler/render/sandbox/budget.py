@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, Sized, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, ValuesView
 from dataclasses import dataclass
-from typing import Any, NoReturn
 
-from jinja2.runtime import Undefined
 from jinja2.utils import Cycler, Namespace
 
 from sqlstream.compiler.render.sandbox.problems import TemplateProblem
@@ -64,15 +62,12 @@ class Budget:
     def require_size(self, size: int) -> None:
         """Checks that a value of `size` items or characters is allowed. Raises: TemplateProblem."""
         if size > self.limits.value_size:
-            self._refuse_size()
-
-    def _refuse_size(self) -> NoReturn:
-        raise TemplateProblem(
-            "jinja-limit",
-            f"a value in the template has more than {self.limits.value_size:,} characters or items",
-            "template values are kept in memory while the project compiles",
-            "make it smaller, or build it in SQL (repeat, sequence, explode)",
-        )
+            raise TemplateProblem(
+                "jinja-limit",
+                f"a value in the template has more than {self.limits.value_size:,} characters or items",
+                "template values are kept in memory while the project compiles",
+                "make it smaller, or build it in SQL (repeat, sequence, explode)",
+            )
 
     def require_bits(self, bits: int) -> None:
         """Checks that an integer of `bits` bits is allowed. Raises: TemplateProblem."""
@@ -159,21 +154,3 @@ def _parts(value: object) -> list[object] | range:
     if isinstance(value, Cycler):
         return list(value.items)
     return []
-
-
-class CountedIterable:
-    """A for loop's iterable whose items cost a step each. It has a length if the original has one."""
-
-    __slots__ = ("_budget", "_iterable")
-
-    def __init__(self, iterable: Any, budget: Budget) -> None:
-        self._iterable = iterable
-        self._budget = budget
-
-    def __len__(self) -> int:
-        if not isinstance(self._iterable, Sized) or isinstance(self._iterable, Undefined):
-            raise TypeError("its length is unknown")
-        return len(self._iterable)
-
-    def __iter__(self) -> Iterator[object]:
-        return self._budget.count(self._iterable)  # raises the usual error if it is not iterable

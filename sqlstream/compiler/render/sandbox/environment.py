@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from jinja2 import nodes
@@ -13,14 +13,13 @@ from jinja2.utils import Cycler, Joiner
 
 from sqlstream.compiler.render.places.source import TemplateSource, offset_tokens
 from sqlstream.compiler.render.sandbox.bounded import BoundedEnvironment
-from sqlstream.compiler.render.sandbox.budget import CHARACTERS_PER_STEP, CountedIterable, RenderLimits
+from sqlstream.compiler.render.sandbox.budget import CHARACTERS_PER_STEP, RenderLimits
 from sqlstream.compiler.render.sandbox.filters import bounded_filters, bounded_tests
-from sqlstream.compiler.render.sandbox.formatting import brace_format
 from sqlstream.compiler.render.sandbox.generator import BoundedGenerator
 from sqlstream.compiler.render.sandbox.methods import call_method
-from sqlstream.compiler.render.sandbox.operators import OPERATIONS, apply_operator
+from sqlstream.compiler.render.sandbox.operators import OPERATIONS, apply_operator, brace_format
 from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProblem, unsafe_use
-from sqlstream.compiler.render.sandbox.template_function import TemplateFunction, passes_marks
+from sqlstream.compiler.render.sandbox.template_values import TemplateFunction
 from sqlstream.compiler.render.values import MacroIndex
 from sqlstream.location import Location
 
@@ -29,6 +28,15 @@ MACRO_STEPS = 15
 
 CALL_STEPS = 6
 """The steps of any other call."""
+
+NO_CODE = ("data", "whitespace", "comment")
+"""Kinds of tokens that produce no Python code."""
+
+PASSING = frozenset({"dict", "namespace", "return", "format", "format_map"})
+"""Functions that only pass their arguments on, so marked text stays marked."""
+
+JINJA_HELPERS = (LoopContext, Cycler)
+"""Jinja's objects with safe and small public methods."""
 
 
 class TemplateEnvironment(BoundedEnvironment):
@@ -43,7 +51,6 @@ class TemplateEnvironment(BoundedEnvironment):
     def __init__(self, limits: RenderLimits | None = None) -> None:
         super().__init__(limits or RenderLimits())
         self.names: dict[str, Any] = _Names(self)
-        self.macro_names: set[str] = set()
         self.macro_index = MacroIndex({}, {})
         self.read_until = 0
         self.globals = {}
@@ -74,13 +81,24 @@ class TemplateEnvironment(BoundedEnvironment):
         filename: str | None = None,
         state: str | None = None,  # noqa: ARG002 - Jinja's signature
     ) -> TokenStream:
-        def watched() -> Iterable[tuple[int, str, str]]:
-            for token in offset_tokens(self.lexer, source, name, self.limits.tokens):
-                self.read_until = token[0] - 1
-                yield token
-            self.read_until = len(source)
+        return TokenStream(self.lexer.wrap(self._watched_tokens(source, name), name, filename), name, filename)
 
-        return TokenStream(self.lexer.wrap(watched(), name, filename), name, filename)
+    def _watched_tokens(self, text: str, name: str | None) -> Iterator[tuple[int, str, str]]:
+        """The tokens of a text, with `read_until` set. Raises: TemplateProblem if the tags have too many."""
+        left = self.limits.tokens
+        for offset, kind, value in offset_tokens(self.lexer, text, name):
+            self.read_until = offset - 1
+            left -= kind not in NO_CODE
+            if left < 0:
+                raise TemplateProblem(
+                    "jinja-limit",
+                    f"the template has more than {self.limits.tokens:,} tokens in its tags",
+                    "Jinja compiles all of them to Python before it renders anything",
+                    "use a loop, or read the values from a seed or a source",
+                    self.read_until,
+                )
+            yield offset, kind, value
+        self.read_until = len(text)
 
     # running
 
@@ -122,24 +140,24 @@ class TemplateEnvironment(BoundedEnvironment):
         self.budget.spend_text(len(text) + CHARACTERS_PER_STEP)
         return text
 
-    def iterate(self, value: object) -> CountedIterable:
-        """Returns a loop's iterable that counts every step."""
-        return CountedIterable(value, self.budget)
+    def iterate(self, value: Any) -> Iterator[object]:
+        """Returns the items of a loop, each of which costs a step."""
+        return self.budget.count(value)
 
     def literal(self, size: int, value: object) -> object:
         """Returns a literal list, tuple or mapping of the template."""
         self.budget.spend(1 + size)
         return value
 
-    def concatenate(self, values: Iterable[object]) -> str:
+    def concatenate(self, *values: object) -> str:
         """Returns the result of `a ~ b`."""
         return self.join_output([self.text(value) for value in values])
 
-    def slice_of(self, value: Any, part: slice) -> object:
-        """Returns `value[part]`."""
+    def slice_of(self, value: Any, *bounds: Any) -> object:
+        """Returns `value[start:stop:step]`."""
         if isinstance(value, Undefined):
-            return value[part]
-        return self.budget.check(self.operand(value, "[:]")[part])
+            return value[slice(*bounds)]
+        return self.budget.check(self.operand(value, "[:]")[slice(*bounds)])
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:  # noqa: ARG002 - Jinja's signature
         """Returns the result of a binary operator."""
@@ -176,21 +194,20 @@ class TemplateEnvironment(BoundedEnvironment):
     def _call(self, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> object:
         if isinstance(function, Macro):
             self.budget.spend(MACRO_STEPS)
-            if function.name in self.macro_names:
+            if function.name in self.macro_index.files:
                 self.state.macros_used[function.name] = None
             return function(*args, **named)
         self.budget.spend(CALL_STEPS)
         if isinstance(function, TemplateFunction):
-            return function(*self._arguments(function, args), **named)
+            if function.name not in PASSING:
+                args = tuple(self.plain(argument, function.name) for argument in args)
+            return function(*args, **named)
         if isinstance(function, LoopContext):
             return function(*(self.iterate(argument) for argument in args))
         if isinstance(function, Undefined | Joiner) or isinstance(getattr(function, "__self__", None), JINJA_HELPERS):
             return function(*args, **named)
         function, args = self.plain_call(function, args)
         return call_method(self.budget, function, args, named)
-
-    def _arguments(self, function: TemplateFunction, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        return args if passes_marks(function) else tuple(self.plain(argument, function.name) for argument in args)
 
     def plain_call(self, method: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """Returns a method and its arguments for a call. Environments that add marks to text override it."""
@@ -207,7 +224,7 @@ class TemplateEnvironment(BoundedEnvironment):
                 return brace_format(self, self.budget, owner, (), args[0])
             return brace_format(self, self.budget, owner, args, named)
 
-        return TemplateFunction(name, call, passes_marks=True)
+        return TemplateFunction(name, call)
 
     def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:  # noqa: ARG002 - Jinja's signature
         """Raises: TemplateProblem for an attribute that templates cannot use, as soon as it is named."""
@@ -242,7 +259,3 @@ class _Names(dict[str, Any]):
     def __contains__(self, name: object) -> bool:
         self._environment.state.names_read.add(str(name))
         return super().__contains__(name)
-
-
-JINJA_HELPERS = (LoopContext, Cycler)
-"""Jinja's objects with safe and small public methods."""

@@ -6,11 +6,11 @@ import re
 from traceback import walk_tb
 
 from jinja2.exceptions import SecurityError, TemplateSyntaxError
+from jinja2.lexer import Lexer
 
-from sqlstream.compiler.render.places.source import TemplateSource
+from sqlstream.compiler.render.places.source import TemplateSource, offset_tokens
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProblem, UndefinedUse, unsafe_use
-from sqlstream.compiler.render.sandbox.unclosed import unclosed_block
 from sqlstream.compiler.render.sandbox.undefined import one_line, type_in_words, undefined_finding
 from sqlstream.errors import Finding
 from sqlstream.location import Location
@@ -26,9 +26,11 @@ TAGS = (
 )
 """The statements that templates can use."""
 
+BLOCKS = frozenset({"if", "for", "macro", "call", "filter", "with", "set"})
+"""The statements that have an end. `set` has one only without a value."""
+
 WORDS = {"end of print statement": "}}", "end of statement block": "%}"}
 """Jinja's names for tokens, as the user writes them."""
-
 
 OPERANDS = re.compile(
     r"unsupported operand type\(s\) for (\S+)(?: or .*)?: '(\w+)' and '(\w+)'"
@@ -66,8 +68,7 @@ def _syntax_finding(error: TemplateSyntaxError, environment: TemplateEnvironment
     if name := re.match(r"No (filter|test) named `(.+)`", message):
         return _unknown_filter(name[1], name[2], source.location(source.find_word(name[2], offset)))
     if message == "Unexpected end of template":
-        opened = unclosed_block(environment.lexer, source)
-        offset = offset if opened is None else opened
+        offset = _unclosed_block(environment.lexer, source, offset)
     elif message == "Missing end of comment tag":
         offset = max(source.text.rfind("{#", 0, offset + 2), 0)
     return Finding(
@@ -77,6 +78,22 @@ def _syntax_finding(error: TemplateSyntaxError, environment: TemplateEnvironment
         _missing_brace(message, source.text, offset) or _syntax_fix(message, rest),
         source.location(offset),
     )
+
+
+def _unclosed_block(lexer: Lexer, source: TemplateSource, end: int) -> int:
+    """The 0-based offset of the innermost block that is still open at the end, or `end` if there is none."""
+    opened: list[int] = []
+    words: list[tuple[str, int]] = []
+    for offset, kind, value in offset_tokens(lexer, source.text, source.path):
+        if kind == "block_begin":
+            words = []
+        elif kind in ("name", "operator"):
+            words.append((value, offset - 1))
+        elif kind == "block_end" and words:
+            word, start = words[0]
+            is_block = word in BLOCKS and not (word == "set" and "=" in dict(words))
+            opened = opened[:-1] if word.startswith("end") else [*opened, start] if is_block else opened
+    return opened[-1] if opened else end
 
 
 def _missing_brace(message: str, text: str, offset: int) -> str:

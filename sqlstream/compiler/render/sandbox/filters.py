@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,11 @@ from jinja2.runtime import Context
 from jinja2.tests import TESTS
 from jinja2.utils import pass_environment
 
-from sqlstream.compiler.render.dbt_filters import DBT_FILTERS
 from sqlstream.compiler.render.sandbox.budget import Budget
-from sqlstream.compiler.render.sandbox.json_text import to_json
 from sqlstream.compiler.render.sandbox.methods import price_join, price_product, price_replace
 from sqlstream.compiler.render.sandbox.operators import apply_operator
 from sqlstream.compiler.render.sandbox.problems import TemplateProblem
+from sqlstream.compiler.render.sandbox.template_values import to_json
 
 if TYPE_CHECKING:
     from sqlstream.compiler.render.sandbox.bounded import BoundedEnvironment
@@ -43,6 +43,8 @@ SLOW = frozenset({"title", "wordcount", "wordwrap", "urlencode", "sort", "unique
 LARGEST_PRECISION = 1_000
 """The most decimal places for |round, which computes 10 to that power."""
 
+NUMBER = re.compile(r"[+-]?\d+(?P<fraction>\.\d+)?", re.ASCII)
+
 INTERNAL = (Context, EvalContext, Environment)
 COMPARING_TESTS = frozenset(
     {"eq", "==", "equalto", "ne", "!=", "lt", "<", "lessthan", "le", "<=", "gt", ">", "greaterthan", "ge", ">=", "in"}
@@ -60,7 +62,7 @@ def _indent(budget: Budget, value: object, width: int | str = 4, *_options: obje
 
 
 def _batch(budget: Budget, _value: object, linecount: int, fill_with: object = None) -> None:
-    budget.require_size(linecount if fill_with is not None else 0)
+    budget.require_size(0 if fill_with is None else linecount)
 
 
 def _slice(budget: Budget, _value: object, slices: int, *_fill_with: object, **_named: object) -> None:
@@ -133,13 +135,29 @@ def _join(environment: BoundedEnvironment, value: Iterable[object], d: object = 
     return separator.join(environment.text(part) for part in parts)
 
 
-def _safe(value: object) -> object:
-    return value
-
-
 @pass_environment
 def _tojson(environment: BoundedEnvironment, value: object, indent: int | None = None) -> object:
     return environment.plain(to_json(environment.budget, value, indent=indent), "tojson")
+
+
+# dbt's filters that convert text: https://docs.getdbt.com/reference/dbt-jinja-functions/as_bool and the pages of the
+# others. dbt raises an error for a value of another type. Here the value stays, and the key that gets it validates it.
+
+
+def _as_bool(value: object) -> object:
+    return {"true": True, "false": False}.get(value.strip().lower(), value) if isinstance(value, str) else value
+
+
+def _as_number(value: object) -> object:
+    match = NUMBER.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        return value
+    return float(match[0]) if match["fraction"] else int(match[0])
+
+
+def _as_native(value: object) -> object:
+    typed = _as_bool(value)
+    return _as_number(typed) if typed is value else typed
 
 
 OWN: dict[str, Function] = {
@@ -147,17 +165,22 @@ OWN: dict[str, Function] = {
     "string": _string,
     "join": _join,
     "replace": _replace,
-    "safe": _safe,
+    "safe": lambda value: value,
     "tojson": _tojson,
     "as_text": _string,
-    **DBT_FILTERS,
+    "as_bool": _as_bool,
+    "as_number": _as_number,
+    "as_native": _as_native,
 }
 
 
 def bounded_filters(environment: BoundedEnvironment) -> dict[str, Function]:
     """Returns the filters of `environment` by name. Each spends from the current budget."""
     kept = {name: function for name, function in FILTERS.items() if name not in REMOVED} | OWN
-    return {name: _wrapped(environment, name, function) for name, function in kept.items()}
+    return {
+        name: function if name in UNTOUCHED else (_plain if name in FREE else _bounded)(environment, name, function)
+        for name, function in kept.items()
+    }
 
 
 def bounded_tests(environment: BoundedEnvironment) -> dict[str, Function]:
@@ -166,12 +189,6 @@ def bounded_tests(environment: BoundedEnvironment) -> dict[str, Function]:
         name: _bounded(environment, f"is {name}", function) if name in COMPARING_TESTS else function
         for name, function in TESTS.items()
     }
-
-
-def _wrapped(environment: BoundedEnvironment, name: str, function: Function) -> Function:
-    if name in UNTOUCHED:
-        return function
-    return _plain(environment, name, function) if name in FREE else _bounded(environment, name, function)
 
 
 def _plain(environment: BoundedEnvironment, name: str, function: Function) -> Function:

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 
 from sqlstream.compiler.render.sandbox.problems import TemplateProblem
-from sqlstream.project.wording import quoted
 
 if TYPE_CHECKING:
     from sqlstream.compiler.render.sandbox.bounded import BoundedEnvironment
@@ -112,9 +110,7 @@ class BoundedGenerator(CodeGenerator):
         offset = start_of(node) - 1
         if isinstance(node.node, nodes.Name) and node.node.name == "config":
             path = self.name or ""
-            keys = list(_key_offsets(node, self.environment.sources[path].text))
-            self.environment.key_offsets[path, offset] = dict(keys)
-            _refuse_second(keys)
+            self.environment.record_keys((path, offset), _key_offsets(node, self.environment.sources[path].text))
         self.write(f"environment.call_at(context, {offset}, ")
         self.visit(node.node, frame)
         self.signature(node, frame, {"caller": "caller"} if forward_caller else None)
@@ -143,27 +139,23 @@ class BoundedGenerator(CodeGenerator):
 
     def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802
         """Writes `a ~ b`."""
-        self.write("environment.concatenate((")
-        for part in node.nodes:
-            self.visit(part, frame)
-            self.write(", ")
-        self.write("))")
+        self._write_call("concatenate", node.nodes, frame)
 
     def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:  # noqa: N802
         """Writes a subscript. Slices call the environment too."""
         if not isinstance(node.arg, nodes.Slice):
             super().visit_Getitem(node, frame)
             return
-        self.write("environment.slice_of(")
-        self.visit(node.node, frame)
-        self.write(", slice(")
-        for bound in (node.arg.start, node.arg.stop, node.arg.step):
-            if bound is None:
-                self.write("None")
-            else:
-                self.visit(bound, frame)
+        bounds = [bound or nodes.Const(None) for bound in (node.arg.start, node.arg.stop, node.arg.step)]
+        self._write_call("slice_of", [node.node, *bounds], frame)
+
+    def _write_call(self, method: str, arguments: Iterable[nodes.Expr], frame: Frame) -> None:
+        """Writes a call of a method of the environment."""
+        self.write(f"environment.{method}(")
+        for argument in arguments:
+            self.visit(argument, frame)
             self.write(", ")
-        self.write("))")
+        self.write(")")
 
     def visit_List(self, node: nodes.List, frame: Frame) -> None:  # noqa: N802
         """Writes a list that costs a step per item."""
@@ -199,22 +191,7 @@ def _key_offsets(node: nodes.Call, text: str) -> Iterator[tuple[str, int]]:
     for pair in node.kwargs:
         if isinstance(pair, nodes.Keyword):
             yield pair.key, text.rfind(pair.key, 0, start_of(pair.value) - 1)
-    for argument in node.args:
-        for item in argument.items if isinstance(argument, nodes.Dict) else []:
-            if isinstance(item.key, nodes.Const) and isinstance(item.key.value, str):
-                yield item.key.value, item.key.lineno - 1
-
-
-def _refuse_second(keys: Sequence[tuple[str, int]]) -> None:
-    """Refuses a repeated key in one call of config(), because Jinja would use the last value."""
-    seen: set[str] = set()
-    for key, offset in sorted(keys, key=itemgetter(1)):
-        if key in seen:
-            raise TemplateProblem(
-                "jinja-syntax",
-                f"config() sets the key {quoted(key)} twice",
-                "only one of the values can apply",
-                "remove one of them, or merge their values",
-                offset,
-            )
-        seen.add(key)
+    keys = (item.key for argument in node.args if isinstance(argument, nodes.Dict) for item in argument.items)
+    for key in keys:
+        if isinstance(key, nodes.Const) and isinstance(key.value, str):
+            yield key.value, key.lineno - 1

@@ -8,7 +8,7 @@ from types import BuiltinMethodType
 from typing import Any
 
 from sqlstream.compiler.render.sandbox.budget import Budget
-from sqlstream.compiler.render.sandbox.formatting import require_time_format
+from sqlstream.compiler.render.sandbox.operators import require_time_format
 from sqlstream.compiler.render.sandbox.problems import unsafe_use
 
 QUADRATIC_TEXT = 30_000
@@ -16,16 +16,8 @@ QUADRATIC_TEXT = 30_000
 time.
 """
 
-Price = Callable[..., None]
+Price = Callable[..., object]
 """Takes (budget, owner, *arguments) of a method. Spends its cost, or refuses the call."""
-
-
-def _width(budget: Budget, text: str, width: int = 0, _fill: str = " ") -> None:
-    budget.require_size(max(len(text), width))
-
-
-def _tabs(budget: Budget, text: str, tabsize: int = 8) -> None:
-    budget.require_size(len(text) + text.count("\t") * max(tabsize, 0))
 
 
 def price_replace(budget: Budget, text: str, old: str, new: str, count: int = -1) -> None:
@@ -69,56 +61,59 @@ def _sort(budget: Budget, items: list[object], **options: object) -> None:
     budget.weigh(items)
 
 
+def _time(budget: Budget, _owner: object, text: str) -> None:
+    budget.spend_text(len(text))
+    require_time_format(text)
+
+
+def _tabs(budget: Budget, text: str, tabsize: int = 8) -> None:
+    budget.require_size(len(text) + text.count("\t") * max(tabsize, 0))
+
+
+def _all(names: str, price: Price = lambda *_arguments, **_options: None) -> dict[str, Price]:
+    """The methods with a price. Without one, a method costs only what call_method() spends."""
+    return dict.fromkeys(names.split(), price)
+
+
 def _compare(budget: Budget, items: object, *_arguments: object) -> None:
     budget.weigh(items)
-
-
-def _shift(budget: Budget, items: list[object], *_arguments: object) -> None:
-    budget.spend(len(items) // 64)
 
 
 def _copy(budget: Budget, items: Any, *_arguments: object) -> None:
     budget.spend(len(items))
 
 
-def _time(budget: Budget, _owner: object, text: str) -> None:
-    budget.spend_text(len(text))
-    require_time_format(text)
+def _shift(budget: Budget, items: list[object], *_arguments: object) -> None:
+    budget.spend(len(items) // 64)
 
 
-def _free(_budget: Budget, _owner: object, *_arguments: object, **_options: object) -> None:
-    """For methods without costs beyond those of call_method()."""
+def _width(budget: Budget, text: str, width: int = 0, _fill: str = " ") -> None:
+    budget.require_size(max(len(text), width))
 
 
-def _all_free(names: str) -> dict[str, Price]:
-    return dict.fromkeys(names.split(), _free)
-
-
-DATE: dict[str, Price] = _all_free("isoformat isoweekday weekday replace toordinal ctime") | {"strftime": _time}
+DATE: dict[str, Price] = _all("isoformat isoweekday weekday replace toordinal ctime") | {"strftime": _time}
 
 METHODS: dict[type, dict[str, Price]] = {
-    str: _all_free(
-        "capitalize casefold endswith lower removeprefix removesuffix splitlines startswith swapcase title upper"
-    )
-    | _all_free(
+    str: _all("capitalize casefold endswith lower removeprefix removesuffix splitlines startswith swapcase title upper")
+    | _all(
         "isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper"
     )
-    | dict.fromkeys(("center", "ljust", "rjust", "zfill"), _width)
-    | dict.fromkeys(("count", "find", "index", "partition", "split"), _search)
-    | dict.fromkeys(("rfind", "rindex", "rpartition", "rsplit", "strip", "lstrip", "rstrip"), price_product)
+    | _all("center ljust rjust zfill", _width)
+    | _all("count find index partition split", _search)
+    | _all("rfind rindex rpartition rsplit strip lstrip rstrip", price_product)
     | {"expandtabs": _tabs, "replace": price_replace, "join": price_join, "translate": _translate},
-    list: _all_free("append clear")
-    | dict.fromkeys(("count", "index", "remove"), _compare)
+    list: _all("append clear")
+    | _all("count index remove", _compare)
     | {"insert": _shift, "pop": _shift, "reverse": _copy, "copy": _copy, "extend": _grow, "sort": _sort},
-    tuple: dict.fromkeys(("count", "index"), _compare),
-    dict: _all_free("clear get items keys pop popitem setdefault update values") | {"copy": _copy},
-    range: _all_free("count index"),
-    int: _all_free("bit_length bit_count is_integer"),
-    float: _all_free("is_integer"),
+    tuple: _all("count index", _compare),
+    dict: _all("clear get items keys pop popitem setdefault update values") | {"copy": _copy},
+    range: _all("count index"),
+    int: _all("bit_length bit_count is_integer"),
+    float: _all("is_integer"),
     dt.date: DATE,
-    dt.datetime: DATE | _all_free("date time timestamp astimezone utcoffset"),
-    dt.time: _all_free("isoformat replace") | {"strftime": _time},
-    dt.timedelta: _all_free("total_seconds"),
+    dt.datetime: DATE | _all("date time timestamp astimezone utcoffset"),
+    dt.time: _all("isoformat replace") | {"strftime": _time},
+    dt.timedelta: _all("total_seconds"),
 }
 """The methods of each type that templates can call. All of them return values that templates can use."""
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2.runtime import StrictUndefined
 from jinja2.utils import missing
 
 
+@dataclass(eq=False)
 class TemplateProblem(Exception):  # noqa: N818 - a signal inside this package: users see the finding made from it
     """A finding without its location, raised while a template is read or runs.
 
     `offset` (0-based, in characters of the template) is set if the location is not that of the running call.
     """
 
-    def __init__(self, code: str, message: str, why: str, fix: str, offset: int | None = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.why = why
-        self.fix = fix
-        self.offset = offset
+    code: str
+    message: str
+    why: str
+    fix: str
+    offset: int | None = None
 
 
 class UndefinedUse(Exception):  # noqa: N818 - as above

@@ -1,14 +1,27 @@
-"""One rendering of one model's template."""
+"""Runs template files: the macros of a project, which all templates know by name, and its models."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from types import NoneType
+from typing import Any
+
+from jinja2 import nodes
+from jinja2.runtime import Macro
+
 from sqlstream.compiler.render.model_functions import names_of_model
 from sqlstream.compiler.render.places.source import TemplateSource
+from sqlstream.compiler.render.sandbox.bounded import RenderState
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.failures import template_finding
-from sqlstream.compiler.render.sandbox.state import RenderState
-from sqlstream.errors import FindingsError
-from sqlstream.project.values import ModelFile
+from sqlstream.compiler.render.sandbox.template_values import TemplateFunction
+from sqlstream.compiler.render.values import MacroIndex
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.project.values import MacroFile, ModelFile
+
+IMMUTABLE = (Macro, str, int, float, bool, NoneType)
+"""Values that macros cannot change. A macro file with other values can keep state between models."""
 
 
 def render_file(environment: TemplateEnvironment, file: ModelFile, state: RenderState) -> str:
@@ -20,3 +33,75 @@ def render_file(environment: TemplateEnvironment, file: ModelFile, state: Render
         return environment.run(environment.load(source))
     except Exception as error:
         raise FindingsError([template_finding(error, environment, source)]) from error
+
+
+def load_macros(environment: TemplateEnvironment, files: Iterable[MacroFile]) -> tuple[Finding, ...]:
+    """Adds every macro of `files` to the environment's names, and fills its index.
+
+    Returns the findings in the files.
+    """
+    findings: list[Finding] = []
+    states: dict[str, RenderState] = {}
+    paths: dict[str, str] = {}
+    stateful: set[str] = set()
+    places: dict[str, Location] = {}
+    builtin = frozenset(environment.names)
+    for source in (TemplateSource(file.path, file.text) for file in files):
+        try:
+            tree, values = _run_macro_file(environment, source)
+        except Exception as error:
+            findings.append(template_finding(error, environment, source))
+            continue
+        macros = {name: value for name, value in values.items() if isinstance(value, Macro)}
+        states[source.path] = environment.state
+        paths |= dict.fromkeys(macros, source.path)
+        if not all(isinstance(value, IMMUTABLE) for value in values.values()):
+            stateful.add(source.path)
+        findings += _name_findings(_global_macros(tree, macros), source, places, builtin)
+        environment.names.update({name: macro for name, macro in macros.items() if name not in builtin})
+    reads = {path: state.reads for path, state in states.items()}
+    logged = tuple(message for state in states.values() for message in state.logged)
+    environment.macro_index = MacroIndex(paths, reads, frozenset(stateful), logged)
+    return tuple(findings)
+
+
+def override_macros(environment: TemplateEnvironment, results: Mapping[str, object]) -> None:
+    """Makes calls of the names in `results`, with any arguments, return these values."""
+    for name, result in results.items():
+        environment.names[name] = TemplateFunction(name, lambda *_arguments, value=result, **_named: value)
+
+
+def _run_macro_file(environment: TemplateEnvironment, source: TemplateSource) -> tuple[nodes.Template, dict[str, Any]]:
+    """The parsed file, and its macros and other values by name. Runs text outside of macros, and drops its output."""
+    environment.sources[source.path] = source
+    environment.state = RenderState(environment.limits)
+    tree = environment.parse_source(source)
+    template = environment.load_tree(tree, source.path)
+    context = environment.context_for(template)
+    for _ in template.root_render_func(context):
+        pass
+    return tree, dict(context.vars)
+
+
+def _global_macros(tree: nodes.Template, macros: dict[str, Any]) -> list[nodes.Macro]:
+    """The definitions of `macros`: the top-level ones, and the first one of each name inside an `if`."""
+    found = [node for node in tree.body if isinstance(node, nodes.Macro)]
+    chosen = {node.name: node for node in reversed(list(tree.find_all(nodes.Macro))) if node.name in macros}
+    names = {node.name for node in found}
+    return found + [node for name, node in chosen.items() if name not in names]
+
+
+def _name_findings(
+    macros: Iterable[nodes.Macro], source: TemplateSource, places: dict[str, Location], builtin: frozenset[str]
+) -> Iterator[Finding]:
+    """The findings for names that sqlstream or other macros already use. Adds the macros to `places`."""
+    for node in macros:
+        location = source.location(source.find_word(node.name, node.lineno - 1))
+        first = places.setdefault(node.name, location)
+        if node.name in builtin:
+            why, fix = f"`{node.name}` is a built-in name of sqlstream", "rename the macro"
+        elif first is not location:
+            why, fix = f"{first} also defines it, and macro names are global", "rename one of them"
+        else:
+            continue
+        yield Finding("duplicate-name", f"the macro `{node.name}` is defined twice", why, fix, location)
