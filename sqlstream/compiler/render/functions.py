@@ -106,7 +106,7 @@ class CommonFunctions:
         """Returns a range of limited length."""
         numbers = range(*bounds)
         limit = self._environment.limits.value_size
-        self._environment.budget.require_size(limit if not numbers[limit:] else limit + 1)  # len() can overflow
+        self._environment.budget.require_size(limit + bool(numbers[limit:]))  # len() can overflow
         return numbers
 
     def dict_(self, *mappings: Any, **named: Any) -> dict[Any, Any]:

@@ -69,8 +69,7 @@ class ModelRenderer:
             return self._render_by_jinja(file, state.logged)
 
     def source_map(self, rendered: RenderedModel) -> SourceMap:
-        """Returns the map from `rendered.sql` back to the lines of the template.
-
-        The first call for a model renders its template again with marks, so call it only for findings.
+        """Returns the map from `rendered.sql` back to the lines of the template. The first call for a model renders it
+        again with marks, so call it only for findings.
         """
         return self._mapper.source_map(rendered)

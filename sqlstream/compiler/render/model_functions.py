@@ -76,12 +76,12 @@ def names_of_model(model: ModelFile) -> dict[str, Any]:
     return {"this": Relation(model.name), "model": {**facts, "folders": list(model.folders)}}
 
 
+@dataclass(frozen=True)
 class ModelFunctions:
     """The functions of models. They record their effects in the environment's state."""
 
-    def __init__(self, environment: TemplateEnvironment, options: RenderOptions) -> None:
-        self._environment = environment
-        self._options = options
+    _environment: TemplateEnvironment
+    _options: RenderOptions
 
     def ref(self, *args: object, **named: object) -> Relation:
         """Returns the view of a model or seed, and records the reference."""
@@ -109,7 +109,7 @@ class ModelFunctions:
 
     def _here(self) -> tuple[Location, tuple[Location, ...]]:
         self._environment.budget.spend(EFFECT_STEPS)
-        *calls, location = self._environment.places()
+        *calls, location = (self._environment.location(*call) for call in self._environment.state.calls)
         return location, tuple(calls)
 
     def _record(self, reference: Reference) -> Relation:

@@ -16,17 +16,12 @@ if TYPE_CHECKING:
 
 
 def make_yaml_renderer(env: Mapping[str, str]) -> MakeRenderYaml:
-    """Returns the function that creates a renderer of YAML strings once the variables are known. `env` is the
-    environment.
-    """
+    """Returns a function that creates the renderer of YAML strings once the variables are known."""
     return lambda variables, target: _YamlRenderer(variables, env, target, {})
 
 
 class SinkRenderer:
-    """Renders a sink's path and options for one model.
-
-    `model` has the keys that templates can read (`name`, `path`, `tags`, `meta`).
-    """
+    """Renders a sink's path and options for one model: its `name`, `path`, `tags` and `meta`."""
 
     def __init__(self, model: Mapping[str, object], options: RenderOptions) -> None:
         self._render = _YamlRenderer(options.variables, options.env, options.target.name, {"model": model})

@@ -15,7 +15,7 @@ from jinja2.environment import Template
 
 from sqlstream.compiler.render.functions import UNSET, common_functions, refuse_secret
 from sqlstream.compiler.render.model_functions import TargetName
-from sqlstream.compiler.render.places.markers import BEGIN, MARK, number_of, numbered
+from sqlstream.compiler.render.places.marking import BEGIN, MARK, number_of, numbered
 from sqlstream.compiler.render.places.source import TemplateSource
 from sqlstream.compiler.render.sandbox.bounded import RenderState
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
@@ -56,11 +56,10 @@ class YamlEnvironment(TemplateEnvironment):
         self._secrets_allowed = secrets
         self._captured = None
         self.state = RenderState(self.limits)
-        source = self.sources[location.path] = TemplateSource(location.path, text)
+        source = TemplateSource(location.path, text)
         to_finding = reading_finding
         try:
-            tree = self.parse_source(source)
-            template = self.load_tree(tree, source.path)
+            tree, template = self.load(source)
             to_finding = running_finding
             value = self._with_secrets(self._value(template) if _is_expression(tree) else self.run(template))
         except Exception as error:
@@ -137,11 +136,6 @@ def _changed_secret() -> TemplateProblem:
 
 def _is_expression(tree: nodes.Template) -> bool:
     """Whether a template is a single expression, so that its value is the result."""
-    outputs = [node for node in tree.body if isinstance(node, nodes.Output)]
-    kept = [
-        node
-        for output in outputs
-        for node in output.nodes
-        if not (isinstance(node, nodes.TemplateData) and node.data.isspace())
-    ]
-    return len(outputs) == len(tree.body) and len(kept) == 1 and not isinstance(kept[0], nodes.TemplateData)
+    parts = [part for node in tree.body for part in getattr(node, "nodes", [node])]
+    kept = [part for part in parts if not (isinstance(part, nodes.TemplateData) and part.data.isspace())]
+    return len(kept) == 1 and isinstance(kept[0], nodes.Expr) and not isinstance(kept[0], nodes.TemplateData)

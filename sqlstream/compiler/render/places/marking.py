@@ -1,17 +1,29 @@
-"""The environment that adds marks to the output of templates."""
+"""Marks in rendered text: the environment that adds them, and their conversion to locations."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import nodes
 
-from sqlstream.compiler.render.places.markers import BEGIN, END, MARK, TEXT, number_of, numbered, without_marks
 from sqlstream.compiler.render.sandbox.budget import RenderLimits
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.generator import BoundedGenerator, start_of
-from sqlstream.location import Location
+from sqlstream.location import Location, Place, Segment
+
+TEXT, BEGIN, END = "\U0010f800", "\U0010f801", "\U0010f802"
+"""The kinds of marks: template text follows; an expression's output begins; it ends.
+
+Marks and the digits of their numbers are private-use characters, which no filter changes or treats as a word.
+"""
+
+ZERO = 0x10F840
+DIGITS = 4
+"""A mark's number has four digits to base 64, enough for 16 million places."""
+
+MARK = re.compile(f"([{TEXT}{BEGIN}])([\U0010f840-\U0010f87f]{{{DIGITS}}})|{END}")
 
 UNAFFECTED = frozenset({"upper", "lower", "replace", "join", "indent", "string", "format", "map", "list", "trim"})
 """Filters, and methods of text, for which marks make no difference. All others get the text without marks."""
@@ -26,6 +38,50 @@ LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 CONTENT = re.compile(r"[^\s\U0010f800-\U0010f87f](.*[^\s\U0010f800-\U0010f87f])?", re.DOTALL)
 """Text from its first to its last character that is neither white space nor part of a mark."""
+
+
+def numbered(kind: str, number: int) -> str:
+    """Returns the mark of a kind with a number."""
+    return kind + "".join(chr(ZERO + (number >> 6 * digit & 63)) for digit in reversed(range(DIGITS)))
+
+
+def number_of(mark: str) -> int:
+    """Returns the number of a mark made by `numbered`."""
+    number = 0
+    for letter in mark[1:]:
+        number = number << 6 | ord(letter) - ZERO
+    return number
+
+
+def read_marks(marked: str, place_of: Callable[[int], Location], start: Location) -> tuple[str, tuple[Segment, ...]]:
+    """Returns the text without marks, and its segments. `place_of` returns the location of a mark's number. `start` is
+    the location of unmarked text.
+    """
+    pieces: list[str] = []
+    segments: list[Segment] = []
+    opened: list[Location] = []
+    place, linear, length, at = Place(start), False, 0, 0
+    for mark in (*MARK.finditer(marked), None):
+        piece = marked[at : mark.start() if mark else None]
+        if piece and (linear or not segments or segments[-1].linear or segments[-1].place != place):
+            segments.append(Segment(length, place, linear))
+        pieces.append(piece)
+        length += len(piece)
+        if mark is not None:
+            at, linear = mark.end(), mark[1] == TEXT
+            place = _place_after(mark, place_of, opened) or Place(start)
+    return "".join(pieces), tuple(segments) or (Segment(0, Place(start), linear=False),)
+
+
+def _place_after(mark: re.Match[str], place_of: Callable[[int], Location], opened: list[Location]) -> Place | None:
+    """The place of the text after a mark. `opened` are the locations of the open expressions, which it updates."""
+    if mark[1] == TEXT:
+        return Place(place_of(number_of(mark[0])), tuple(opened))
+    if mark[1] == BEGIN:
+        opened.append(place_of(number_of(mark[0])))
+    else:
+        del opened[-1:]
+    return Place(opened[-1], tuple(opened[:-1])) if opened else None
 
 
 class MarkingGenerator(BoundedGenerator):
@@ -49,9 +105,7 @@ class MarkingGenerator(BoundedGenerator):
 
 
 class MarkingEnvironment(TemplateEnvironment):
-    """Renders like its base class, with marks. Operations that look into text, such as comparisons, see it without
-    marks.
-    """
+    """Renders with marks. Operations that look into text, such as comparisons, see it without marks."""
 
     code_generator_class = MarkingGenerator
 
@@ -77,13 +131,13 @@ class MarkingEnvironment(TemplateEnvironment):
 
     def plain(self, value: Any, operation: str = "") -> Any:
         """Returns text without marks, unless the operation treats both the same."""
-        return without_marks(value) if isinstance(value, str) and operation not in UNAFFECTED else value
+        return MARK.sub("", value) if isinstance(value, str) and operation not in UNAFFECTED else value
 
     def plain_call(self, method: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """Returns a method and its arguments without marks, unless it treats marked text the same."""
         owner, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
         if isinstance(owner, str) and name not in UNAFFECTED:
-            method = getattr(without_marks(owner), name)
+            method = getattr(MARK.sub("", owner), name)
         if name in STORING_METHODS or (isinstance(owner, str) and name in UNAFFECTED):
             return method, args
         return method, tuple(self.plain(argument) for argument in args)

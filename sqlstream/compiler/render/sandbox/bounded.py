@@ -102,9 +102,7 @@ class BoundedEnvironment(SandboxedEnvironment):
         return value
 
     def record_keys(self, call: tuple[str, int], keys: Iterable[tuple[str, int]]) -> None:
-        """Records the offset of each key in a call of config(). Raises: TemplateProblem for a key that is set twice,
-        because Jinja would use the last value.
-        """
+        """Records the offset of each key in a call of config(). Raises: TemplateProblem for a key that is set twice."""
         offsets = self.key_offsets[call] = {}
         for key, offset in sorted(keys, key=itemgetter(1)):
             if key in offsets:

@@ -60,19 +60,16 @@ class TemplateEnvironment(BoundedEnvironment):
 
     # reading
 
-    def load(self, source: TemplateSource) -> Template:
-        """Returns the compiled template. Raises: errors of the parser, the generator and Python's compiler."""
+    def load(self, source: TemplateSource) -> tuple[nodes.Template, Template]:
+        """Returns the parsed and the compiled template. Raises: errors of Jinja and of Python's compiler."""
         self.sources[source.path] = source
-        return self.load_tree(self.parse_source(source), source.path)
+        tree = self.parse_source(source)
+        code = compile(self._generate(tree, source.path, source.path), "<template>", "exec")
+        return tree, Template.from_code(self, code, self.globals)
 
     def parse_source(self, source: TemplateSource) -> nodes.Template:
         """Returns the parsed template. The `lineno` of each node is its 1-based offset."""
         return self._parse(source.text, source.path, source.path)
-
-    def load_tree(self, tree: nodes.Template, path: str) -> Template:
-        """Returns the compiled template of a parse tree."""
-        code = compile(self._generate(tree, path, path), "<template>", "exec")
-        return Template.from_code(self, code, self.globals)
 
     def _tokenize(
         self,
@@ -175,9 +172,7 @@ class TemplateEnvironment(BoundedEnvironment):
         return super().getitem(obj, argument if isinstance(argument, int) else self.operand(argument, "[]"))
 
     def call_at(self, context: Context, offset: int, function: Any, /, *args: Any, **named: Any) -> Any:
-        """Returns the result of a call at `offset` of the context's template. `state.calls` contains the call while it
-        runs.
-        """
+        """Returns the result of a call at `offset` of the context's template. It is in `state.calls` while it runs."""
         calls = self.state.calls
         calls.append((context.name or "", offset))
         depth = len(calls)
@@ -236,14 +231,8 @@ class TemplateEnvironment(BoundedEnvironment):
         """Returns the location of an offset (0-based) of a template."""
         return self.sources[path].location(offset)
 
-    def places(self) -> tuple[Location, ...]:
-        """Returns the locations of the running calls, the outermost first."""
-        return tuple(self.location(path, offset) for path, offset in self.state.calls)
-
     def key_places(self, keys: Mapping[str, object]) -> dict[str, Location]:
-        """Returns the locations of `keys` in the running call, or the location of the call for keys that it does not
-        name.
-        """
+        """Returns the locations of `keys` in the running call, or that of the call for keys that it does not name."""
         path, offset = self.state.calls[-1]
         known = self.key_offsets.get((path, offset), {})
         return {key: self.location(path, known.get(key, offset)) for key in keys}

@@ -20,14 +20,11 @@ from sqlstream.project.nearest import did_you_mean
 MOST_CALLS = 8
 """The most calls that a finding names: a recursion has hundreds, and the first ones show where it began."""
 
-TAGS = (
-    *("if", "elif", "else", "endif", "for", "endfor", "set", "endset", "do", "raw", "endraw", "with", "endwith"),
-    *("macro", "endmacro", "call", "endcall", "filter", "endfilter"),
-)
-"""The statements that templates can use."""
-
-BLOCKS = frozenset({"if", "for", "macro", "call", "filter", "with", "set"})
+BLOCKS = ("if", "for", "set", "with", "macro", "call", "filter")
 """The statements that have an end. `set` has one only without a value."""
+
+TAGS = (*BLOCKS, *(f"end{block}" for block in BLOCKS), "elif", "else", "do", "raw", "endraw")
+"""The statements that templates can use."""
 
 WORDS = {"end of print statement": "}}", "end of statement block": "%}"}
 """Jinja's names for tokens, as the user writes them."""

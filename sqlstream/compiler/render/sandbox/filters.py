@@ -178,7 +178,7 @@ def bounded_filters(environment: BoundedEnvironment) -> dict[str, Function]:
     """Returns the filters of `environment` by name. Each spends from the current budget."""
     kept = {name: function for name, function in FILTERS.items() if name not in REMOVED} | OWN
     return {
-        name: function if name in UNTOUCHED else (_plain if name in FREE else _bounded)(environment, name, function)
+        name: function if name in UNTOUCHED else _bounded(environment, name, function)
         for name, function in kept.items()
     }
 
@@ -191,25 +191,20 @@ def bounded_tests(environment: BoundedEnvironment) -> dict[str, Function]:
     }
 
 
-def _plain(environment: BoundedEnvironment, name: str, function: Function) -> Function:
-    def run(*args: Any, **named: Any) -> object:
-        environment.budget.spend(1)
-        return function(*(environment.plain(value, name) for value in args), **named)
-
-    return update_wrapper(run, function)
-
-
 def _bounded(environment: BoundedEnvironment, name: str, function: Function) -> Function:
     price = PRICES.get(name)
-    slow = name in SLOW
+    is_free, is_slow = name in FREE, name in SLOW
 
     def run(*args: Any, **named: Any) -> object:
+        if is_free:
+            environment.budget.spend(1)
+            return function(*(environment.plain(value, name) for value in args), **named)
         internal, given = (args[:1], args[1:]) if args and isinstance(args[0], INTERNAL) else ((), args)
         budget = environment.budget
         budget.spend(3)
         given = tuple(environment.operand(value, name) for value in given)
         named = {key: environment.operand(value, name) for key, value in named.items()}
-        if slow:
+        if is_slow:
             budget.spend(sum(budget.weigh(value) for value in given) // 2)
         if price is not None:
             price(budget, *given, **named)

@@ -35,9 +35,7 @@ DIGITS = re.compile(r"\d+")
 
 
 def apply_operator(budget: Budget, symbol: str, left: Any, right: Any) -> object:
-    """Returns `left <symbol> right`. Raises: TemplateProblem if the result would be too large, and Python's errors for
-    values that do not fit together.
-    """
+    """Returns `left <symbol> right`. Raises: TemplateProblem for a result that is too large; Python's errors."""
     budget.spend(1)
     if symbol == "%" and isinstance(left, str):
         return percent_format(budget, left, right)

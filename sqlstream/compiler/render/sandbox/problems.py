@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from jinja2.runtime import StrictUndefined
@@ -40,11 +41,8 @@ class LocatedUndefined(StrictUndefined):
     def __init__(self, hint: str | None = None, obj: Any = missing, name: str | None = None, _exc: Any = None) -> None:
         super().__init__(hint, obj, name)
         owner = None if obj is missing else obj
-
-        def use(message: str) -> UndefinedUse:
-            return UndefinedUse(message, name, owner)
-
-        self._undefined_exception = use  # type: ignore[assignment] # Jinja calls it to make what it raises
+        # Jinja calls it with a message, and raises the result
+        self._undefined_exception = partial(UndefinedUse, name=name, owner=owner)  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         """Raises: UndefinedUse, because the text of a list with it would not be SQL."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from types import NoneType
 from typing import Any
@@ -30,16 +31,13 @@ def render_file(environment: TemplateEnvironment, file: ModelFile, state: Render
     environment.state = state
     source = TemplateSource(file.path, file.text)
     try:
-        return environment.run(environment.load(source))
+        return environment.run(environment.load(source)[1])
     except Exception as error:
         raise FindingsError([template_finding(error, environment, source)]) from error
 
 
 def load_macros(environment: TemplateEnvironment, files: Iterable[MacroFile]) -> tuple[Finding, ...]:
-    """Adds every macro of `files` to the environment's names, and fills its index.
-
-    Returns the findings in the files.
-    """
+    """Adds every macro of `files` to the environment's names and index. Returns the findings in the files."""
     findings: list[Finding] = []
     states: dict[str, RenderState] = {}
     paths: dict[str, str] = {}
@@ -73,13 +71,10 @@ def override_macros(environment: TemplateEnvironment, results: Mapping[str, obje
 
 def _run_macro_file(environment: TemplateEnvironment, source: TemplateSource) -> tuple[nodes.Template, dict[str, Any]]:
     """The parsed file, and its macros and other values by name. Runs text outside of macros, and drops its output."""
-    environment.sources[source.path] = source
     environment.state = RenderState(environment.limits)
-    tree = environment.parse_source(source)
-    template = environment.load_tree(tree, source.path)
+    tree, template = environment.load(source)
     context = environment.context_for(template)
-    for _ in template.root_render_func(context):
-        pass
+    deque(template.root_render_func(context), maxlen=0)
     return tree, dict(context.vars)
 
 

@@ -93,10 +93,7 @@ def _plain_json(value: object) -> object:
 
 
 def from_json(budget: Budget, text: str, default: Any = None) -> object:
-    """Returns the value of JSON `text`, or `default` (if there is one) if it is not JSON.
-
-    Raises: TemplateProblem.
-    """
+    """Returns the value of JSON `text`, or `default` if it is not JSON. Raises: TemplateProblem without a default."""
     budget.spend(budget.weigh(text) // 4)
     try:
         value = json.loads(text)
