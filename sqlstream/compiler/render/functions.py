@@ -24,10 +24,7 @@ ReadSecret = Callable[[str, object], object]
 
 
 def common_functions(
-    environment: TemplateEnvironment,
-    variables: Mapping[str, object],
-    env: Mapping[str, str],
-    read_secret: ReadSecret,
+    environment: TemplateEnvironment, variables: Mapping[str, object], env: Mapping[str, str], read_secret: ReadSecret
 ) -> dict[str, TemplateFunction]:
     """Returns the shared functions by name. `read_secret` gets `UNSET` as the default if the template has none."""
     shared = CommonFunctions(environment, variables, env, read_secret)

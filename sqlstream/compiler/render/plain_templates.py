@@ -114,8 +114,10 @@ class _ArgumentReader:
 
     def value(self, node: ast.expr | None) -> object:
         """Returns the value of a literal. Raises: NotPlainError for other expressions."""
-        if isinstance(node, ast.Constant) and _LITERAL.fullmatch(ast.get_source_segment(self.code, node) or ""):
-            return node.value
+        if isinstance(node, ast.Constant):
+            start = self._offset(node)
+            if _LITERAL.fullmatch(self.code, start, start + (node.end_col_offset or 0) - node.col_offset):
+                return node.value
         if isinstance(node, ast.Name) and node.id in _WORDS:
             return _WORDS[node.id]
         if isinstance(node, ast.List):
@@ -127,15 +129,16 @@ class _ArgumentReader:
     def keys(self, call: ast.Call, text: str) -> Iterator[tuple[str, int]]:
         """Yields each key in config(key=value) and config({'key': value}) with its offset in the template's text."""
         for pair in call.keywords:
-            yield str(pair.arg), text.rfind(str(pair.arg), 0, self._offset(pair.value))
+            yield str(pair.arg), text.rfind(str(pair.arg), 0, self.start + self._offset(pair.value))
         keys = (key for argument in call.args if isinstance(argument, ast.Dict) for key in argument.keys)
         for key in keys:
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                yield key.value, self._offset(key)
+                yield key.value, self.start + self._offset(key)
 
     def _offset(self, node: ast.expr) -> int:
-        before = self.code.split("\n")[: node.lineno - 1]
-        return self.start + sum(len(line) + 1 for line in before) + node.col_offset
+        """The 0-based offset of a node in `code`."""
+        before = self.code.split("\n")[: node.lineno - 1] if node.lineno > 1 else ()
+        return sum(len(line) + 1 for line in before) + node.col_offset
 
 
 def run_plain(environment: TemplateEnvironment, template: PlainTemplate) -> str:

@@ -34,10 +34,8 @@ def undefined_finding(
         message, why = one_line(error).replace("'", "`"), "the template uses a value that its caller does not pass"
         fix = "pass the argument in the call, or give the parameter of the macro a default"
     elif error.owner is None:
-        message, why = (
-            f"`{name}` is not defined",
-            "a template can use the functions of sqlstream, the macros in macros/ and the variables that it sets",
-        )
+        message = f"`{name}` is not defined"
+        why = "a template can use the functions of sqlstream, the macros in macros/ and the variables that it sets"
         fix = _fix_of_name(name, source.text[: source.find_word(name, offset)], _known_names(environment, path))
     else:
         message = f"this {_kind(error.owner)} has no `{name}`"
@@ -52,7 +50,6 @@ def _fix_of_name(name: str, before: str, known: Iterable[str]) -> str:
     if function is not None:
         ending = ", '...')" if function.group().startswith("source") and "," not in function.group() else ")"
         return f"put the name in quotes: {' '.join(function.group().split())}'{name}'{ending}".replace(",'", ", '")
-    known = list(known)
     return TEMPLATE_NAMES.get(name) or did_you_mean(name, known)
 
 
