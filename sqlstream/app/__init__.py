@@ -1,1 +1,1 @@
-"""One use case per file; each imports what it needs when it needs it."""
+"""One use case per file. Each imports pyspark only when it needs it."""

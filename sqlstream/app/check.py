@@ -1,43 +1,41 @@
-"""`sqlstream compile --check`: what Spark says of the selected models too, with nothing started and nothing written."""
+"""`sqlstream compile --check`: also has Spark analyze the selected models. Starts no query."""
 
 from __future__ import annotations
 
 from sqlstream.app.compile import Compiled, choose
 from sqlstream.app.loading.artifacts import write_compiled
 from sqlstream.app.loading.load import try_load
-from sqlstream.app.loading.other_errors import errors_elsewhere, errors_of_selection, with_errors_of
+from sqlstream.app.loading.selected_findings import adding_project_errors, selected_errors, unselected_errors_line
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.running.signals import StopAskedError, stop_signals
+from sqlstream.app.running.signals import StopRequestedError, stop_signals
 from sqlstream.compiler.refusals import unexplained
 from sqlstream.errors import Finding, FindingsError
 
 
 def check_models(request: ProjectRequest, selection: Selection = EVERYTHING) -> tuple[Compiled, str]:
-    """Returns what `compile_models` does, and the version of the Spark that accepts it.
+    """Returns the same as `compile_models`, and the version of the Spark that accepts the models.
 
-    Spark analyses the selected models, and all that they read, with no data; a terminal model is also checked as the
-    query that it becomes.
+    Spark analyzes the selected models and everything upstream, without data. It also checks the queries of terminal
+    models. It analyzes models that the rules refuse, too, so that all findings are reported together.
 
-    Spark is asked about models that the rules refuse as well, so that all findings come together.
-    Raises: FindingsError; KeyboardInterrupt when a stop was asked for, since nothing is known then.
+    Raises: FindingsError; KeyboardInterrupt if a stop was requested, because then there is no result.
     """
-    attempted = try_load(request)
-    if attempted.loaded is None:
-        raise FindingsError(attempted.findings)
-    with with_errors_of(attempted, selection):
-        compiled = choose(attempted.loaded, selection)
-    errors = errors_of_selection(attempted, compiled.loaded, compiled.nodes)
+    attempt = try_load(request)
+    loaded = attempt.compiled()
+    with adding_project_errors(attempt, selection):
+        compiled = choose(loaded, selection)
+    errors = selected_errors(attempt, compiled.loaded, compiled.nodes)
     if not errors:
         write_compiled(compiled.loaded, compiled.models)
     version = _ask(request, errors, compiled)
-    if attempted.errors:
-        request.notify(errors_elsewhere(len(attempted.errors)))
+    if attempt.errors:
+        request.notify(unselected_errors_line(len(attempt.errors)))
     return compiled, version
 
 
 def _ask(request: ProjectRequest, errors: tuple[Finding, ...], compiled: Compiled) -> str:
-    """The version of the Spark that has been asked. Raises: FindingsError, KeyboardInterrupt."""
-    from sqlstream.app.running.check import ask_session  # pyspark is loaded here and not before
+    """Returns Spark's version. Raises: FindingsError, KeyboardInterrupt."""
+    from sqlstream.app.running.check import ask_session  # loads pyspark
 
     findings = (*errors, *compiled.findings)
     with stop_signals() as signals:
@@ -45,7 +43,7 @@ def _ask(request: ProjectRequest, errors: tuple[Finding, ...], compiled: Compile
             version, refusals = ask_session(compiled.loaded, compiled.models, request.env, request.notify, signals)
         except FindingsError as error:
             raise FindingsError((*findings, *error.findings)) from error
-        except StopAskedError as error:
+        except StopRequestedError as error:
             raise KeyboardInterrupt from error
     refused = unexplained(compiled.loaded.compiled, errors, refusals)
     if errors or refused:

@@ -1,4 +1,4 @@
-"""`sqlstream clean`: removes target/, which every command can make again. Checkpoints and data are never touched."""
+"""`sqlstream clean`: removes target/, which other commands create again. Never removes checkpoints or data."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sqlstream.project.files.files import find_project_root
 from sqlstream.state.layout import LEDGER_NAME
 
 STORED = (LEDGER_NAME, "_spark_metadata")
-"""What lies beside a query's checkpoint and in a file sink's output."""
+"""Names that show a checkpoint or the output of a file sink."""
 
 
 def clean_project(folder: Path) -> Path | None:
-    """Removes the project's target/ folder and returns its path, or None where there was none.
+    """Removes the project's target/ folder and returns its path, or None if there was none.
 
-    Raises: UsageError when target/ is a link or holds a target's storage: following it could delete data.
+    Raises: UsageError if target/ is a link or contains a target's storage, because removing it could delete data.
     """
     target = find_project_root(folder) / "target"
     if target.is_symlink():

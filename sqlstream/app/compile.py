@@ -1,4 +1,4 @@
-"""`sqlstream compile`: the project's SQL as it will run, and every finding that needs no Spark."""
+"""`sqlstream compile`: writes the SQL that will run, and reports every finding that needs no Spark."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from sqlstream.app.loading.artifacts import write_compiled
 from sqlstream.app.loading.load import Loaded, try_load
-from sqlstream.app.loading.other_errors import refuse_selected, with_errors_of
-from sqlstream.app.loading.selected_findings import findings_of_selection
+from sqlstream.app.loading.selected_findings import adding_project_errors, check_selected, findings_of_selection
 from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.compiler.compiled import CompiledModel
@@ -16,8 +15,8 @@ from sqlstream.errors import Finding
 
 @dataclass(frozen=True)
 class Compiled:
-    """What compiling gave: the whole project, the selected models (parents first), and the warnings and infos about
-    them and about the project. `nodes` are the ids of all that is selected.
+    """The compiled project, the selected models (parents first), and the warnings and infos about them and about the
+    project. `nodes` are the unique ids of all selected nodes.
     """
 
     loaded: Loaded
@@ -31,11 +30,11 @@ def compile_models(request: ProjectRequest, selection: Selection = EVERYTHING) -
 
     Raises: FindingsError.
     """
-    attempted = try_load(request)
-    loaded = attempted.readable()
-    with with_errors_of(attempted, selection):
+    attempt = try_load(request)
+    loaded = attempt.readable()
+    with adding_project_errors(attempt, selection):
         compiled = choose(loaded, selection)
-    refuse_selected(attempted, loaded, compiled.nodes, request.notify)
+    check_selected(attempt, loaded, compiled.nodes, request.notify)
     write_compiled(compiled.loaded, compiled.models)
     return compiled
 

@@ -1,4 +1,4 @@
-"""`sqlstream debug`: whether this machine and this project can run, line by line."""
+"""`sqlstream debug`: checks whether this machine and this project can run."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from sqlstream.spark.secrets import Secrets, secret_names
 from sqlstream.version import __version__
 
 NOT_RESOLVED = "unresolved dependency"
-"""What Ivy says of a package that it cannot find."""
+"""Ivy's message for a package that it cannot find."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One line: what was looked at, whether it is well, what was found, and otherwise how to fix it."""
+    """One line of the output: what was checked, whether it is `ok`, what was found, and how to fix it."""
 
     name: str
     ok: bool
@@ -35,7 +35,7 @@ class Check:
 
 
 def debug(request: ProjectRequest, start_spark: Callable[[Loaded], str] | None = None) -> Iterator[Check]:
-    """Yields each check as it is done. `start_spark` starts and stops a session and returns its version."""
+    """Yields each check when it is done. `start_spark` starts and stops a session and returns Spark's version."""
     yield Check("sqlstream", True, __version__)
     yield Check("Python", True, f"{sys.version.split()[0]} ({sys.executable})")
     pyspark = _pyspark(request.spark_version())
@@ -59,7 +59,7 @@ def debug(request: ProjectRequest, start_spark: Callable[[Loaded], str] | None =
 
 
 def _class_archive(env: Mapping[str, str]) -> str:
-    from sqlstream.app.running.class_archive import describe  # pyspark is loaded here and not before
+    from sqlstream.app.running.class_archive import describe  # loads pyspark
 
     return describe(env)
 
@@ -85,7 +85,7 @@ def _from_finding(name: str, finding: Finding) -> Check:
 
 
 def _secrets(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
-    """One line for all secrets that are set, and one for each that is not; none where the project names none."""
+    """Yields one check for all secrets that are set, and one for each that is not. None if the project uses none."""
     project = loaded.compiled.project
     options: list[OptionValue] = [*project.target.spark.values()]
     options += [value for table in project.sources for value in table.options.values()]
@@ -123,14 +123,14 @@ def _user() -> str:
 
 
 def _spark(loaded: Loaded, start_spark: Callable[[Loaded], str]) -> Iterator[Check]:
-    """Packages are resolved when Spark starts: where that fails they are to blame, and Spark itself is not known."""
+    """Yields the checks of the packages and of Spark. If packages cannot be resolved, Spark does not start."""
     packages = ", ".join(loaded.compiled.project.target.packages)
     began = time.monotonic()
     try:
         version = start_spark(loaded)
     except FindingsError as error:
-        blamed = "packages" if packages and NOT_RESOLVED in str(error.findings[0].why).lower() else "Spark"
-        yield from (_from_finding(blamed, finding) for finding in error.findings)
+        failed = "packages" if packages and NOT_RESOLVED in str(error.findings[0].why).lower() else "Spark"
+        yield from (_from_finding(failed, finding) for finding in error.findings)
         return
     if packages:
         yield Check("packages", True, f"resolved: {packages}")
@@ -138,8 +138,8 @@ def _spark(loaded: Loaded, start_spark: Callable[[Loaded], str]) -> Iterator[Che
 
 
 def session_version(loaded: Loaded) -> str:
-    """Starts Spark for the project's target, stops it again, and returns its version. Raises: FindingsError."""
-    from sqlstream.app.running.session import start_brief_session  # pyspark is loaded here and not before
+    """Starts Spark for the project's target, stops it, and returns its version. Raises: FindingsError."""
+    from sqlstream.app.running.session import start_brief_session  # loads pyspark
     from sqlstream.spark.jvm.session import stop_spark
 
     with tempfile.TemporaryDirectory(prefix="sqlstream-debug-", ignore_cleanup_errors=True) as warehouse:

@@ -1,4 +1,4 @@
-"""`sqlstream explain`: the page of one code of a finding."""
+"""`sqlstream explain`: shows the documentation of a finding's code."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sqlstream.project.nearest import did_you_mean
 
 PACKAGE = Path(__file__).parents[1]
 PAGES = (PACKAGE / "errors.md", PACKAGE.parent / "docs" / "errors.md")
-"""Where the pages lie: in an installed package, and in a checkout."""
+"""The file with all pages: in an installed package, and in a checkout."""
 
 
 def page_of(code: str) -> str:
-    """Returns the page of `code` in Markdown, its heading first. Raises: UsageError for a code that there is not."""
+    """Returns the page of `code` in Markdown, with its heading. Raises: UsageError for an unknown code."""
     if code not in CODES:
         raise UsageError(f"there is no finding with the code `{code}`; {did_you_mean(code, CODES)}")
     text = next(path for path in PAGES if path.exists()).read_text(encoding="utf-8")

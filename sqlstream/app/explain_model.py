@@ -1,4 +1,4 @@
-"""`sqlstream compile --explain MODEL`: when the rows of a query come out."""
+"""`sqlstream compile --explain MODEL`: shows when a query emits its rows."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.judged import is_judged
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.rules.streams.modes import place_in
-from sqlstream.errors import Finding, FindingsError, UsageError
+from sqlstream.errors import Finding, UsageError
 from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
 
 
 @dataclass(frozen=True)
-class Explained:
-    """A terminal model and when its rows come out: `emission` is None where the query cannot run, and `errors` say why.
+class Explanation:
+    """A terminal model and when its query emits rows. `emission` is None if the query cannot run; `errors` say why.
 
-    `is_foreseen` is False where the target's settings change how Spark reads queries.
+    `is_foreseen` is False if the target's settings change how Spark interprets queries.
     """
 
     compiled: CompiledProject
@@ -32,29 +32,25 @@ class Explained:
     is_foreseen: bool
 
     def locate(self, where: Where, key: str) -> Location:
-        """Returns the place of an operator in a model, or of the `key` of the source that it belongs to."""
+        """Returns the location of an operator in a model, or of the `key` in its source."""
         return place_in(self.compiled, self.compiled, where, key).location
 
 
-def explain_model(request: ProjectRequest, name: str) -> Explained:
-    """Returns when the rows of the query of model `name` come out.
+def explain_model(request: ProjectRequest, name: str) -> Explanation:
+    """Returns when the query of model `name` emits rows.
 
-    Raises: FindingsError where nothing can be compiled; UsageError for a name that is none, or that of a view.
+    Raises: FindingsError if nothing can be compiled; UsageError for an unknown model or a view.
     """
-    attempted = try_load(request)
-    if attempted.loaded is None:
-        raise FindingsError(attempted.findings)
-    compiled = attempted.loaded.compiled
+    attempt = try_load(request)
+    compiled = attempt.compiled().compiled
     model = _terminal_model(compiled, name)
-    errors = tuple(error for error in attempted.errors if is_about(compiled, error, model))
-    is_foreseen = is_judged(compiled.project.target)
-    if errors:
-        return Explained(compiled, model, None, errors, is_foreseen)
-    return Explained(compiled, model, emission_of(compiled, name), (), is_foreseen)
+    errors = tuple(error for error in attempt.errors if is_about(compiled, error, model))
+    emission = None if errors else emission_of(compiled, name)
+    return Explanation(compiled, model, emission, errors, is_judged(compiled.project.target))
 
 
 def emission_of(compiled: CompiledProject, name: str) -> Emission:
-    """Returns when the rows of the query of model `name` come out."""
+    """Returns when the query of model `name` emits rows."""
     return emission_of_query(compiled, _terminal_model(compiled, name))
 
 

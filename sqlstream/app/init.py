@@ -1,4 +1,4 @@
-"""`sqlstream init`: a new project's folder that compiles and runs as it is."""
+"""`sqlstream init`: creates a project that compiles and runs unchanged."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sqlstream.project.configuration.jsonschema import json_schemas
 from sqlstream.project.wording import quoted
 
 PLACEHOLDER = "__PROJECT__"
-"""What stands for the project's name in the templates; plain text, since they hold Jinja of their own."""
+"""The project's name in the templates. It is plain text, because the templates contain Jinja for the project."""
 
 DOT = "dot_"
-"""How the template of a file or folder that begins with a dot is named: Git and editors would obey the real ones."""
+"""Replaces the leading dot in names of templates, because Git and editors would apply the real names."""
 
 SCHEMAS = "schemas"
-"""The folder of the JSON Schemas, to which the first line of each YAML template points."""
+"""The folder of the JSON Schemas. The first line of each YAML template refers to it."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
@@ -29,18 +29,18 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
 
 @dataclass(frozen=True)
 class InitResult:
-    """The new project's folder, and its files: posix paths relative to it, sorted."""
+    """The new project's folder, and its files as sorted POSIX paths relative to it."""
 
     root: Path
     files: tuple[str, ...]
 
 
 def init_project(name: str, parent: Path) -> InitResult:
-    """Makes the project `name` in the folder `parent` / `name` and returns what was written.
+    """Creates the project `name` in the folder `parent` / `name` and returns the files. Never overwrites a file.
 
-    The JSON Schemas are those of the installed version. In project.yml, `-` in the name becomes `_`, since the
-    project's name also stands in names of Spark's. Nothing is ever overwritten.
-    Raises: UsageError for a name that no project can have, and for a folder that is not empty or cannot be written.
+    The JSON Schemas are those of the installed version. In project.yml, `-` in the name becomes `_`, because names in
+    Spark contain the project's name.
+    Raises: UsageError for an invalid name, and for a folder that is not empty or not writable.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(_bad_name(name))
@@ -91,7 +91,7 @@ def _write(root: Path, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        # "x" fails rather than overwrite a file that has appeared since the folder was seen to be empty.
+        # "x" refuses to overwrite a file that was created after the check of the folder
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
 

@@ -1,4 +1,4 @@
-"""`sqlstream lineage`: what a column of a model is made from."""
+"""`sqlstream lineage`: shows which columns a column of a model comes from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlstream.project.wording import quoted_list
 
 @dataclass(frozen=True)
 class Lineage:
-    """Columns of `model`, and the warnings about it."""
+    """Columns of `model` with their lineage, and the warnings about it."""
 
     model: str
     columns: tuple[Column, ...]
@@ -25,9 +25,9 @@ class Lineage:
 
 
 def trace(request: ProjectRequest, name: str) -> Lineage:
-    """Returns the lineage of `model`, or of `model.column`.
+    """Returns the lineage of `name`, which is `model` or `model.column`.
 
-    Raises: FindingsError, UsageError for a name that is none, or a model whose columns are not known.
+    Raises: FindingsError; UsageError for an unknown name, or a model whose columns are unknown.
     """
     loaded = load_for_reading(request)
     models = {model.name: node for node, model in loaded.compiled.models.items()}
@@ -46,16 +46,16 @@ def trace(request: ProjectRequest, name: str) -> Lineage:
 
 
 def _reason(compiled: CompiledProject, node: str) -> str:
-    """Why the columns of a model are not known: because of the first of its ancestors of which they are not."""
+    """Returns why the columns of a model are unknown. The cause is its first ancestor with unknown columns."""
     unknown = {name for name, columns in compiled.columns.items() if columns is None}
     while upstream := [read.node_id for read in compiled.models[node].reads if read.node_id in unknown]:
         node = upstream[0]
     model, name = compiled.models[node], compiled.project.name
     read = [compiled.sources[item.node_id] for item in model.reads if item.node_id in compiled.sources]
-    silent = [table for table in read if source_node(name, table).columns is None]
+    undeclared = [table for table in read if source_node(name, table).columns is None]
     if model.file.is_python:
         return f"`{model.name}` is a Python model, and only Spark knows its columns"
-    if silent:
-        shown = quoted_list([f"{table.source}.{table.name}" for table in silent])
+    if undeclared:
+        shown = quoted_list([f"{table.source}.{table.name}" for table in undeclared])
         return f"declare the schema of the source {shown}, which `{model.name}` reads"
     return f"sqlstream cannot analyze the SQL of `{model.name}`, although Spark may accept it"

@@ -1,4 +1,4 @@
-"""`sqlstream ls`: the nodes that a selection names."""
+"""`sqlstream ls`: lists the selected nodes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from sqlstream.errors import Finding
 
 @dataclass(frozen=True)
 class NodeListing:
-    """The selected nodes, parents first: `names` as dbt prints them (`project.folder.model`,
-    `source:project.source.table`), and `entries`, the manifest's entry of each with its `unique_id`.
+    """The selected nodes, parents first. `names` are in dbt's form (`project.folder.model`,
+    `source:project.source.table`). `entries` are the nodes' entries in the manifest, with their `unique_id`.
     """
 
     names: tuple[str, ...]
@@ -28,8 +28,8 @@ class NodeListing:
 
 
 def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> NodeListing:
-    """Returns the selected nodes, also of a project whose SQL rules refuse; unit tests where the selection asks for
-    their type. Raises: FindingsError, also where a file of unit tests cannot be read and these are asked for.
+    """Returns the selected nodes, even if rules refuse a model. Includes unit tests only if the selection asks for
+    their resource type. Raises: FindingsError, also for unit test files that cannot be read, if tests are included.
     """
     tested = open_tests(request) if UNIT_TEST in selection.resource_types else None
     if tested is not None:
@@ -46,7 +46,7 @@ def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> No
 
 
 def _entry(test: SelectableTest) -> Mapping[str, Any]:
-    """What dbt's manifest says of a unit test, without its rows."""
+    """Returns the entry of a unit test as in dbt's manifest, without its rows."""
     node = test.node
     return {
         "resource_type": UNIT_TEST,

@@ -1,4 +1,4 @@
-"""What a caller asks for, as frozen values."""
+"""The requests of callers, as frozen values."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from sqlstream.state.runs.limits import NO_LIMITS, RunLimits
 
 
 def silent(line: str) -> None:
-    """Says nothing of what takes time."""
+    """Ignores progress messages."""
     del line
 
 
 @dataclass(frozen=True)
 class ProjectRequest:
-    """Which project, for which target. `folder` is the project's folder or one below it; `variables` beat those of
-    project.yml; `env` is the environment that env_var() reads, this process's own unless another is given;
-    `target_named_by` is where the name `target` comes from, for the message when there is no such target. With
-    `partial_parse` what earlier commands have compiled is used again where nothing has changed. `macros` gives what
-    calls of some macros are to give, whatever these say. `notify` hears what takes time. `spark_version`
-    gives the version of Spark that is installed.
+    """A project and a target.
+
+    `folder` is the project's folder or one below it. `variables` override those of project.yml. `env` is what
+    env_var() reads (default: the environment of this process). `target_named_by` says where the name `target` comes
+    from, for the message if there is no such target. With `partial_parse`, unchanged files are not compiled again.
+    `macros` maps names of macros to results that replace their calls. `notify` gets progress messages. `spark_version`
+    returns the version of the installed Spark.
     """
 
     folder: Path
@@ -39,11 +40,11 @@ class ProjectRequest:
 
 @dataclass(frozen=True)
 class Selection:
-    """Selectors as dbt writes them; empty `select` means every node.
+    """Selectors in dbt's syntax. An empty `select` means all nodes.
 
-    `selector` names one of selectors.yml, which stands for `select` and `exclude`; where all three are empty, the
-    default of selectors.yml holds. `resource_types` (empty: all) and `excluded_types` choose among what is selected.
-    `state` is a saved manifest.json or its folder, with which `state:` compares.
+    `selector` names a selector in selectors.yml and replaces `select` and `exclude`. If all three are empty, the
+    default of selectors.yml applies. `resource_types` (empty: all) and `excluded_types` filter the selected nodes.
+    `state` is a saved manifest.json or its folder, which `state:` compares with.
     """
 
     select: tuple[str, ...] = ()
@@ -59,16 +60,16 @@ EVERYTHING = Selection()
 
 
 MEMORY_ROWS = 20
-"""Rows shown of a memory sink's table at the end of a run, as Spark's own show() does."""
+"""The rows of a memory sink's table to show at the end of a run, as in Spark's show()."""
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A run: what to start, and when to stop by itself.
+    """A run: what to start, and when to stop.
 
-    With `full_refresh` all of the queries start over; `accept_state_change` are selectors of those that may go on with
-    their state although they have changed. With `console_to_stderr` console sinks leave stdout to the caller. `limit`
-    is how many rows of a memory sink's table are reported at the end, None for all.
+    With `full_refresh`, all queries start over. `accept_state_change` are selectors of changed queries that may resume
+    with their state. With `console_to_stderr`, console sinks print to stderr. `limit` is the number of rows of a memory
+    sink's table to show at the end (None: all).
     """
 
     project: ProjectRequest
@@ -84,8 +85,10 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class UnitTestRequest:
-    """Which unit tests to run; with `fail_fast` none is begun after one that did not pass, with `equivalence` each
-    stream is also compared with its batch, with `explains` a test that passes also says why no rows came out.
+    """The unit tests to run.
+
+    With `fail_fast`, no test starts after one that did not pass. With `equivalence`, each stream is also compared with
+    the batch query. With `explains`, a passing test also explains why there are no rows.
     """
 
     project: ProjectRequest

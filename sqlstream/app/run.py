@@ -1,23 +1,22 @@
-"""`sqlstream run`: starts the selected terminal models and watches them to their end."""
+"""`sqlstream run`: starts the selected terminal models and supervises them until they end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlstream.app.explain_model import emission_of
 from sqlstream.app.loading.artifacts import write_compiled
-from sqlstream.app.loading.garbage import collect_as_ever
-from sqlstream.app.loading.load import Invocation, Loaded, LoadOutcome, try_load
-from sqlstream.app.loading.other_errors import refuse_selected, with_errors_of
-from sqlstream.app.loading.selected_findings import findings_of_selection
+from sqlstream.app.loading.garbage import restore_garbage_collection
+from sqlstream.app.loading.load import Invocation, LoadAttempt, Loaded, try_load
+from sqlstream.app.loading.selected_findings import adding_project_errors, check_selected, findings_of_selection
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.request import RunRequest, Selection
-from sqlstream.app.running.quarantines import ends_with_others, with_quarantines
+from sqlstream.app.running.quarantines import add_quarantines, quarantines_to_end
 from sqlstream.app.running.record import Record
-from sqlstream.app.running.signals import StopAskedError, StopSignals, stop_signals
+from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
 from sqlstream.app.systems import require_spark_system
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.rules import check_models
@@ -31,50 +30,55 @@ from sqlstream.state.runs.events import ChosenQuery, Notice, QueriesChosen, Quer
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How a run ended: the results in the order of their start, and all warnings."""
+    """The results of a run in the order of their start, and all warnings."""
 
     results: tuple[QueryResult, ...]
     warnings: tuple[Finding, ...]
 
     @property
     def succeeded(self) -> bool:
-        """Whether no query failed. One that was skipped did not: either another one failed, or a stop was asked for."""
+        """Whether no query failed. Queries are skipped if another one failed or a stop was requested."""
         return not any(result.status is Status.ERROR for result in self.results)
 
 
 def run_models(request: RunRequest, notify: Callable[[RunEvent], None]) -> RunOutcome:
-    """Runs the selected terminal models until all have ended, and writes the artifacts. `notify` hears every event.
+    """Runs the selected terminal models until all have ended, and writes the artifacts. Passes all events to `notify`.
 
-    No query starts unless all of them have been checked. Ctrl-C, SIGTERM and SIGHUP stop each query after its running
-    batch, or end the run before any is started. Raises: FindingsError, UsageError; nothing has been started then.
-    Whatever happens run_results.json tells of it, so that the results of an earlier run are not taken for this one's.
+    No query starts before all of them have been checked. Ctrl-C, SIGTERM and SIGHUP stop each query after its running
+    batch, or end the run before any query starts. Always writes run_results.json, so that nobody mistakes the results
+    of an earlier run for those of this one. Raises: FindingsError, UsageError, both before any query starts.
     """
     require_spark_system("run")
     invocation = Invocation()
     record = Record(find_project_root(request.project.folder), invocation, request.project.env, notify)
     record.begin(request.project.target)
     with stop_signals() as signals:
-        try:
-            attempted = try_load(request.project, invocation)
-            outcome = _run_attempted(attempted, request, record, signals)
-        except BaseException as error:
-            findings = error.findings if isinstance(error, FindingsError) else ()
-            with suppress(UsageError):  # what ends the run matters more than that this cannot be written
-                record.end(succeeded=False, findings=findings)
-            raise
+        with _recording_failure(record):
+            outcome = _run_loaded(try_load(request.project, invocation), request, record, signals)
         record.end(succeeded=outcome.succeeded, findings=outcome.warnings)
     return outcome
 
 
-def _run_attempted(attempted: LoadOutcome, request: RunRequest, record: Record, signals: StopSignals) -> RunOutcome:
-    loaded = attempted.readable()
+@contextmanager
+def _recording_failure(record: Record) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        findings = error.findings if isinstance(error, FindingsError) else ()
+        with suppress(UsageError):  # the first error matters more than one while recording it
+            record.end(succeeded=False, findings=findings)
+        raise
+
+
+def _run_loaded(attempt: LoadAttempt, request: RunRequest, record: Record, signals: StopSignals) -> RunOutcome:
+    loaded = attempt.readable()
     record.load(loaded.compiled.project.target.name, partial(emission_of, loaded.compiled))
-    with with_errors_of(attempted, request.selection):
+    with adding_project_errors(attempt, request.selection):
         chosen, unmatched = select(loaded.compiled, request.selection)
         models = terminal_models(loaded.compiled, chosen) if chosen else ()
-    models = with_quarantines(loaded.compiled, models, request.selection)
+    models = add_quarantines(loaded.compiled, models, request.selection)
     involved = {*chosen, *(model.unique_id for model in models)}
-    refuse_selected(attempted, loaded, involved, lambda line: record(Notice(line)))
+    check_selected(attempt, loaded, involved, lambda line: record(Notice(line)))
     request = _with_accepted(loaded, models, request)
     loaded, models = _with_trigger(loaded, models, request)
     _check_count(loaded, models)
@@ -82,16 +86,16 @@ def _run_attempted(attempted: LoadOutcome, request: RunRequest, record: Record, 
     warnings = (*findings_of_selection(loaded.compiled, loaded.warnings, involved), *unmatched)
     for warning in warnings:
         record(Warned(warning))
-    if not models:  # nothing has changed since the saved state
+    if not models:  # no changes since the saved state
         return RunOutcome((), warnings)
     record(QueriesChosen(tuple(_chosen(loaded.compiled, model) for model in models)))
     try:
         signals.check()
-        from sqlstream.app.running.queries import run_queries  # pyspark is loaded here and not before
+        from sqlstream.app.running.queries import run_queries  # loads pyspark
 
-        collect_as_ever()
+        restore_garbage_collection()
         return RunOutcome(run_queries(loaded, models, request, record, signals), warnings)
-    except StopAskedError:
+    except StopRequestedError:
         record(Notice("stopped before any query started"))
         return RunOutcome(_skip_all(models, record), warnings)
 
@@ -118,8 +122,10 @@ def _skip_all(models: tuple[CompiledModel, ...], notify: Callable[[RunEvent], No
 
 
 def _with_accepted(loaded: Loaded, models: tuple[CompiledModel, ...], request: RunRequest) -> RunRequest:
-    """The request with the names of the queries that its `accept_state_change` selects. Raises: FindingsError for a
-    selector that cannot be read or matches nothing, UsageError where it selects none of the queries in this run.
+    """Returns the request with `accept_state_change` replaced by the names of the queries that it selects.
+
+    Raises: FindingsError for a selector that is invalid or matches nothing; UsageError if it selects no query of this
+    run.
     """
     accepted: list[str] = []
     for selector in request.accept_state_change:
@@ -133,32 +139,30 @@ def _with_accepted(loaded: Loaded, models: tuple[CompiledModel, ...], request: R
 
 
 def _check_count(loaded: Loaded, models: tuple[CompiledModel, ...]) -> None:
-    """Each stream without an end keeps a thread and memory of its own."""
+    """Raises: FindingsError if the run has too many endless streams. Each of them uses a thread and memory."""
     target = loaded.compiled.project.target
     endless = [model for model in models if not model.ends]
-    if len(endless) > target.max_streams:
-        raise FindingsError(
-            [
-                Finding(
-                    "too-many-streams",
-                    f"{len(endless):,} of the selected queries run until you stop them",
-                    f"target `{target.name}` starts at most {target.max_streams:,} of them together, because "
-                    "each uses a thread and memory while it runs",
-                    "select fewer with --select, use several processes, or increase max_streams",
-                    target.location,
-                )
-            ]
-        )
+    if len(endless) <= target.max_streams:
+        return
+    problem = Finding(
+        "too-many-streams",
+        f"{len(endless):,} of the selected queries run until you stop them",
+        f"target `{target.name}` starts at most {target.max_streams:,} of them together, because each uses a thread "
+        "and memory while it runs",
+        "select fewer with --select, use several processes, or increase max_streams",
+        target.location,
+    )
+    raise FindingsError([problem])
 
 
 def _with_trigger(
     loaded: Loaded, models: tuple[CompiledModel, ...], request: RunRequest
 ) -> tuple[Loaded, tuple[CompiledModel, ...]]:
-    """The project with the trigger that the command line gives to every selected stream, or that quarantines take after
-    the others, checked again.
+    """Returns the project with the trigger `available_now` where it applies, after checking the rules again: for every
+    selected stream if the request says so, and for quarantines that end with the other streams.
     """
     trigger = Trigger(kind="available_now")
-    following = ends_with_others(models)
+    following = quarantines_to_end(models)
     changed = {
         model.unique_id: _triggered(model, trigger)
         for model in models

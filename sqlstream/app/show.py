@@ -1,16 +1,16 @@
-"""`sqlstream show`: the first rows of models, seeds and sources, or of a query on the command line."""
+"""`sqlstream show`: shows the first rows of models, seeds and sources, or of an inline query."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sqlstream.app.loading.load import Loaded, LoadOutcome, try_load
-from sqlstream.app.loading.other_errors import errors_elsewhere
+from sqlstream.app.loading.load import LoadAttempt, Loaded, try_load
+from sqlstream.app.loading.selected_findings import unselected_errors_line
 from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection, silent
 from sqlstream.app.running.live_tables import live_rows
-from sqlstream.app.running.signals import StopAskedError, stop_signals
+from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
 from sqlstream.compiler.node_ids import model_id
 from sqlstream.compiler.refusals import is_about
 from sqlstream.errors import Finding, FindingsError, UsageError
@@ -19,15 +19,15 @@ from sqlstream.project.values import ModelFile
 from sqlstream.state.results.rows import ShownRows
 
 INLINE = "inline"
-"""What stands for the file of a query on the command line: `inline:1:8`."""
+"""The path of an inline query in locations: `inline:1:8`."""
 
 SHOWN_ROWS = 5
-"""Rows shown of each node unless another number is asked for: dbt's."""
+"""The default number of rows for each node, as in dbt."""
 
 
 @dataclass(frozen=True)
 class ShowRequest:
-    """What to show: the nodes that `selection` takes, or `inline`, a query as a model's file holds it."""
+    """What to show: the nodes of `selection`, or the query `inline`, written like the file of a model."""
 
     project: ProjectRequest
     selection: Selection = EVERYTHING
@@ -53,28 +53,36 @@ class Chosen:
 
 
 def show_rows(request: ShowRequest) -> Shown:
-    """Returns the first rows of what is selected: of the table that a run fills in memory where there is one, and else
-    of the model read as a batch over its sources. Nothing is started or written.
+    """Returns the first rows of the selected nodes: from the in-memory table of a running process if there is one, or
+    else from the model as a batch query over its sources. Starts no query and writes nothing.
 
     Raises: FindingsError; UsageError; KeyboardInterrupt.
     """
-    chosen, notify = choose(request), request.project.notify
-    from sqlstream.app.running.show import open_previews  # pyspark is loaded here and not before
+    chosen = choose(request)
+    try:
+        with stop_signals() as signals, signals.forwarded_to(interrupt):
+            rows = _rows_of(chosen, request, signals)
+    except StopRequestedError as error:
+        raise KeyboardInterrupt from error
+    return Shown(tuple(rows[node] for node in chosen.nodes), chosen.warnings)
 
-    with stop_signals() as signals, signals.passed_to(interrupt):
-        try:
-            live = _live(chosen, request.limit, notify)
-            others = tuple(node for node in chosen.nodes if node not in live)
-            if others:
-                with open_previews(request.project.env, notify, signals) as previews:
-                    live |= {shown.unique_id: shown for shown in previews.show(chosen.loaded, others, request.limit)}
-            return Shown(tuple(live[node] for node in chosen.nodes), chosen.warnings)
-        except StopAskedError as error:
-            raise KeyboardInterrupt from error
+
+def _rows_of(chosen: Chosen, request: ShowRequest, signals: StopSignals) -> dict[str, ShownRows]:
+    """Returns the rows of the nodes by their ids."""
+    notify = request.project.notify
+    live = _live(chosen, request.limit, notify)
+    others = tuple(node for node in chosen.nodes if node not in live)
+    if not others:
+        return live
+    from sqlstream.app.running.show import open_previews  # loads pyspark
+
+    with open_previews(request.project.env, notify, signals) as previews:
+        shown = previews.show(chosen.loaded, others, request.limit)
+    return live | {each.unique_id: each for each in shown}
 
 
 def _live(chosen: Chosen, limit: int, notify: Callable[[str], None]) -> dict[str, ShownRows]:
-    """The nodes that a run keeps in memory right now, by their ids."""
+    """Returns the rows of nodes that a running process keeps in memory, by their ids."""
     compiled = chosen.loaded.compiled
     models = (compiled.models[node] for node in chosen.nodes if node in compiled.models)
     shown = (live_rows(compiled, model, limit, notify) for model in models)
@@ -82,32 +90,31 @@ def _live(chosen: Chosen, limit: int, notify: Callable[[str], None]) -> dict[str
 
 
 def interrupt() -> None:
-    """Ends what runs at once: nothing is lost by that. Raises: KeyboardInterrupt."""
+    """Stops at once, for commands that have nothing to lose. Raises: KeyboardInterrupt."""
     raise KeyboardInterrupt
 
 
 def choose(request: ShowRequest) -> Chosen:
-    """Returns the project compiled, and what is to be shown of it.
+    """Returns the compiled project and the nodes to show.
 
-    Raises: FindingsError where it cannot be shown: for what is wrong elsewhere in the project `compile` is there.
+    Raises: FindingsError if they cannot be shown. Errors elsewhere in the project are only counted.
     """
     inline = None if request.inline is None else _inline_model(request)
-    attempted = try_load(request.project, inline=inline)
-    if attempted.loaded is None:
-        raise FindingsError(attempted.findings)
-    compiled = attempted.loaded.compiled
+    attempt = try_load(request.project, inline=inline)
+    loaded = attempt.compiled()
+    compiled = loaded.compiled
     if inline is None:
         nodes, warnings = select(compiled, request.selection)
     else:
         nodes, warnings = (model_id(compiled.project.name, inline.name),), ()
         if nodes[0] not in compiled.models:
             raise UsageError("--inline disables itself: remove `enabled=false` from its config()")
-    _refuse(attempted, attempted.loaded, nodes, request.project.notify if inline is None else silent)
-    return Chosen(attempted.loaded, nodes, warnings)
+    _check_errors(attempt, loaded, nodes, request.project.notify if inline is None else silent)
+    return Chosen(loaded, nodes, warnings)
 
 
 def _inline_model(request: ShowRequest) -> ModelFile:
-    """The query as a model, under a name that no file has: Jinja's `this` and messages show it."""
+    """Returns the query as a model with an unused name, which Jinja's `this` and messages show."""
     root = find_project_root(request.project.folder)
     taken = {path.stem.casefold() for folder in ("models", "seeds") for path in (root / folder).rglob("*.*")}
     names = (INLINE, *(f"{INLINE}_{number}" for number in range(2, len(taken) + 3)))
@@ -115,11 +122,11 @@ def _inline_model(request: ShowRequest) -> ModelFile:
     return ModelFile(name, INLINE, request.inline or "", (), "", (), ())
 
 
-def _refuse(attempted: LoadOutcome, loaded: Loaded, nodes: Sequence[str], notify: Callable[[str], None]) -> None:
-    """Tells how many errors of the rules are not in what is to be shown. Raises: FindingsError for those that are."""
+def _check_errors(attempt: LoadAttempt, loaded: Loaded, nodes: Sequence[str], notify: Callable[[str], None]) -> None:
+    """Raises: FindingsError for errors in the nodes to show. Otherwise prints the number of other errors."""
     models = [loaded.compiled.models[node] for node in nodes if node in loaded.compiled.models]
-    errors = [error for error in attempted.errors if any(is_about(loaded.compiled, error, model) for model in models)]
+    errors = [error for error in attempt.errors if any(is_about(loaded.compiled, error, model) for model in models)]
     if errors:
         raise FindingsError(errors)
-    if attempted.errors:
-        notify(errors_elsewhere(len(attempted.errors)))
+    if attempt.errors:
+        notify(unselected_errors_line(len(attempt.errors)))

@@ -1,4 +1,4 @@
-"""`sqlstream source schema`: the columns that the data of a source have, beside those that are declared."""
+"""`sqlstream source schema`: compares the columns in a source's data with those that it declares."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.signals import StopAskedError, StopSignals, stop_signals
+from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
 from sqlstream.app.show import interrupt
 from sqlstream.errors import UsageError
 from sqlstream.project.nearest import did_you_mean
@@ -16,7 +16,7 @@ from sqlstream.project.values import SourceTable
 from sqlstream.state.results.source_columns import SourceColumns
 
 SAMPLED_FILES = 20
-"""Files looked into unless another number is asked for."""
+"""The default number of files to read."""
 
 
 def source_schema(
@@ -25,18 +25,18 @@ def source_schema(
     most_files: int = SAMPLED_FILES,
     notify: Callable[[str], None] = lambda _line: None,
 ) -> SourceColumns:
-    """Returns the columns of the source `source.table`, from at most `most_files` of its files; nothing is written.
+    """Returns the columns of the source `source.table`, from at most `most_files` of its files. Writes nothing.
 
-    `notify` hears what takes its time. Raises: FindingsError; UsageError for a name that is none; KeyboardInterrupt.
+    `notify` gets progress messages. Raises: FindingsError; UsageError for an unknown source; KeyboardInterrupt.
     """
     loaded = load_for_reading(request)
     tables = {table.full_name: table for table in declared_sources(loaded.compiled.project.sources)}
     if name not in tables:
         raise UsageError(f"there is no source `{name}`; {did_you_mean(name, tables)}")
-    with stop_signals() as signals, signals.passed_to(interrupt):
+    with stop_signals() as signals, signals.forwarded_to(interrupt):
         try:
             return _ask(request, loaded, tables[name], most_files, notify, signals)
-        except StopAskedError as error:
+        except StopRequestedError as error:
             raise KeyboardInterrupt from error
 
 
@@ -48,7 +48,7 @@ def _ask(
     notify: Callable[[str], None],
     signals: StopSignals,
 ) -> SourceColumns:
-    from sqlstream.app.running.session import check_java, check_target, start_brief_session  # pyspark is loaded here
+    from sqlstream.app.running.session import check_java, check_target, start_brief_session  # loads pyspark
     from sqlstream.spark.jvm.session import stop_spark
     from sqlstream.spark.reading.infer import infer_columns
     from sqlstream.spark.reading.inputs import NodeReader

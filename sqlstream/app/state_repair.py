@@ -1,5 +1,5 @@
-"""`sqlstream state repair`: puts aside what was torn in a checkpoint, so that its query can go on exactly, and files in
-its output that no batch has committed.
+"""`sqlstream state repair`: archives damaged entries of a checkpoint, so that its query can resume without loss, and
+files in its output that no batch has committed.
 """
 
 from __future__ import annotations
@@ -18,36 +18,37 @@ from sqlstream.state.output_files import Leftovers, OutputFiles, Repaired, Store
 
 
 def repair_checkpoint(request: ProjectRequest, name: str, version: int | None = None) -> Repaired:
-    """Archives what in the checkpoint of the terminal model `name` is torn and was not committed, and then the files in
-    its output that no batch has committed; in the newest version if none is asked for.
+    """Archives damaged uncommitted entries in the checkpoint of the terminal model `name`, and then the files in its
+    output that no batch has committed. By default in the newest version.
 
-    Raises: FindingsError, also where the damage cannot be repaired or the query runs, and nothing is changed then;
-    UsageError for a name that is no terminal model's, and for a version that does not exist.
+    Raises: FindingsError, also if the damage cannot be repaired or the query runs, without any change; UsageError if
+    `name` is not a terminal model, or the version does not exist.
     """
     with open_query(load(request), request, name, version) as query:
         if not query.state.version:
             return Repaired(name)
         with held(query.storage, query.root, name, query.model.file.location):
             moment = archive_moment()
-            return Repaired(name, _put_torn_aside(query, moment), put_leftovers_aside(query, moment))
+            return Repaired(name, _archive_damage(query, moment), archive_leftovers(query, moment))
 
 
-def _put_torn_aside(query: StoredQuery, moment: str) -> tuple[tuple[str, str], ...]:
+def _archive_damage(query: StoredQuery, moment: str) -> tuple[tuple[str, str], ...]:
     model = query.model
     output = query.output if model.streaming else None
     found = stored_damage(query.storages, query.checkpoint, output)
-    hopeless = [damage for damage in found if not damage.archive]
-    if hopeless:
-        raise FindingsError([damage_finding(model.name, damage, model.file.location) for damage in hopeless])
+    permanent = [damage for damage in found if not damage.archive]
+    if permanent:
+        raise FindingsError([damage_finding(model.name, damage, model.file.location) for damage in permanent])
     archive = archive_path(query.root, query.state.version, moment)
     paths = tuple(dict.fromkeys(path for damage in found for path in damage.archive))
     return tuple(archive_entry(query.storages, path, query.checkpoint, archive) for path in paths)
 
 
-def put_leftovers_aside(query: StoredQuery, moment: str) -> Leftovers | None:
-    """Archives the files in the output that no batch has committed, and returns them; None where there are none.
+def archive_leftovers(query: StoredQuery, moment: str) -> Leftovers | None:
+    """Archives the files in the output that no batch has committed, and returns them; None if there are none.
 
-    `moment` is a part of the archive's name. Raises: FindingsError where nobody can tell; OSError, Spark's errors.
+    `moment` is part of the archive's name. Raises: FindingsError if it is unknown which files are committed; OSError,
+    Spark's errors.
     """
     output = query.output
     found = _leftovers(query, output) if output is not None else []
@@ -57,17 +58,17 @@ def put_leftovers_aside(query: StoredQuery, moment: str) -> Leftovers | None:
     archive = f"{archive_folder(folder)}/{moment}"
     for file in found:
         move_with_checksum(storage, f"{folder}/{file.name}", f"{archive}/{file.name}")
-    taken = _committed_since(found, query.files(output))
-    for file in taken:
+    restored = _committed_since(found, query.files(output))
+    for file in restored:
         move_with_checksum(storage, f"{archive}/{file.name}", f"{folder}/{file.name}")
-    return Leftovers(folder, archive, tuple(file for file in found if file not in taken))
+    return Leftovers(folder, archive, tuple(file for file in found if file not in restored))
 
 
 def _leftovers(query: StoredQuery, output: str) -> list[StoredFile]:
-    """The files that no batch has committed. Raises: FindingsError where a run may be writing them.
+    """Returns the files that no batch has committed. Raises: FindingsError if a run may be writing them.
 
-    Where nothing keeps a run away, a batch must not be open between the first look and the second one: files that both
-    of them find are then no batch's that will be committed.
+    On storage without locks, the files are listed twice. If no batch is open in between, no batch will commit the
+    files that are in both lists.
     """
     found = list(query.files(output).leftover)
     if query.has_locks or not found:
@@ -79,8 +80,8 @@ def _leftovers(query: StoredQuery, output: str) -> list[StoredFile]:
 
 
 def _committed_since(moved: Sequence[StoredFile], now: OutputFiles) -> list[StoredFile]:
-    """Files that a batch has committed while they were moved: a JVM may live for a moment after its Python was killed,
-    and behind a URI nothing keeps a run from starting.
+    """Returns the files that a batch has committed while they were moved. A JVM may outlive its killed Python process
+    for a moment, and on storage without locks a run may start at any time.
     """
     missing = set(now.missing)
     return [file for file in moved if file.name.rpartition("/")[2] in missing]

@@ -1,4 +1,4 @@
-"""Which operating systems a Spark of sqlstream's runs on."""
+"""The operating systems on which sqlstream can start Spark."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from sqlstream.errors import UsageError
 
 
 def is_windows() -> bool:
-    """Returns whether this is Windows, where nothing that needs Spark works."""
+    """Returns whether this is Windows, where sqlstream cannot start Spark."""
     return sys.platform == "win32"
 
 
 def require_spark_system(command: str) -> None:
-    """Raises: UsageError on Windows, for a command that starts Spark."""
+    """Raises: UsageError on Windows. For commands that start Spark."""
     if is_windows():
         raise UsageError(f"`sqlstream {command}` needs Linux or macOS; on Windows, use it in WSL 2")

@@ -1,4 +1,4 @@
-"""`sqlstream test`: the unit tests of the selected models, run on Spark."""
+"""`sqlstream test`: runs the unit tests of the selected models on Spark."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
-from sqlstream.app.loading.load import Loaded, LoadOutcome, try_load
-from sqlstream.app.loading.older_project import attempt_older
-from sqlstream.app.loading.other_errors import errors_elsewhere, errors_of_selection
-from sqlstream.app.loading.selected_findings import findings_of_selection
+from sqlstream.app.loading.load import LoadAttempt, Loaded, try_load
+from sqlstream.app.loading.older_project import load_older_project
+from sqlstream.app.loading.selected_findings import findings_of_selection, selected_errors, unselected_errors_line
 from sqlstream.app.loading.selecting import SelectableTest, select
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
 from sqlstream.compiler.node_ids import model_id
@@ -33,7 +33,7 @@ UNIT_TEST = "unit_test"
 
 @dataclass(frozen=True)
 class UnitTestOutcome:
-    """How the tests of `project` ended, in their order: `findings` are errors of whole files, and warnings."""
+    """The results of the tests of `project`, in their order. `findings` are errors in whole files, and warnings."""
 
     project: str
     results: tuple[CaseResult, ...]
@@ -42,53 +42,53 @@ class UnitTestOutcome:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every test passed, and every file could be read."""
+        """Whether no test failed, and every file could be read."""
         bad = any(result.outcome in (Outcome.FAILED, Outcome.BROKEN) for result in self.results)
         return not bad and not any(finding.is_error for finding in self.findings)
 
 
 @dataclass(frozen=True)
 class TestedProject:
-    """A project with its unit tests, compiled; compiled again for cases with overrides."""
+    """A compiled project with its unit tests. It is compiled again for cases with overrides."""
 
     request: ProjectRequest
-    attempted: LoadOutcome
+    attempt: LoadAttempt
     loaded: Loaded
     tests: UnitTests
 
     def case(self, test: UnitTest) -> Case | tuple[Finding, ...]:
-        """Returns the case of a test, or why it cannot be run."""
+        """Returns the case of a test, or the findings that keep it from running."""
         overrides = test.document.overrides
         plain = overrides is None or not (overrides.vars or overrides.macros or overrides.env_vars)
         request = self.request if plain else _overridden(self.request, test)
-        case = _built(test, self.attempted if plain else try_load(request))
+        case = _built(test, self.attempt if plain else try_load(request))
         upgrade = test.document.upgrade_from
         if upgrade is None or not isinstance(case, Case):
             return case
-        attempted = attempt_older(request, case.model.file, upgrade, test.places["upgrade_from"])
-        older = _built(test, attempted, is_older=True)
+        attempt = load_older_project(request, case.model.file, upgrade, test.places["upgrade_from"])
+        older = _built(test, attempt, is_older=True)
         return replace(case, older=older) if isinstance(older, Case) else older
 
     @cached_property
     def unreadable(self) -> tuple[CaseResult, ...]:
-        """The files of unit tests in which something is wrong outside of a test, each as a result of its own."""
-        wrong: dict[str, list[Finding]] = {}
+        """One result for each unit test file with errors outside of a test."""
+        by_file: dict[str, list[Finding]] = {}
         for finding in self.tests.findings:
             if finding.location is not None:
-                wrong.setdefault(finding.location.path, []).append(finding)
+                by_file.setdefault(finding.location.path, []).append(finding)
         return tuple(
             CaseResult(path, None, Location(path, 1, 1), Outcome.BROKEN, findings=tuple(findings))
-            for path, findings in wrong.items()
+            for path, findings in by_file.items()
         )
 
     def check_readable(self) -> None:
-        """Raises: FindingsError where not all unit tests are known."""
+        """Raises: FindingsError if a unit test file could not be read."""
         if self.tests.findings:
             raise FindingsError(self.tests.findings)
 
     @property
     def other_findings(self) -> tuple[Finding, ...]:
-        """What is known about the unit tests and belongs to no result."""
+        """The findings about unit tests that belong to no result."""
         return tuple(finding for finding in self.tests.findings if finding.location is None)
 
     @cached_property
@@ -118,10 +118,10 @@ class TestedProject:
         return found.file.folders if found else ()
 
 
-def _built(test: UnitTest, attempted: LoadOutcome, *, is_older: bool = False) -> Case | tuple[Finding, ...]:
-    if attempted.loaded is None:
-        return attempted.findings
-    return build_case(test, attempted.loaded.compiled, attempted.errors, is_older=is_older)
+def _built(test: UnitTest, attempt: LoadAttempt, *, is_older: bool = False) -> Case | tuple[Finding, ...]:
+    if attempt.loaded is None:
+        return attempt.findings
+    return build_case(test, attempt.loaded.compiled, attempt.errors, is_older=is_older)
 
 
 def _overridden(request: ProjectRequest, test: UnitTest) -> ProjectRequest:
@@ -136,21 +136,21 @@ def _overridden(request: ProjectRequest, test: UnitTest) -> ProjectRequest:
 
 
 def unit_test_id(project: str, model: str, name: str) -> str:
-    """Returns the unique id of a unit test, as dbt writes it."""
+    """Returns the unique id of a unit test, as in dbt."""
     return f"{UNIT_TEST}.{project}.{model}.{name}"
 
 
 def open_tests(request: ProjectRequest) -> TestedProject:
-    """Returns the project of `request` with its unit tests, also where rules refuse a model.
+    """Returns the project of `request` with its unit tests, even if rules refuse a model.
 
-    Raises: FindingsError where a file of the project or the SQL of a model cannot be read.
+    Raises: FindingsError if a file of the project or the SQL of a model cannot be read.
     """
-    attempted = try_load(request)
-    loaded = attempted.readable()
+    attempt = try_load(request)
+    loaded = attempt.readable()
     project = loaded.compiled.project
     render = make_yaml_renderer(request.env)(project.vars, project.target.name)
     tests = load_unit_tests(ProjectFiles(project.root), project.tests, render, parse_yaml)
-    return TestedProject(request, attempted, loaded, tests)
+    return TestedProject(request, attempt, loaded, tests)
 
 
 def run_tests(request: UnitTestRequest, notify: Callable[[CaseResult, int], None]) -> UnitTestOutcome:
@@ -158,14 +158,14 @@ def run_tests(request: UnitTestRequest, notify: Callable[[CaseResult, int], None
 
     Broken tests come first, before Spark starts.
 
-    Raises: FindingsError where the project cannot be compiled, or where the selection takes no test; UsageError.
+    Raises: FindingsError if the project cannot be compiled, or the selection contains no test; UsageError.
     """
     began = time.monotonic()
     project = open_tests(request.project)
     chosen, warnings = select_tests(project, request.selection)
 
     def run(cases: Sequence[Case], note: Callable[[CaseResult], None]) -> None:
-        from sqlstream.app.unit_tests.session import run_cases  # pyspark is loaded here and not before
+        from sqlstream.app.unit_tests.session import run_cases  # loads pyspark
 
         run_cases(project.loaded, request, cases, note)
 
@@ -175,7 +175,7 @@ def run_tests(request: UnitTestRequest, notify: Callable[[CaseResult, int], None
 
 
 RunCases = Callable[[Sequence[Case], Callable[[CaseResult], None]], None]
-"""Runs cases, and tells each result."""
+"""Runs cases, and passes each result to the callback."""
 
 
 def run_chosen(
@@ -188,31 +188,24 @@ def run_chosen(
 ) -> tuple[CaseResult, ...]:
     """Returns the results of the chosen tests in their order, and calls `notify` with each.
 
-    Files that cannot be read and tests that are not run come first; with `fail_fast` a broken one ends the run.
-
-    `run` is called with the others, unless there are none.
+    Unreadable files and tests that do not run come first. With `fail_fast`, a broken one ends the run.
     """
     results: dict[tuple[Location, str], CaseResult] = {}
     cases: list[Case] = []
 
-    def note(result: CaseResult) -> None:
+    def record(result: CaseResult) -> None:
         results[result.location, result.full_name] = result
         notify(result, len(project.unreadable) + len(chosen))
 
-    for file in project.unreadable:
-        note(file)
-        if fail_fast:
-            return (file,)
-    for test in chosen:
-        known = prepare_case(project, test)
+    for known in chain(project.unreadable, (prepare_case(project, test) for test in chosen)):
         if isinstance(known, Case):
             cases.append(known)
-        else:
-            note(known)
-            if fail_fast and known.outcome is Outcome.BROKEN:
-                return (known,)
+            continue
+        record(known)
+        if fail_fast and known.outcome is Outcome.BROKEN:
+            return (known,)
     if cases:
-        run(cases, note)
+        run(cases, record)
     names = ((test.location, _full_name(test)) for test in chosen)
     return (*project.unreadable, *(results[name] for name in names if name in results))
 
@@ -220,15 +213,15 @@ def run_chosen(
 def select_tests(
     project: TestedProject, selection: Selection
 ) -> tuple[tuple[UnitTest | BrokenTest, ...], tuple[Finding, ...]]:
-    """Returns the tests that a selection takes, the warnings about the selection and the tested models, and the errors
-    of selected models that have no test among them.
+    """Returns the selected tests, and the findings: warnings about the selection and the tested models, and errors of
+    selected models without a selected test.
 
-    Raises: FindingsError where it takes none.
+    Raises: FindingsError if no test is selected.
     """
     compiled = project.loaded.compiled
     try:
         ids, unmatched = select(compiled, selection, project.nodes)
-    except FindingsError as error:  # what is asked for may stand in a file that cannot be read
+    except FindingsError as error:  # the selected test may be in a file that cannot be read
         raise FindingsError([*project.tests.findings, *error.findings]) from error
     name = compiled.project.name
     every = ordered_tests(project)
@@ -237,14 +230,14 @@ def select_tests(
         raise FindingsError([_no_tests(every, [compiled.models[node].name for node in ids if node in compiled.models])])
     tested = {model_id(name, test.model) for test in chosen if test.model is not None}
     errors = _untested_errors(project, frozenset(ids), tested)
-    if project.attempted.errors and not errors_of_selection(project.attempted, project.loaded, {*ids, *tested}):
-        project.request.notify(errors_elsewhere(len(project.attempted.errors)))
+    if project.attempt.errors and not selected_errors(project.attempt, project.loaded, {*ids, *tested}):
+        project.request.notify(unselected_errors_line(len(project.attempt.errors)))
     return chosen, (*errors, *findings_of_selection(compiled, project.loaded.warnings, tested.union(ids)), *unmatched)
 
 
 def _untested_errors(project: TestedProject, ids: Collection[str], tested: Collection[str]) -> tuple[Finding, ...]:
-    """The errors of what is selected, but those of `tested` models: whether these are expected, their tests say."""
-    compiled, errors = project.loaded.compiled, project.attempted.errors
+    """Returns the errors of selected nodes, except those of `tested` models, whose tests may expect them."""
+    compiled, errors = project.loaded.compiled, project.attempt.errors
     models = compiled.models
     if not set(compiled.graph.order).issubset(ids):
         selected = [models[node] for node in ids if node in models]
@@ -254,13 +247,13 @@ def _untested_errors(project: TestedProject, ids: Collection[str], tested: Colle
 
 
 def ordered_tests(project: TestedProject) -> tuple[UnitTest | BrokenTest, ...]:
-    """Returns all unit tests in the order of their places."""
+    """Returns all unit tests in the order of their locations."""
     every: list[UnitTest | BrokenTest] = [*project.tests.cases, *project.tests.broken]
     return tuple(sorted(every, key=lambda test: (test.location.path, test.location.line)))
 
 
 def _no_tests(every: Sequence[UnitTest | BrokenTest], models: Sequence[str]) -> Finding:
-    """The finding where none of the unit tests is selected, and these `models` are."""
+    """Returns the finding for a selection of these `models` without a unit test."""
     message = "none of the selected models has a unit test" if every else "the project has no unit test"
     message = f"{quoted(models[0])} has no unit test" if len(models) == 1 else message
     why = "a unit test feeds rows to a model and defines the expected output, in `unit_tests:` in a YAML file"
@@ -269,7 +262,7 @@ def _no_tests(every: Sequence[UnitTest | BrokenTest], models: Sequence[str]) -> 
 
 
 def prepare_case(project: TestedProject, test: UnitTest | BrokenTest) -> Case | CaseResult:
-    """Returns the case of a test, or the result of one that is not run: it is broken, or not enabled."""
+    """Returns the case of a test, or the result of a test that does not run because it is broken or disabled."""
     if isinstance(test, BrokenTest):
         return CaseResult(test.name, test.model, test.location, Outcome.BROKEN, findings=test.findings)
     if not test.enabled:

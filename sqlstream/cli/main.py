@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from sqlstream.app.loading.garbage import collect_seldom
+from sqlstream.app.loading.garbage import limit_garbage_collection
 from sqlstream.cli.dbt_commands import HintingGroup
 from sqlstream.cli.output import DONE, FAILED, UNUSABLE, echo_trace, redacted
 from sqlstream.cli.words import join_selectors
@@ -99,7 +99,7 @@ def program() -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parses and runs the command line, and exits with 0, 1 or 2."""
-    collect_seldom()
+    limit_garbage_collection()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = cli.main(join_selectors(given), prog_name="sqlstream", standalone_mode=False)

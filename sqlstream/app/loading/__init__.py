@@ -1,1 +1,1 @@
-"""Files to a compiled project, and the nodes that a selection names."""
+"""From files to a compiled project, and from selectors to its nodes."""

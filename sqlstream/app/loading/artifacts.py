@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pydantic_core import to_json
 
+from sqlstream.app.loading.atomic_writes import write_file, write_files
 from sqlstream.app.loading.load import Invocation, Loaded
-from sqlstream.app.loading.whole_files import write_file, write_files
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.manifest.manifest import build_manifest
 from sqlstream.errors import Finding
@@ -23,12 +23,11 @@ RUN_RESULTS = "run_results.json"
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a run tells machines, while it goes on (`succeeded` is None) and when it has ended; `seconds` is its wall
-    time so far.
+    """The content of run_results.json, during a run (`succeeded` is None) and after it.
 
-    `target` is None where the project's default was to be used and the project did not load. `findings` are those that
-    refused the run, and the warnings of one that was not refused. `results` are the entries of the queries, empty where
-    the run was refused. `process` says which process it is, by its number and its start.
+    `target` is None if the request names none and the project did not load. `findings` are the reasons why the run was
+    refused, or its warnings. `results` has an entry per query, and is empty if the run was refused. `seconds` is the
+    wall time so far. `process` identifies the process by its number and its start.
     """
 
     invocation: Invocation
@@ -41,24 +40,24 @@ class RunRecord:
 
 
 def write_compiled(loaded: Loaded, models: Sequence[CompiledModel]) -> None:
-    """Writes the compiled SQL of `models`, the very text that runs, and the manifest of the whole project.
+    """Writes the compiled SQL of `models`, exactly as it runs, and the manifest of the whole project.
 
-    Raises: UsageError where target/ cannot be written.
+    Raises: UsageError if target/ cannot be written.
     """
     folder = str(loaded.target_folder)
     contents = [(f"{folder}/{model.compiled_path}", model.sql.encode()) for model in models]
 
     def manifest() -> tuple[str, bytes]:
-        """Made while other processes write the models."""
+        """Returns the manifest's path and content. Runs while other processes write the models."""
         content = build_manifest(loaded.compiled, generated_at=_now(), invocation_id=loaded.invocation.id)
-        return f"{folder}/{MANIFEST}", _json(content)  # on one line, as dbt writes its manifest
+        return f"{folder}/{MANIFEST}", _json(content)  # on one line, like dbt's manifest
 
-    write_files(sorted(contents), manifest)  # folder by folder
+    write_files(sorted(contents), manifest)  # sorted, so that files of one folder are written together
 
 
 def write_run_results(folder: Path, record: RunRecord) -> None:
-    """Writes run_results.json into the target folder: how the run goes or ended, its findings, and each query's status,
-    batches, rows, duration, error and last progress. Raises: UsageError where it cannot be written.
+    """Writes run_results.json into the target folder: the status and findings of the run, and the status, batches,
+    rows, duration, error and last progress of each query. Raises: UsageError if it cannot be written.
     """
     status = "running" if record.succeeded is None else "success" if record.succeeded else "error"
     content = {
@@ -80,10 +79,10 @@ def write_run_results(folder: Path, record: RunRecord) -> None:
 
 
 def _json(content: object, indent: int | None = None) -> bytes:
-    """`content` as JSON with a line end, on one line without `indent`."""
+    """Returns `content` as JSON with a final newline; on one line without `indent`."""
     try:
         return to_json(content, indent=indent, fallback=str) + b"\n"
-    except ValueError:  # for text with halves of letters, as names of files may have
+    except ValueError:  # lone surrogates, which file names may contain
         return json.dumps(content, indent=indent, default=str).encode() + b"\n"
 
 

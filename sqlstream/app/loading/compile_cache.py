@@ -1,8 +1,8 @@
-"""The file target/cache.sqlite: what compiling remembers from one command to the next.
+"""The file target/cache.sqlite, in which the compiler stores results for the next command.
 
-It may be missing, cut off, of another version, or made by somebody else. Whatever is not whole is not used, and nothing
-in it is ever run. Each entry has a digest of its own, since SQLite notices damage of its structure only. Whatever goes
-wrong while the file is read or written, the command goes on without it.
+The file may be missing, truncated, from another version, or from another program. Damaged entries are ignored, and
+nothing in the file is ever executed. Each entry has its own digest, because SQLite only detects damage to its
+structure. If the file cannot be read or written, the command continues without it.
 """
 
 from __future__ import annotations
@@ -11,31 +11,56 @@ import hashlib
 import os
 import sqlite3
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import closing, suppress
 from importlib import metadata
 from pathlib import Path
 
+from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
+from sqlstream.project.yaml import YamlMapping, pack, parse_yaml, unpack
 from sqlstream.version import __version__
 
 CACHE_FILE = "cache.sqlite"
 
 WAIT_SECONDS = 1.0
-"""How long to wait for another command that writes the file; reading goes on without it, and writing is left out."""
+"""How long to wait while another command writes the file. After that, this command does without the cache."""
 
 LIBRARIES = ("jinja2", "sqlglot", "PyYAML", "pydantic")
-"""The libraries on whose version the result of compiling depends."""
+"""Libraries whose versions affect the result of compiling."""
+
+YAML_KIND = "yaml"
+"""The kind of the entries for parsed YAML files."""
 
 _SCHEMA = "CREATE TABLE entries (kind TEXT, name TEXT, key TEXT, seal BLOB, text TEXT, PRIMARY KEY (kind, name))"
 _LARGEST_TEXT = 50_000_000
-"""Characters of one entry; no model comes near it."""
+"""Characters of one entry, far more than any model needs."""
 
 _Row = tuple[str, str, str, bytes, str]
 
 
+class CachedYaml:
+    """Parses YAML files, or takes unchanged ones from the cache. `paths` are the files seen so far."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self.paths: set[str] = set()
+
+    def parse(self, text: str, path: str) -> YamlMapping:
+        """Returns the same as `parse_yaml`. Raises: FindingsError; nothing is cached then."""
+        self.paths.add(path)
+        key = digest(text)
+        cached = self._memory.recall_text(YAML_KIND, path, key)
+        known = None if cached is None else unpack(cached, path)
+        if known is not None:
+            return known
+        node = parse_yaml(text, path)
+        self._memory.note_text(YAML_KIND, path, key, pack(node))
+        return node
+
+
 class CompileCache:
-    """The entries of one project's cache file, by kind and name: key and text."""
+    """The cache file of one project. `entries` maps kind and name to key and text."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / CACHE_FILE
@@ -44,17 +69,17 @@ class CompileCache:
         self.entries = self._read_entries()
 
     def save(self, memory: Memory, names: Collection[str]) -> None:
-        """Writes what `memory` has that is new, and drops the entries of all but `names`."""
+        """Writes the new entries of `memory`, and deletes all entries whose name is not in `names`."""
         gone = {name for _, name in self.entries} - set(names)
         changed = {at: entry for at, entry in memory.new.items() if self.entries.get(at) != entry}
         if not changed and not gone and not self._is_damaged:
             return
-        with suppress(OSError, sqlite3.Error, UnicodeError):  # the last for names of files that are no text
+        with suppress(OSError, sqlite3.Error, UnicodeError):  # UnicodeError: file names that are not valid text
             try:
                 self._make_room(replace=self._is_damaged)
                 self._write(changed if self._path.exists() else {**self.entries, **memory.new}, gone)
             except sqlite3.OperationalError:
-                raise  # most likely another command writes the file
+                raise  # most likely another command is writing the file
             except sqlite3.DatabaseError:
                 self._make_room(replace=True)
                 self._write({**self.entries, **memory.new}, gone)
@@ -63,12 +88,12 @@ class CompileCache:
 
     def _read_entries(self) -> dict[tuple[str, str], tuple[str, str]]:
         rows = self._rows()
-        whole = {(kind, name): (key, text) for kind, name, key, text in self._whole(rows)}
-        self._is_damaged = len(whole) < max(len(rows), 1)
-        return whole
+        intact = {(kind, name): (key, text) for kind, name, key, _, text in filter(self._is_intact, rows)}
+        self._is_damaged = len(intact) < max(len(rows), 1)
+        return intact
 
     def _rows(self) -> list[_Row]:
-        """The rows of the file, none if it is not a file that this version has written."""
+        """Returns the rows of the file; none if this version did not write it."""
         try:
             if not self._is_own_file():
                 return []
@@ -78,20 +103,22 @@ class CompileCache:
         except (OSError, sqlite3.Error, UnicodeError):
             return []
 
-    def _whole(self, rows: Sequence[_Row]) -> Iterator[tuple[str, str, str, str]]:
-        for kind, name, key, seal, text in rows:
-            with suppress(TypeError, AttributeError):
-                if seal == self._seal(kind, name, key, text):
-                    yield kind, name, key, text
+    def _is_intact(self, row: _Row) -> bool:
+        """Whether the seal fits. A damaged row may contain values of other types."""
+        kind, name, key, seal, text = row
+        try:
+            return seal == self._seal(kind, name, key, text)
+        except (TypeError, AttributeError):
+            return False
 
     def _seal(self, *parts: str) -> bytes:
-        """A digest of an entry and of all versions: an entry of other versions is none."""
+        """Returns a digest of an entry and of all versions, so that entries of other versions are ignored."""
         seal = self._versions.copy()
         seal.update("\0".join(("", *parts)).encode("utf-8", "surrogatepass"))
         return seal.digest()
 
     def _is_own_file(self) -> bool:
-        """Whether there is an ordinary file: a link or a pipe was not made by sqlstream."""
+        """Whether there is a regular file. sqlstream never creates a link or a pipe."""
         return self._path.is_file() and not self._path.is_symlink()
 
     def _connect(self, mode: str) -> sqlite3.Connection:
@@ -104,7 +131,7 @@ class CompileCache:
     # writing
 
     def _make_room(self, *, replace: bool) -> None:
-        """Removes what is at the file's path and not of this version; with `replace`, also what is."""
+        """Removes the file if this version did not write it, or in any case with `replace`."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(self._path) and (replace or not self._is_ours()):
             for ending in ("", "-journal", "-wal", "-shm"):
@@ -118,7 +145,7 @@ class CompileCache:
 
     def _write(self, entries: Mapping[tuple[str, str], tuple[str, str]], gone: Collection[str]) -> None:
         with closing(self._connect("rwc")) as connection:
-            connection.execute("PRAGMA synchronous = OFF")  # what a power failure damages is made again
+            connection.execute("PRAGMA synchronous = OFF")  # entries that a power failure damages are written again
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(_SCHEMA.replace("TABLE", "TABLE IF NOT EXISTS"))
             rows = [
@@ -132,17 +159,14 @@ class CompileCache:
 
 
 def _is_ours(connection: sqlite3.Connection) -> bool:
-    """Whether the file has exactly the table of this version: no view or trigger of another's making runs here."""
+    """Whether the file has exactly the table of this version, and no view or trigger that could run here."""
     found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name").fetchall()
     return found == [(_SCHEMA,)]
 
 
 def _versions() -> str:
-    """All versions on which the result depends, sqlstream's own files with them, which change while it is developed."""
+    """Returns all versions that affect the result, including sqlstream's source files, which developers change."""
     installed = [f"{name} {metadata.version(name)}" for name in LIBRARIES]
-    sources = [
-        f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}"
-        for folder in (Path(__file__).parents[2],)
-        for file in sorted(Path(folder).rglob("*.py"))
-    ]
+    files = sorted(Path(__file__).parents[2].rglob("*.py"))
+    sources = [f"{file.name} {(status := file.stat()).st_size} {status.st_mtime_ns}" for file in files]
     return "\n".join([__version__, sys.version, *installed, *sources])

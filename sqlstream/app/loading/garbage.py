@@ -1,23 +1,23 @@
-"""How often Python looks for garbage: seldom while a project is compiled, as ever while queries run."""
+"""How often Python collects garbage: rarely while a project compiles, at the usual rate while queries run."""
 
 from __future__ import annotations
 
 import gc
 
-PYTHONS_OWN = gc.get_threshold()
+DEFAULT_THRESHOLDS = gc.get_threshold()
 
 OBJECTS_BETWEEN_COLLECTIONS = 10_000_000
-"""Compiling makes millions of objects, most of which stay, and little garbage, some hundred bytes each: at Python's own
-700, looking for it takes a tenth of its time.
+"""Compiling allocates millions of objects of some hundred bytes, most of which stay. With Python's default of 700,
+garbage collection takes a tenth of the time.
 """
 
 
-def collect_seldom() -> None:
-    """For what ends soon."""
+def limit_garbage_collection() -> None:
+    """Collects garbage rarely. For commands that end soon."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS, 20, 20)
 
 
-def collect_as_ever() -> None:
-    """For what goes on for days. What a program has set for itself stays."""
+def restore_garbage_collection() -> None:
+    """Restores Python's default, for commands that run for days. Keeps thresholds that another program has set."""
     if gc.get_threshold()[0] == OBJECTS_BETWEEN_COLLECTIONS:
-        gc.set_threshold(*PYTHONS_OWN)
+        gc.set_threshold(*DEFAULT_THRESHOLDS)

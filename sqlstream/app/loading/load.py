@@ -1,19 +1,19 @@
-"""The pure part that every command shares: files to a compiled project."""
+"""The part that every command shares: from the project's files to a compiled project, without Spark."""
 
 from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from sqlstream.app.loading.compile_cache import CompileCache
-from sqlstream.app.loading.kept_yaml import KeptYaml
+from sqlstream.app.loading.compile_cache import CachedYaml, CompileCache
 from sqlstream.app.loading.logs import TEMPLATE_LOGGER, open_log
-from sqlstream.app.loading.processes import processes
-from sqlstream.app.loading.reading_ahead import reading_ahead
+from sqlstream.app.loading.prefetch import prefetch_files
+from sqlstream.app.loading.processes import Processes, processes
 from sqlstream.app.loading.spark_parser import InstalledParser
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.allowances import lower_findings
@@ -33,12 +33,12 @@ from sqlstream.project.yaml import parse_yaml
 logger = logging.getLogger(TEMPLATE_LOGGER)
 
 UNREADABLE = frozenset({"no-query", "sql-syntax"})
-"""Codes of errors for which Spark could not even read a model's SQL."""
+"""Codes of errors in SQL that Spark could not even parse."""
 
 
 @dataclass(frozen=True)
 class Invocation:
-    """One call of one command: its id and the time it began (UTC)."""
+    """One call of one command: its id and its start time (UTC)."""
 
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -46,7 +46,7 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A compiled project, the warnings and infos found on the way, and the call that compiled it."""
+    """A compiled project, its warnings and infos, and the call that compiled it."""
 
     compiled: CompiledProject
     findings: tuple[Finding, ...]
@@ -54,20 +54,20 @@ class Loaded:
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """The findings that every command shows; infos are for `compile` alone."""
+        """The findings that every command shows. Only `compile` shows infos."""
         return tuple(finding for finding in self.findings if finding.severity is Severity.WARNING)
 
     @property
     def target_folder(self) -> Path:
-        """Where artifacts are written."""
+        """The folder for artifacts."""
         return self.compiled.project.root / ARTIFACTS_FOLDER
 
 
 @dataclass(frozen=True)
-class LoadOutcome:
-    """What compiling gave, errors or not: `findings` are all of them.
+class LoadAttempt:
+    """The result of compiling a project that may have errors, with all its `findings`.
 
-    `loaded` is the project as it would run if the errors of the rules were wrong, None where there is no SQL to run.
+    `loaded` is the project as it would run without the errors of the rules. It is None if there is no SQL to run.
     """
 
     loaded: Loaded | None
@@ -75,46 +75,48 @@ class LoadOutcome:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that refuse the project."""
+        """The findings that keep the project from running."""
         return tuple(finding for finding in self.findings if finding.is_error)
 
-    def readable(self) -> Loaded:
-        """Returns `loaded`, also where rules refuse a model.
-
-        Raises: FindingsError with all findings where there is no SQL to run, or a model's cannot be read: no command
-        works with such a project, as none of dbt's does with one that does not parse.
-        """
-        if self.loaded is None or any(error.code in UNREADABLE for error in self.errors):
+    def compiled(self) -> Loaded:
+        """Returns `loaded`, even if rules refuse a model. Raises: FindingsError if there is no SQL to run."""
+        if self.loaded is None:
             raise FindingsError(self.findings)
         return self.loaded
 
+    def readable(self) -> Loaded:
+        """Returns `loaded`, even if rules refuse a model.
 
-def load(request: ProjectRequest, invocation: Invocation | None = None) -> Loaded:
+        Raises: FindingsError with all findings if there is no SQL to run, or the SQL of a model cannot be parsed. No
+        command works with such a project, just as no dbt command works with a project that does not parse.
+        """
+        if any(error.code in UNREADABLE for error in self.errors):
+            raise FindingsError(self.findings)
+        return self.compiled()
+
+
+def load(request: ProjectRequest) -> Loaded:
     """Returns the compiled project. Raises: FindingsError with every finding of the first stage that has errors."""
-    attempted = try_load(request, invocation)
-    if attempted.loaded is None or attempted.errors:
-        raise FindingsError(attempted.findings)
-    return attempted.loaded
+    attempt = try_load(request)
+    if attempt.errors:
+        raise FindingsError(attempt.findings)
+    return attempt.compiled()
 
 
 def load_for_reading(request: ProjectRequest) -> Loaded:
-    """Returns the compiled project for what starts nothing, also where rules refuse it: `compile` tells of that.
+    """Returns the compiled project for commands that start no query, even if rules refuse it.
 
-    Raises: FindingsError where there is no SQL to look at.
+    Raises: FindingsError if there is no SQL to read.
     """
-    attempted = try_load(request)
-    if attempted.loaded is None:
-        raise FindingsError(attempted.findings)
-    return attempted.loaded
+    return try_load(request).compiled()
 
 
 def try_load(
     request: ProjectRequest, invocation: Invocation | None = None, inline: ModelFile | None = None
-) -> LoadOutcome:
-    """Returns the project compiled, also where rules refuse it, and the findings of the first stage that has errors.
+) -> LoadAttempt:
+    """Returns the compiled project, even if rules refuse it, and the findings of the first stage that has errors.
 
-    `inline` is one more model, which no file holds, or takes the place of the one of its name. Raises: FindingsError
-    where there is no project.
+    `inline` is a model without a file, and replaces one of the same name. Raises: FindingsError without a project.
     """
     root = find_project_root(request.folder)
     open_log(root, request.env)
@@ -122,9 +124,9 @@ def try_load(
     workers = processes()
     cache = CompileCache(root.resolve() / ARTIFACTS_FOLDER) if request.partial_parse else None
     memory = Memory(cache.entries if cache else None)
-    yaml = KeptYaml(memory)
-    with reading_ahead(root, workers):
-        loaded = load_project(
+    yaml = CachedYaml(memory)
+    with prefetch_files(root, workers):
+        read = load_project(
             root,
             make_render=make_yaml_renderer(request.env),
             target=request.target,
@@ -132,33 +134,50 @@ def try_load(
             target_named_by=request.target_named_by,
             parse=yaml.parse if cache else parse_yaml,
         )
-    if loaded.project is None:
-        return LoadOutcome(None, (*loaded.findings, *_in_templates(loaded, request, invocation)))
-    project = loaded.project
-    if inline is not None:
-        others = (model for model in project.models if model.name != inline.name)
-        project = replace(project, models=(*others, inline))
+    if read.project is None:
+        return _refused(read, request, invocation)
+    project = _with_model(read.project, inline)
+    attempt = _compile(project, read.findings, request, invocation, memory, workers)
+    if cache and not inline:  # inline models run only once
+        cache.save(memory, {"", *(model.path for model in project.models), *yaml.paths})
+    return attempt
+
+
+def _compile(
+    project: Project,
+    findings: Sequence[Finding],
+    request: ProjectRequest,
+    invocation: Invocation,
+    memory: Memory,
+    workers: Processes | None,
+) -> LoadAttempt:
+    """Returns the compiled project, with the `findings` of its files and those of the compiler."""
     options = _render_options(project, request, invocation)
     parser = InstalledParser(project.target, request.env, request.notify)
     ahead = WorkAhead(project, options, memory, workers) if workers else None
     lower = partial(lower_findings, project, spark=options.spark)
     result = compile_project(project, options, memory, ahead, parser, partial(lower, complete=False))
-    if cache and inline is None:  # what is asked once is not remembered
-        cache.save(memory, {"", *(model.path for model in project.models), *yaml.paths})
-    findings = lower((*loaded.findings, *result.findings), complete=result.complete)
+    every = lower((*findings, *result.findings), complete=result.complete)
     if result.attempted is None:
-        return LoadOutcome(None, findings)
-    no_errors = tuple(finding for finding in findings if not finding.is_error)
-    return LoadOutcome(Loaded(result.attempted, no_errors, invocation), findings)
+        return LoadAttempt(None, every)
+    no_errors = tuple(finding for finding in every if not finding.is_error)
+    return LoadAttempt(Loaded(result.attempted, no_errors, invocation), every)
 
 
-def _in_templates(loaded: LoadResult, request: ProjectRequest, invocation: Invocation) -> tuple[Finding, ...]:
-    """What is wrong in the models of a project whose YAML is wrong, so that both are reported together."""
-    if loaded.partial is None:
-        return ()
-    options = _render_options(loaded.partial, request, invocation)
-    found = template_findings(loaded.partial, options, knows_variables=loaded.knows_variables)
-    return tuple(finding for finding in found if finding not in loaded.findings)
+def _with_model(project: Project, added: ModelFile | None) -> Project:
+    if added is None:
+        return project
+    others = (model for model in project.models if model.name != added.name)
+    return replace(project, models=(*others, added))
+
+
+def _refused(read: LoadResult, request: ProjectRequest, invocation: Invocation) -> LoadAttempt:
+    """Returns the findings of a project with invalid YAML, together with those of its templates."""
+    if read.partial is None:
+        return LoadAttempt(None, tuple(read.findings))
+    options = _render_options(read.partial, request, invocation)
+    found = template_findings(read.partial, options, knows_variables=read.knows_variables)
+    return LoadAttempt(None, (*read.findings, *(finding for finding in found if finding not in read.findings)))
 
 
 def _render_options(project: Project, request: ProjectRequest, invocation: Invocation) -> RenderOptions:

@@ -1,4 +1,4 @@
-"""The log file of a project, `logs/sqlstream.log`, with every secret struck out."""
+"""The log file of a project, `logs/sqlstream.log`, with all secrets redacted."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from pathlib import Path
 from sqlstream.spark.secrets import Secrets
 
 LOGS_FOLDER = "logs"
-"""Beside project.yml."""
+"""The folder beside project.yml."""
 
 FILE_LAYOUT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 TEMPLATE_LOGGER = "sqlstream.template"
-"""What templates log; `log(message, info=True)` is also printed, as in dbt."""
+"""The logger of templates. `log(message, info=True)` also prints, as in dbt."""
 
 MAX_BYTES = 10_000_000
 BACKUPS = 5
-"""Size of one log file, and how many older ones are kept."""
+"""The size of one log file, and the number of older files to keep."""
 
 
 class RedactingFormatter(logging.Formatter):
-    """Formats a record and then strikes out every secret, whatever part of the record it stood in."""
+    """Formats a record and then redacts every secret, in any part of the record."""
 
     def __init__(self, secrets: Secrets, layout: str = FILE_LAYOUT) -> None:
         super().__init__(layout)
         self._secrets = secrets
 
     def format(self, record: logging.LogRecord) -> str:
-        """Returns the line of `record`."""
+        """Returns the redacted line of `record`."""
         return self._secrets.redact(super().format(record))
 
 
 class _LogFile(RotatingFileHandler):
-    """Closes its file with the thread that opened the log, where nothing closes it before."""
+    """Closes its file when the thread that opened the log ends, if the file is still open."""
 
     def __del__(self) -> None:
-        stream = getattr(self, "stream", None)  # none where the file could not be opened
+        stream = getattr(self, "stream", None)  # None if the file could not be opened
         if stream is not None:
             stream.close()
 
 
 class ProjectLog(logging.Handler):
-    """Hands each record to the log of the project that its thread works on, else to the one of `take_other_threads`."""
+    """Sends each record to the log that its thread opened, or else to the log chosen by `adopt_other_threads`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,15 +52,15 @@ class ProjectLog(logging.Handler):
         self._of_others: tuple[logging.Handler, ...] = ()
 
     def open(self, *handlers: logging.Handler) -> None:
-        """Has the records of this thread go to `handlers`, and closes those that got them before."""
+        """Sends the records of this thread to `handlers`, and closes its earlier handlers."""
         for handler in self._of_thread.get(()):
             handler.close()
         if self._of_others == self._of_thread.get(()):
             self._of_others = handlers
         self._of_thread.set(handlers)
 
-    def take_other_threads(self) -> None:
-        """Has the records of threads that opened no log go to that of this thread."""
+    def adopt_other_threads(self) -> None:
+        """Sends the records of threads without a log to the log of this thread."""
         self._of_others = self._of_thread.get(())
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -74,9 +74,9 @@ PROJECT_LOG = ProjectLog()
 
 
 def open_log(root: Path, env: Mapping[str, str]) -> None:
-    """Sends what the `sqlstream` loggers say in this thread to the project's log file.
+    """Sends the records of the `sqlstream` loggers in this thread to the project's log file.
 
-    The program's own handlers stay. A folder that cannot be written is no error: `sqlstream debug` reports it.
+    Handlers of the calling program stay. A folder that is not writable is not an error; `sqlstream debug` reports it.
     """
     logger = logging.getLogger("sqlstream")
     logger.setLevel(logging.DEBUG)
@@ -98,7 +98,7 @@ def _log_file(root: Path, env: Mapping[str, str]) -> Iterator[logging.Handler]:
 
 
 def _printed_messages(env: Mapping[str, str]) -> logging.Handler:
-    """What templates log with `info=True`."""
+    """Returns the handler that prints messages of templates with `info=True`."""
     printed = logging.StreamHandler()
     printed.setLevel(logging.INFO)
     printed.addFilter(logging.Filter(TEMPLATE_LOGGER))

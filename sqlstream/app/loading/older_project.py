@@ -1,4 +1,4 @@
-"""The project before an upgrade: with an older text of one model, or as a commit of its repository has it."""
+"""The project before an upgrade: with an older text of one model, or at an older commit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from sqlstream.app.loading.load import LoadOutcome, try_load
+from sqlstream.app.loading.load import LoadAttempt, try_load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.errors import Finding
 from sqlstream.location import Location
@@ -19,8 +19,10 @@ from sqlstream.project.values import ModelFile
 from sqlstream.project.wording import quoted
 
 
-def attempt_older(request: ProjectRequest, file: ModelFile, upgrade: UpgradeDocument, place: Location) -> LoadOutcome:
-    """Returns the older project compiled; where git does not have it, why, at `place`."""
+def load_older_project(
+    request: ProjectRequest, file: ModelFile, upgrade: UpgradeDocument, place: Location
+) -> LoadAttempt:
+    """Returns the compiled older project, or a finding at `place` if git does not have it."""
     alone = replace(request, partial_parse=False)
     if upgrade.sql is not None:
         return try_load(alone, inline=replace(file, text=upgrade.sql))
@@ -29,12 +31,12 @@ def attempt_older(request: ProjectRequest, file: ModelFile, upgrade: UpgradeDocu
         if problem is not None:
             what = f"git has no project at {quoted(upgrade.git)}"
             fix = "use a commit, branch or tag that contains it; a shallow clone lacks older commits"
-            return LoadOutcome(None, (Finding("unit-test-upgrade", what, f"git reports: {problem}", fix, place),))
+            return LoadAttempt(None, (Finding("unit-test-upgrade", what, f"git reports: {problem}", fix, place),))
         return try_load(replace(alone, folder=Path(folder)))
 
 
 def _check_out(root: Path, commit: str, folder: Path) -> str | None:
-    """Puts the files of the project at `root`, as `commit` has them, into `folder`; returns what git says instead."""
+    """Extracts the project at `root`, as of `commit`, into `folder`. Returns git's error message, or None."""
     try:
         prefix = _git(root, "rev-parse", "--show-prefix").decode().strip()
         archive = _git(root, "archive", "--format=tar", f"{commit}:{prefix}" if prefix else commit)
@@ -49,5 +51,5 @@ def _check_out(root: Path, commit: str, folder: Path) -> str | None:
 
 
 def _git(root: Path, *arguments: str) -> bytes:
-    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=True)  # noqa: S603, S607 - git, as the user has it
+    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=True)  # noqa: S603, S607 - the git on the user's PATH
     return done.stdout

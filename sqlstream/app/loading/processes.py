@@ -1,4 +1,4 @@
-"""Jobs done at the same time, each in a process that is a copy of this one."""
+"""Runs jobs in parallel, in forked processes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from typing import Any, NoReturn, Self, TypeVar
 T = TypeVar("T")
 
 _INDEX = Struct("H")
-"""An index of a job, read and written as a whole; a pipe takes 64 KiB before anybody reads."""
+"""The index of a job, read and written atomically. A pipe buffers 64 KiB before anyone reads."""
 
 
 class Processes:
-    """Runs jobs in forked processes and in this one. `count` is the number of cores to be used."""
+    """Runs jobs in forked processes and in this one. `count` is the number of cores to use."""
 
     def __init__(self, count: int) -> None:
         self.count = count
 
     def run(self, jobs: Sequence[Callable[[], T]]) -> Iterator[T]:
-        """Gives what each job gave, those aside that failed, in no order; ends all processes when it is left early.
+        """Yields the results of the jobs that did not fail, in no order. Ends all processes if the caller stops early.
 
-        The first job is this process's own; whoever is ready takes the next. What a job gives is made of Python's plain
-        values: of texts, numbers, tuples, lists and dicts.
+        This process runs the first job; a process that is free takes the next one. Results are plain Python values:
+        texts, numbers, tuples, lists and dicts.
         """
         with _frozen(), _Queue(len(jobs)) as queue, ExitStack() as running:
             others = [running.enter_context(_Process(jobs, queue)) for _ in jobs[1 : self.count]]
@@ -40,8 +40,8 @@ class Processes:
 
     @contextmanager
     def beside(self, job: Callable[[], T]) -> Iterator[Callable[[], T | None]]:
-        """Runs `job` in another process while the body runs in this one; gives what waits for its result, which is None
-        where it failed. The process ends with the body at the latest.
+        """Runs `job` in another process during the body. Yields a function that waits for its result, None if the job
+        failed. The process ends with the body at the latest.
         """
         with _frozen(), _Process([job], [0]) as process:
             yield lambda: next(process.results(), None)
@@ -49,7 +49,7 @@ class Processes:
 
 @contextmanager
 def _frozen() -> Iterator[None]:
-    """What is there now stays: looking for garbage in it would give each process a copy of its own."""
+    """Excludes present objects from garbage collection, which would copy their memory into each process."""
     gc.freeze()
     try:
         yield
@@ -58,7 +58,7 @@ def _frozen() -> Iterator[None]:
 
 
 class _Process:
-    """A copy of this process, which does those of `jobs` whose `indexes` it gets and then ends."""
+    """A copy of this process, which runs the jobs at `indexes` and then ends."""
 
     def __init__(self, jobs: Sequence[Callable[[], Any]], indexes: Iterable[int]) -> None:
         self._pipe, writing = os.pipe()
@@ -72,21 +72,21 @@ class _Process:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends it, whatever it does."""
+        """Kills the process, even if its jobs are not done."""
         os.close(self._pipe)
-        os.kill(self._id, signal.SIGKILL)  # one that has ended stays until it is waited for, and notices nothing
+        os.kill(self._id, signal.SIGKILL)  # harmless if the process has ended: it stays a zombie until waitpid
         os.waitpid(self._id, 0)
 
     def results(self) -> Iterator[Any]:
-        """Gives, once, what the jobs gave that did not fail; waits until all are done."""
+        """Yields, once, the results of the jobs that did not fail. Waits until all are done."""
         with open(self._pipe, "rb", closefd=False) as stream:
             content = stream.read()
-        with suppress(ValueError, EOFError):  # nothing, or not all, comes from a process that failed
-            yield from marshal.loads(content)  # noqa: S302 - it is this very program that has written it
+        with suppress(ValueError, EOFError):  # a process that failed writes nothing, or only a part
+            yield from marshal.loads(content)  # noqa: S302 - this program has written it
 
 
 class _Queue:
-    """The indexes of jobs but the first, each of which one of several processes gets: a pipe that is filled before."""
+    """The indexes of all jobs but the first, in a pipe that several processes read. Each index goes to one process."""
 
     def __init__(self, count: int) -> None:
         self._reading, writing = os.pipe()
@@ -105,18 +105,18 @@ class _Queue:
 
 
 def _done(jobs: Sequence[Callable[[], T]], indexes: Iterable[int]) -> Iterator[T]:
-    """What the jobs gave that did not fail."""
+    """Yields the results of the jobs that did not fail."""
     for index in indexes:
         try:
             done = jobs[index]()
-        except Exception:  # noqa: S112 - what it was to do is done by the caller, who then sees what is wrong
+        except Exception:  # noqa: S112 - the caller does the work of a failed job itself, and sees the error
             continue
         yield done
 
 
 def processes() -> Processes | None:
-    """Returns what runs jobs on all cores, None where there is one core, or where a copy of this process is not safe:
-    with threads, whose locks the copy would have without the threads that free them, and on other systems than Linux.
+    """Returns processes for all cores. Returns None if there is one core, or if forking is not safe: in a process with
+    threads, whose locks nobody would release in the copy, and on systems other than Linux.
     """
     if sys.platform != "linux" or len(list(Path("/proc/self/task").iterdir())) > 1:
         return None
@@ -125,7 +125,7 @@ def processes() -> Processes | None:
 
 
 def _carry_out(jobs: Sequence[Callable[[], Any]], indexes: Iterable[int], writing: int) -> NoReturn:
-    """Writes the results of jobs and ends the process, without anything that Python does at its end."""
+    """Writes the results of jobs and ends the process at once, without Python's exit handlers."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         content = marshal.dumps(list(_done(jobs, indexes)))

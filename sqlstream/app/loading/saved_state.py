@@ -1,4 +1,4 @@
-"""The saved manifest with which `state:` compares a project."""
+"""Reads the saved manifest that `state:` compares a project with."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ENTRIES = ("nodes", "sources", "sinks")
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """Returns the manifest at `path`, a manifest.json or the folder that holds one.
+    """Returns the manifest at `path`, a manifest.json or its folder.
 
-    Raises: UsageError where there is none, or none that this version of sqlstream has written.
+    Raises: UsageError if there is none, or another version of sqlstream has written it.
     """
     file = path / MANIFEST if path.is_dir() else path
     try:

@@ -1,4 +1,4 @@
-"""A compiled project's models, seeds and sources as selectors see them."""
+"""The models, seeds and sources of a compiled project, as selectors see them."""
 
 from __future__ import annotations
 

@@ -1,24 +1,69 @@
-"""Which findings belong to a selection: those of its nodes, of all that these read, and of the project as a whole."""
+"""The findings that belong to a selection: those of its nodes, of everything upstream, and of the whole project.
+
+Other errors block nothing. Commands only print their number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
+from sqlstream.app.loading.load import LoadAttempt, Loaded
+from sqlstream.app.request import EVERYTHING, Selection
 from sqlstream.codes import BRIEF
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import model_id, seed_id
-from sqlstream.errors import Finding
+from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.values import Sink
+from sqlstream.project.wording import counted
+
+
+@contextmanager
+def adding_project_errors(attempt: LoadAttempt, selection: Selection) -> Iterator[None]:
+    """Adds the errors of the project to those that selecting raises in the body: the selected node may be in a broken
+    file. Without a selection, only the project's findings are raised. Raises: FindingsError.
+    """
+    try:
+        yield
+    except FindingsError as error:
+        if attempt.errors and selection == EVERYTHING:
+            raise FindingsError(attempt.findings) from error
+        raise FindingsError((*attempt.errors, *error.findings)) from error
+
+
+def check_selected(
+    attempt: LoadAttempt, loaded: Loaded, chosen: Collection[str], notify: Callable[[str], None]
+) -> None:
+    """Prints the number of errors in the project if none of them belongs to the selection.
+
+    Raises: FindingsError if an error belongs to a `chosen` node, to a node upstream, or to the whole project.
+    """
+    errors = selected_errors(attempt, loaded, chosen)
+    if errors:
+        warnings = findings_of_selection(loaded.compiled, loaded.findings, chosen)
+        raise FindingsError((*errors, *warnings))
+    if attempt.errors:
+        notify(unselected_errors_line(len(attempt.errors)))
+
+
+def selected_errors(attempt: LoadAttempt, loaded: Loaded, chosen: Collection[str]) -> tuple[Finding, ...]:
+    """Returns the errors of the `chosen` nodes, of everything upstream, and of the whole project."""
+    return findings_of_selection(loaded.compiled, attempt.errors, chosen)
+
+
+def unselected_errors_line(count: int) -> str:
+    """Returns the line about `count` errors that do not block the command."""
+    return f"{counted(count, 'error')} in models that are not selected; `sqlstream compile` shows them"
 
 
 def findings_of_selection(
     compiled: CompiledProject, findings: Sequence[Finding], chosen: Collection[str]
 ) -> tuple[Finding, ...]:
-    """Returns the findings about the `chosen` nodes, all that they read, the sinks that they write to, and the project.
+    """Returns the findings of the `chosen` nodes, everything upstream, their sinks, and the whole project.
 
-    A finding is about the project if it belongs to no node and no sink, such as one in project.yml. If every node is
-    chosen, all findings are returned.
+    A finding belongs to the whole project if it belongs to no node and no sink, such as one in project.yml. If every
+    node is chosen, all findings are returned.
     """
     if not set(compiled.graph.order) - set(chosen):
         return tuple(findings)
@@ -26,18 +71,17 @@ def findings_of_selection(
     selected = [compiled.models[node] for node in chosen if node in compiled.models]
     within |= {_sink_id(model.output.sink) for model in selected if model.output is not None}
     owners = _Owners(compiled, has_columns=any(finding.code == "declared-column" for finding in findings))
-    kept = []
-    for finding in findings:
-        owned_by = set() if finding.code in BRIEF else owners.of(finding)
-        if not owned_by or owned_by & within:
-            kept.append(finding)
-    return tuple(kept)
+    return tuple(
+        finding
+        for finding in findings
+        if finding.code in BRIEF or not (owned_by := owners.of(finding)) or owned_by & within
+    )
 
 
 class _Owners:
-    """What each file and each place of YAML belongs to: unique ids of nodes and sinks.
+    """The nodes and sinks that each file and each YAML location belongs to, by their unique ids.
 
-    Finding the places of all columns takes time, so they are known only `has_columns`.
+    Locations of columns are included only with `has_columns`, because collecting them takes time.
     """
 
     def __init__(self, compiled: CompiledProject, *, has_columns: bool) -> None:
@@ -57,7 +101,7 @@ class _Owners:
                 self._add(node, column.places.values())
 
     def of(self, finding: Finding) -> set[str]:
-        """Returns all that a finding is about."""
+        """Returns the nodes and sinks of a finding."""
         places = [place for place in (finding.location, *finding.calls) if place is not None]
         found = {self._files[place.path] for place in places if place.path in self._files}
         return found.union(*(self._places.get(place, ()) for place in places))

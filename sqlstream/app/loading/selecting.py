@@ -1,4 +1,4 @@
-"""Selectors over a compiled project: the nodes they name, or the findings that say why they name none."""
+"""Evaluates selectors over a compiled project: returns the selected nodes, or findings on why there are none."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from sqlstream.project.wording import quoted_list
 
 
 class SelectableTest(NamedTuple):
-    """A unit test as selectors see it, and the id of its model."""
+    """A unit test as selectors see it, and the unique id of its model."""
 
     node: SelectableNode
     model: str
@@ -49,39 +49,32 @@ def select(
 ) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
     """Returns the selected unique ids, parents before children, and a warning for each criterion that matches nothing.
 
-    `tests` are unit tests, each with the id of its model; where they are given, those of a selected model are selected
-    too, as in dbt.
+    `tests` are the unit tests that can be selected. A selected model also selects its tests, as in dbt.
 
-    Where `state:` is asked for nothing may be selected, since nothing may have changed: that, too, is a warning.
-    Raises: FindingsError where the whole selection is empty, or a selector cannot be read; UsageError where there is no
-    state to compare with.
+    A selection with `state:` may be empty, if nothing has changed. That is also a warning.
+    Raises: FindingsError if any other selection is empty, or a selector is invalid; UsageError if there is no state to
+    compare with.
     """
     definitions = _definitions(compiled.project)
     selection = _with_default(compiled.project, selection)
-    try:
-        found = _find(compiled, definitions, selection, tests)
-    except SelectorError as error:
-        raise FindingsError([criterion_finding(error)]) from error
-    except NoStateError as error:
-        problem = f"`{error.criterion}` compares with a saved manifest, but none is set"
-        raise UsageError(f"{problem}; pass the manifest or its folder with --state or SQLSTREAM_STATE") from error
+    found = _find(compiled, definitions, selection, tests)
     chosen = frozenset(node for node in found.nodes if _is_wanted(node, selection))
-    may_be_empty = found.compares and all(unmatched.compares for unmatched in found.unmatched)
-    if not chosen:
+    if chosen:
+        warnings = [unmatched_finding(each, Severity.WARNING) for each in found.unmatched]
+    else:
         problems = empty_selection(selection, found.unmatched)
+        may_be_empty = found.compares and all(unmatched.compares for unmatched in found.unmatched)
         if not may_be_empty:
             raise FindingsError(problems)
         warnings = [replace(problem, severity=Severity.WARNING) for problem in problems]
-        return (), tuple(lowered_by_rules(compiled.project, warnings))
     order = [node for node in (*compiled.graph.order, *(test.node.unique_id for test in tests)) if node in chosen]
-    warnings = [unmatched_finding(each, Severity.WARNING) for each in found.unmatched]
     return tuple(order), tuple(lowered_by_rules(compiled.project, warnings))
 
 
 def nodes_excluded(compiled: CompiledProject, selection: Selection) -> frozenset[str]:
-    """Returns the unique ids that --exclude names, or any `exclude` of the selectors in use.
+    """Returns the unique ids that --exclude, or an `exclude` of the selectors in use, names.
 
-    The selection has been read before without an error.
+    The selection must be valid: `select` has read it before.
     """
     definitions = _definitions(compiled.project)
     selection = _with_default(compiled.project, selection)
@@ -92,7 +85,7 @@ def nodes_excluded(compiled: CompiledProject, selection: Selection) -> frozenset
 
 
 def terminal_models(compiled: CompiledProject, chosen: Iterable[str]) -> tuple[CompiledModel, ...]:
-    """Returns the terminal models among `chosen`. Raises: FindingsError where there is none."""
+    """Returns the terminal models among `chosen`. Raises: FindingsError if there is none."""
     chosen = tuple(chosen)
     found = tuple(
         compiled.models[node] for node in chosen if node in compiled.models and compiled.models[node].output is not None
@@ -103,7 +96,7 @@ def terminal_models(compiled: CompiledProject, chosen: Iterable[str]) -> tuple[C
 
 
 def _definitions(project: Project) -> Mapping[str, Definition]:
-    """The selectors of selectors.yml. Raises: FindingsError for those that cannot be read."""
+    """Returns the selectors of selectors.yml. Raises: FindingsError for invalid ones."""
     findings: list[Finding] = []
     definitions = read_definitions(project.selectors, findings)
     check_names(project.selectors, definitions, findings)
@@ -115,13 +108,14 @@ def _definitions(project: Project) -> Mapping[str, Definition]:
 def selection_graph(
     compiled: CompiledProject, definitions: Mapping[str, Definition], state: Path | None
 ) -> SelectionGraph:
-    """Returns the project as selectors see it, with these definitions, compared with a saved state where one is given.
+    """Returns the project as selectors see it, with these definitions. If there is a saved `state`, the graph knows how
+    each node differs from it.
 
-    Raises: UsageError for a state that cannot be read.
+    Raises: UsageError if the state cannot be read.
     """
     nodes = selectable_nodes(compiled)
     if state is not None:
-        from sqlstream.compiler.manifest.changes import find_states  # Jinja is loaded only where templates are compared
+        from sqlstream.compiler.manifest.changes import find_states  # loads Jinja, which compares templates
 
         manifest = build_manifest(compiled, generated_at="", invocation_id="")
         states = find_states(read_state(state), manifest)
@@ -130,7 +124,7 @@ def selection_graph(
 
 
 class _SelectionResult(NamedTuple):
-    """The nodes of a selection, the criteria that find none, and whether any compares with a saved state."""
+    """The nodes of a selection, the criteria that match none, and whether any criterion uses `state:`."""
 
     nodes: frozenset[str]
     unmatched: tuple[Unmatched, ...]
@@ -138,6 +132,21 @@ class _SelectionResult(NamedTuple):
 
 
 def _find(
+    compiled: CompiledProject,
+    definitions: Mapping[str, Definition],
+    selection: Selection,
+    tests: Sequence[SelectableTest],
+) -> _SelectionResult:
+    try:
+        return _evaluate(compiled, definitions, selection, tests)
+    except SelectorError as error:
+        raise FindingsError([criterion_finding(error)]) from error
+    except NoStateError as error:
+        problem = f"`{error.criterion}` compares with a saved manifest, but none is set"
+        raise UsageError(f"{problem}; pass the manifest or its folder with --state or SQLSTREAM_STATE") from error
+
+
+def _evaluate(
     compiled: CompiledProject,
     definitions: Mapping[str, Definition],
     selection: Selection,
@@ -173,7 +182,7 @@ def _compares(graph: SelectionGraph, selection: Definition) -> bool:
 
 
 def _with_default(project: Project, selection: Selection) -> Selection:
-    """The selection, or the default of selectors.yml where it names nothing itself."""
+    """Returns the selection; if it is empty, with the default selector of selectors.yml."""
     if selection.select or selection.exclude or selection.selector is not None:
         return selection
     default = next((selector.name for selector in project.selectors if selector.is_default), None)

@@ -1,4 +1,4 @@
-"""Spark's own parser for SQL that sqlstream cannot read: a short Java process, started only for a question."""
+"""Spark's own parser, for SQL that sqlstream cannot parse. It runs in a short-lived Java process, only when needed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from sqlstream.spark.jvm.java import find_java
 logger = logging.getLogger("sqlstream.parser")
 
 EXTENSIONS = "spark.sql.extensions"
-"""Code that these name may bring a parser of its own."""
+"""Classes in this setting may replace Spark's parser."""
 
 
 @dataclass(frozen=True)
 class InstalledParser:
-    """The parser of the installed pyspark, with the settings of `target`; `notify` hears when it is started."""
+    """The parser of the installed pyspark, with the settings of `target`. Calls `notify` when it starts."""
 
     target: Target
     env: Mapping[str, str] = field(repr=False)
@@ -33,13 +33,13 @@ class InstalledParser:
 
     @cached_property
     def identity(self) -> str:
-        """A digest of the version of Spark and of the settings: with others the answer may be another one."""
+        """A digest of Spark's version and of the settings, which affect the parser's result."""
         home = self.env.get("SPARK_HOME", "")
         return digest(metadata.version("pyspark"), home, self._settings, self._other_parser or "")
 
     @contextmanager
     def open(self, count: int) -> Iterator[ParseWithSpark]:
-        """Starts Java for as long as the body runs. Raises: ParserUnavailableError."""
+        """Starts Java for the duration of the body. Raises: ParserUnavailableError."""
         if is_windows():
             raise ParserUnavailableError("sqlstream starts Java on Linux and macOS only")
         if self._other_parser is not None:
@@ -47,10 +47,10 @@ class InstalledParser:
         java = find_java(self.env, start=False)
         if isinstance(java, Finding):
             raise ParserUnavailableError(java.why)
-        said = f"Checking {counted(count, 'model')} that sqlstream cannot parse with Spark's parser"
-        logger.info(said)
-        self.notify(said)
-        from sqlstream.spark.jvm.parser import spark_parser  # pyspark is loaded here and not before
+        message = f"Checking {counted(count, 'model')} that sqlstream cannot parse with Spark's parser"
+        logger.info(message)
+        self.notify(message)
+        from sqlstream.spark.jvm.parser import spark_parser  # loads pyspark
 
         with spark_parser(java, self.env, self._settings) as parse:
             yield parse
@@ -62,7 +62,7 @@ class InstalledParser:
 
     @property
     def _other_parser(self) -> str | None:
-        """Why the target's Spark may read other SQL than the one that is installed."""
+        """Why the target's Spark may parse SQL differently from the installed one; None if it does not."""
         if EXTENSIONS in self.target.spark:
             return f"target `{self.target.name}` sets {EXTENSIONS}, which may add another parser"
         if self.target.remote is not None:

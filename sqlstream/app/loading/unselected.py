@@ -1,4 +1,4 @@
-"""The findings that say why a selection, or a part of it, takes nothing."""
+"""The findings for a selection, or a part of it, that matches nothing."""
 
 from __future__ import annotations
 
@@ -12,34 +12,26 @@ from sqlstream.project.wording import alternatives, quoted
 
 
 def empty_selection(selection: Selection, unmatched: Sequence[Unmatched]) -> list[Finding]:
-    """Returns why a whole selection takes nothing: the criteria that match nothing, or that nothing is left."""
+    """Returns a finding for each criterion that matches nothing, or one for the whole selection if each matches."""
     if unmatched:
         return [unmatched_finding(each, Severity.ERROR) for each in unmatched]
-    given = _as_flags(selection)
-    if not given:
-        why, fix = (
-            "it has no enabled models, seeds or sources",
-            "add a model: a SELECT in a file such as models/first.sql",
-        )
-        return [Finding("empty-selection", "the project has no nodes to select", why, fix)]
-    return [
-        Finding(
-            "empty-selection",
-            f"the selection `{given}` matches nothing",
-            "each part matches some nodes, but no node matches the combination",
-            "run `sqlstream ls --select` to see what each part matches",
-        )
-    ]
+    if given := _as_flags(selection):
+        message = f"the selection `{given}` matches nothing"
+        why = "each part matches some nodes, but no node matches the combination"
+        fix = "run `sqlstream ls --select` to see what each part matches"
+    else:
+        message = "the project has no nodes to select"
+        why = "it has no enabled models, seeds or sources"
+        fix = "add a model: a SELECT in a file such as models/first.sql"
+    return [Finding("empty-selection", message, why, fix)]
 
 
 def unmatched_finding(unmatched: Unmatched, severity: Severity) -> Finding:
     """Returns the finding for a criterion that matches nothing."""
     why, fix = "it matches no enabled model, seed or source of this project", "run `sqlstream ls` to list them"
     if unmatched.text.startswith(("unit_test:", "test_name:")):
-        why, fix = (
-            "it matches no unit test of this project",
-            "run `sqlstream ls --resource-type unit_test` to list them",
-        )
+        why = "it matches no unit test of this project"
+        fix = "run `sqlstream ls --resource-type unit_test` to list them"
     if unmatched.compares:
         why = "no node in this project differs in this way from the saved manifest"
         fix = "nothing to do; if you expected a change, check the manifest in --state"

@@ -1,1 +1,1 @@
-"""Runs: a session, queries made ready, ledgers, records."""
+"""Runs: the session, prepared queries, ledgers, records."""

@@ -1,4 +1,4 @@
-"""The part of a check that needs Spark: a session that is started, asked about every model, and stopped."""
+"""The part of `compile --check` that needs Spark: starts a session, has it analyze every model, and stops it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def ask_session(
     notify: Callable[[str], None],
     signals: StopSignals,
 ) -> tuple[str, tuple[SparkRefusal, ...]]:
-    """Returns the version of the Spark that was started, and what it refuses of `models` and all that they read.
+    """Returns Spark's version, and what Spark refuses in `models` and everything upstream.
 
-    Raises: FindingsError where Spark cannot be started; StopAskedError.
+    Raises: FindingsError if Spark cannot start; StopRequestedError.
     """
     check_target(loaded)
     check_java(env, signals)
     secrets = Secrets(env)
     notify(f"Starting Spark to check {plural(len(models), 'model')}, without data")
-    # Spark makes the folder of managed tables when it starts, and a check leaves nothing in the target's storage
+    # a temporary warehouse, because Spark creates it at startup and a check must not write to the target's storage
     with tempfile.TemporaryDirectory(prefix="sqlstream-check-") as warehouse:
         runtime = start_brief_session(loaded, secrets, warehouse)
         try:

@@ -1,12 +1,13 @@
 """Builds, removes and describes the class archive of `spark/jvm/class_archive.py`.
 
-The classes in it are those that a small project needs, which comes with the package: so it does not depend on what the
-user happened to run first.
+It contains the classes that a small training project loads. That project is part of the package, so the archive does
+not depend on what the user runs first.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,6 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
-from sqlstream.app.running.unattended import is_unattended
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.spark.jvm.class_archive import (
     ARCHIVE_VARIABLE,
@@ -32,46 +32,58 @@ from sqlstream.spark.jvm.class_archive import (
 from sqlstream.spark.jvm.java import find_java
 
 TRAINING = Path(__file__).parent / "training"
-"""The project whose run loads the classes. Its project.yml lacks the closing line, which is written here."""
+"""The project whose run loads the classes. Its project.yml lacks the last line, which `_train` adds."""
 
 FREE_BYTES = 1_000_000_000
-"""With less free space on the disk no archive is built unasked."""
+"""The free disk space that an automatic build needs."""
 
 MEGABYTE = 1_000_000
 USUAL_MEGABYTES = 190
 
 DAY_SECONDS = 24 * 3600
-"""How long after a failure nothing is built unasked."""
+"""How long a failure prevents automatic builds."""
 
 UNUSED_SECONDS = 30 * DAY_SECONDS
-"""An archive that was not used for so long is removed."""
+"""Archives that were not used for this long are removed."""
 
 LONGEST_SECONDS = 600.0
 
 COMMAND = "sqlstream debug --class-archive build"
 
+CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv")
+"""Files that Docker and Podman create in each container."""
+
+CONTAINER_VARIABLES = ("KUBERNETES_SERVICE_HOST", "container")
+"""Set by Kubernetes, and by Podman, LXC and systemd-nspawn."""
+
+CGROUPS = "/proc/1/cgroup"
+_CONTAINER_CGROUP = re.compile(r"docker|kubepods|containerd|libpod|lxc")
+
+NOT_CI = ("", "0", "false")
+"""Values of the variable CI outside CI."""
+
 
 @dataclass(frozen=True)
 class BuiltArchive:
-    """An archive, and the seconds that building it took: 0 where it was there already."""
+    """An archive, and how long the build took: 0 seconds if it existed already."""
 
     path: Path
     seconds: float
 
     @property
     def megabytes(self) -> int:
-        """Its size."""
+        """The size of the archive."""
         return _megabytes(self.path)
 
 
 def build_later(env: Mapping[str, str]) -> str | None:
-    """Starts a process of the lowest priority that builds the archive, and returns a line that says so.
+    """Starts a background process of the lowest priority that builds the archive, and returns a message about it.
 
-    Returns None, and starts nothing, where an archive is there, in CI and containers, where one cannot be built, and
-    for a day after a failure.
+    Returns None, and starts nothing, if the archive exists or cannot be built, in CI and in containers, and for a day
+    after a failure.
     """
     archive = archive_path(env)
-    if archive is None or is_complete(archive) or is_unattended(env) or _has_failed(archive):
+    if archive is None or is_complete(archive) or in_ci_or_container(env) or _has_failed(archive):
         return None
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
@@ -79,8 +91,8 @@ def build_later(env: Mapping[str, str]) -> str | None:
             return None
         with _locked(archive, wait=False):
             pass
-        subprocess.Popen(  # noqa: S603 - this very program
-            ["nice", "-n", "19", sys.executable, "-m", *COMMAND.split()],  # noqa: S607 - every POSIX system has it
+        subprocess.Popen(  # noqa: S603 - runs sqlstream itself
+            ["nice", "-n", "19", sys.executable, "-m", *COMMAND.split()],  # noqa: S607 - every POSIX system has nice
             cwd=archive.parent,
             env={**env, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             stdin=subprocess.DEVNULL,
@@ -97,9 +109,9 @@ def build_later(env: Mapping[str, str]) -> str | None:
 
 
 def build(env: Mapping[str, str]) -> BuiltArchive:
-    """Builds the archive where there is none and waits for it, also where another process is building it.
+    """Builds the archive if it does not exist. If another process is building it, waits for that process.
 
-    Raises: UsageError where none can be built here; FindingsError without a usable Java; OSError.
+    Raises: UsageError if it cannot be built here; FindingsError without a usable Java; OSError.
     """
     archive = _buildable(env)
     began = time.monotonic()
@@ -107,12 +119,12 @@ def build(env: Mapping[str, str]) -> BuiltArchive:
     with _locked(archive, wait=True):
         if is_complete(archive):
             return BuiltArchive(archive, 0.0)
-        made = archive.with_suffix(".new")
-        said = _train(made, env)
-        if not is_complete(made):
-            _failure(archive).touch()
-            raise UsageError(f"Java wrote no class archive; the training run ended with: {said}")
-        made.replace(archive)
+        new = archive.with_suffix(".new")
+        last_line = _train(new, env)
+        if not is_complete(new):
+            _failure_marker(archive).touch()
+            raise UsageError(f"Java wrote no class archive; the training run ended with: {last_line}")
+        new.replace(archive)
         _drop_unused(archive.parent)
         return BuiltArchive(archive, time.monotonic() - began)
 
@@ -129,7 +141,7 @@ def remove(env: Mapping[str, str]) -> list[tuple[Path, int]]:
 
 
 def describe(env: Mapping[str, str]) -> str:
-    """Returns what there is, in a few words."""
+    """Returns the state of the archive in a few words."""
     if is_disabled(env):
         return f"off ({ARCHIVE_VARIABLE})"
     archive = archive_path(env)
@@ -141,7 +153,7 @@ def describe(env: Mapping[str, str]) -> str:
 
 
 def _buildable(env: Mapping[str, str]) -> Path:
-    """Where the archive belongs."""
+    """Returns the path of the archive to build. Raises: UsageError, FindingsError."""
     if is_disabled(env):
         raise UsageError(f"{ARCHIVE_VARIABLE}=off disables class archives; unset it to build one")
     java = find_java(env, start=False)
@@ -155,7 +167,7 @@ def _buildable(env: Mapping[str, str]) -> Path:
 
 @contextmanager
 def _locked(archive: Path, *, wait: bool) -> Iterator[None]:
-    """Keeps other processes from building `archive`. Raises: BlockingIOError where one does and `wait` is false."""
+    """Locks `archive` during the body. Raises: BlockingIOError if another process builds it and `wait` is false."""
     with archive.with_suffix(".lock").open("w") as lock:
         if not lock_descriptor(lock.fileno(), blocking=wait):
             raise BlockingIOError(f"another process is building {archive}")
@@ -167,16 +179,16 @@ def _megabytes(path: Path) -> int:
 
 
 def _train(archive: Path, env: Mapping[str, str]) -> str:
-    """Runs the training project in a JVM that writes `archive` when it ends; returns the last line of what was said."""
+    """Runs the training project in a JVM that writes `archive` at its end. Returns the last line of its output."""
     with tempfile.TemporaryDirectory(prefix="sqlstream-training-") as folder:
         project = Path(shutil.copytree(TRAINING, Path(folder) / "project"))
         with (project / "project.yml").open("a") as settings:
             settings.write(f"      spark.driver.extraJavaOptions: '{make_options(archive)}'\n")
-        done = subprocess.run(  # noqa: S603 - this very program
+        done = subprocess.run(  # noqa: S603 - runs sqlstream itself
             [sys.executable, "-m", "sqlstream", "run", "--project-dir", str(project)],
             env={**env, ARCHIVE_VARIABLE: "off"},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,  # the JVM has the pipe as well, and holds it until it ends
+            stdout=subprocess.PIPE,  # the JVM inherits the pipe, so this waits until the JVM ends
             stderr=subprocess.STDOUT,
             timeout=LONGEST_SECONDS,
             check=False,
@@ -184,19 +196,36 @@ def _train(archive: Path, env: Mapping[str, str]) -> str:
         return (done.stdout.decode(errors="replace").strip().splitlines() or ["no output"])[-1]
 
 
-def _failure(archive: Path) -> Path:
-    """The file whose time says when there was no archive to be made."""
+def _failure_marker(archive: Path) -> Path:
+    """Returns the file whose time is that of the last failed build."""
     return archive.with_suffix(".failed")
 
 
 def _has_failed(archive: Path) -> bool:
-    with suppress(OSError):
-        return time.time() - _failure(archive).stat().st_mtime < DAY_SECONDS
-    return False
+    return _age_seconds(_failure_marker(archive), default=DAY_SECONDS) < DAY_SECONDS
 
 
 def _drop_unused(folder: Path) -> None:
     for path in folder.glob("spark-*"):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > UNUSED_SECONDS:
-                path.unlink()
+        if _age_seconds(path, default=0) > UNUSED_SECONDS:
+            path.unlink(missing_ok=True)
+
+
+def _age_seconds(path: Path, default: float) -> float:
+    with suppress(OSError):
+        return time.time() - path.stat().st_mtime
+    return default
+
+
+def in_ci_or_container(env: Mapping[str, str], root: Path = Path("/")) -> bool:
+    """Returns whether `env` and the file system below `root` are those of CI or of a container, where the next run does
+    not find the files of this one.
+    """
+    if env.get("CI", "").lower() not in NOT_CI or any(env.get(name) for name in CONTAINER_VARIABLES):
+        return True
+    if any((root / path.lstrip("/")).exists() for path in CONTAINER_FILES):
+        return True
+    with suppress(OSError):
+        cgroups = (root / CGROUPS.lstrip("/")).read_text(encoding="utf-8", errors="replace")
+        return bool(_CONTAINER_CGROUP.search(cgroups))
+    return False

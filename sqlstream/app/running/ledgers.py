@@ -1,4 +1,4 @@
-"""The ledgers of a run: what is written before a query starts, and when a changed query has committed a batch."""
+"""The ledgers of a run, written before a query starts, and after a changed query has committed its first batch."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from sqlstream.version import __version__
 
 
 def write_before_start(ready: Ready, checks: Checks) -> None:
-    """Writes the ledger of a query that is about to start, and archives what a failed first run has left.
+    """Writes the ledger of a query that is about to start, and archives the files of a failed first run.
 
-    Where the checkpoint has batches of an earlier query, its ledger stays in effect until the new query has committed
-    one. What earlier runs into a memory sink have left is removed. Raises: OSError, Spark's errors.
+    If the checkpoint has batches of an earlier query, its ledger stays in effect until the new query has committed a
+    batch. Files of earlier runs into a memory sink are removed. Raises: OSError, Spark's errors.
     """
     if ready.plan.action is Action.RESET:
         archive_start(checks.storage_of, ready.root, ready.state)
@@ -39,10 +39,10 @@ def write_before_start(ready: Ready, checks: Checks) -> None:
         write_ledger(ready.storage, ready.root, replace(old, retired=new.retired, pending=pending))
 
 
-class LedgerKeeper:
-    """Passes the events of a run to `notify`, and writes the ledger of a changed query once it has committed a batch.
+class LedgerUpdater:
+    """Passes the events of a run to `notify`, and writes the ledger of a changed query after it has committed a batch.
 
-    A run that is killed before that loses nothing: the next one sees the commit.
+    If the run is killed before that, the next one sees the commit and writes the ledger.
     """
 
     def __init__(self, ready: Sequence[Ready], checks: Checks, notify: Callable[[RunEvent], None]) -> None:
@@ -54,18 +54,17 @@ class LedgerKeeper:
         }
 
     def __call__(self, event: RunEvent) -> None:
-        """Hears one event."""
+        """Handles one event."""
         if isinstance(event, BatchProgress) and event.model in self._waiting:
-            self._settle(event.model)
+            self._write_if_committed(event.model)
         self._notify(event)
 
-    def settle_all(self) -> None:
-        """Looks at every changed query once more, when the run has ended."""
+    def finish(self, results: Sequence[QueryResult]) -> None:
+        """Checks every changed query again, after the run. Reports accepted changes that are not in effect because
+        their queries read no data.
+        """
         for model in tuple(self._waiting):
-            self._settle(model)
-
-    def notify_unsettled(self, results: Sequence[QueryResult]) -> None:
-        """Says which accepted changes are not in effect, although their queries have ended well: nothing came in."""
+            self._write_if_committed(model)
         for result in results:
             waiting = self._waiting.get(result.model)
             if waiting is None or not waiting[0].plan.accepted or result.batches or result.finding:
@@ -77,16 +76,16 @@ class LedgerKeeper:
                 )
             )
 
-    def _settle(self, model: str) -> None:
+    def _write_if_committed(self, model: str) -> None:
         ready, ledger = self._waiting[model]
-        with suppress(OSError, *SPARK_ERRORS):  # the next run looks again
+        with suppress(OSError, *SPARK_ERRORS):  # the next run checks again
             if last_commit(ready.storage, ready.root, ready.plan.version) > ready.state.last_commit:
                 write_ledger(ready.storage, ready.root, ledger)
                 del self._waiting[model]
 
 
 def _ledger(ready: Ready, checks: Checks) -> Ledger:
-    """The ledger of the query as it is now."""
+    """Returns the ledger of the query in its present form."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     accepted = ready.state.ledger.accepted if ready.state.ledger and ready.plan.action is Action.RESUME else ()
     if ready.plan.accepted:
@@ -105,7 +104,7 @@ def _ledger(ready: Ready, checks: Checks) -> Ledger:
 
 
 def _retired(ready: Ready) -> tuple[str, ...]:
-    """The names of the readers that the checkpoint knows and the query has no more."""
+    """Returns the names of readers that are in the checkpoint and no longer in the query."""
     old = ready.state.ledger
     if old is None or ready.plan.action is not Action.RESUME:
         return ()

@@ -1,4 +1,4 @@
-"""Which process a run is, so that another one that was given its number later is not taken for it."""
+"""Identifies the process of a run, so that a later process with the same number is not mistaken for it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def process_start(pid: int) -> str | None:
-    """Returns a text that no other process on any machine has: the start of process `pid`. None where there is no such
-    process, or it has ended and only its entry is left.
+    """Returns the start of process `pid`, a text that no other process on any machine has. Returns None if there is no
+    such process, or it is a zombie.
 
-    On Linux it says the boot of the machine, the space of process numbers (a container has its own) and the clock tick;
-    elsewhere the second in which the process began.
+    On Linux the text has the boot id of the machine, the PID namespace (containers have their own) and the clock tick.
+    On other systems it has the second of the start.
     """
     if not BOOT.exists():
         return _listed_start(pid)
@@ -23,11 +23,11 @@ def process_start(pid: int) -> str | None:
     except OSError:
         return None
     state, ticks = fields[0], fields[19]  # proc(5): the 3rd and the 22nd field
-    return None if state in "ZX" else f"{machine()}/{ticks}"
+    return None if state in "ZX" else f"{machine_id()}/{ticks}"
 
 
-def machine() -> str:
-    """Returns what process numbers of other machines, boots and containers do not have in common with those here."""
+def machine_id() -> str:
+    """Returns the boot id and the PID namespace, which differ between machines, boots and containers."""
     try:
         space = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - Path would read the link as a path
         return f"{BOOT.read_text(encoding='ascii').strip()}/{space}"
@@ -37,7 +37,7 @@ def machine() -> str:
 
 def _listed_start(pid: int) -> str | None:
     try:
-        listed = subprocess.run(  # noqa: S603 - nothing of the user's
+        listed = subprocess.run(  # noqa: S603 - no input from the user
             ["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
         )
     except OSError:

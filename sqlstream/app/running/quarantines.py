@@ -1,4 +1,4 @@
-"""The queries that quarantine corrupt records: which of them go along with a run, and when they end."""
+"""The queries that quarantine corrupt records: which of them a run includes, and when they end."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sqlstream.compiler.node_ids import model_id, source_id
 from sqlstream.project.on_corrupt import quarantine_name
 
 
-def with_quarantines(
+def add_quarantines(
     compiled: CompiledProject, models: Sequence[CompiledModel], selection: Selection
 ) -> tuple[CompiledModel, ...]:
-    """Returns `models` with those that quarantine the corrupt records of what they read, in the order of the graph.
+    """Returns `models` and the quarantines of the sources that they read, in the order of the graph.
 
-    Those that --exclude or an `exclude` in selectors.yml names stay out: another process may run them, and only one
-    process can use a checkpoint.
+    Quarantines that --exclude or an `exclude` in selectors.yml names are left out. Another process may run them, and
+    only one process can use a checkpoint.
     """
     project = compiled.project
     chosen = {model.unique_id for model in models}
@@ -35,9 +35,9 @@ def with_quarantines(
     return tuple(model for node, model in compiled.models.items() if node in chosen | added and model.output)
 
 
-def ends_with_others(models: Sequence[CompiledModel]) -> frozenset[str]:
-    """Returns the ids of the quarantines among `models` that are to end when nothing is left to read: a run whose own
-    queries all end by themselves would not end otherwise.
+def quarantines_to_end(models: Sequence[CompiledModel]) -> frozenset[str]:
+    """Returns the ids of the quarantines among `models` that end when they have read everything. These are all
+    quarantines, if all other streams end by themselves, so that the run also ends.
     """
     streams = [model for model in models if model.streaming]
     others = [model for model in streams if model.file.declared_at is None]

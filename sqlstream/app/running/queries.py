@@ -1,4 +1,4 @@
-"""The part of a run that needs Spark: every query made ready, its ledger written, then all started and watched."""
+"""The part of a run that needs Spark: prepares every query, writes its ledger, then starts and supervises them all."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from functools import partial
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import RunRequest
-from sqlstream.app.running.empty_sources import empty_source_lines
-from sqlstream.app.running.ledgers import LedgerKeeper, write_before_start
+from sqlstream.app.running.ledgers import LedgerUpdater, write_before_start
 from sqlstream.app.running.live_tables import serving
+from sqlstream.app.running.local_files import empty_source_lines, is_small
 from sqlstream.app.running.ready import Checks, Ready, check_all, storage_location
 from sqlstream.app.running.restarts import Restarts
 from sqlstream.app.running.session import check_java, check_target, start_session
 from sqlstream.app.running.signals import StopSignals
-from sqlstream.app.running.small_runs import is_small
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.on_corrupt import declared_sources
@@ -41,28 +40,27 @@ def run_queries(
 ) -> tuple[QueryResult, ...]:
     """Runs `models` in one Spark session and returns their results.
 
-    Raises: FindingsError and StopAskedError, both with nothing started.
+    Raises: FindingsError and StopRequestedError, both before any query starts.
     """
     check_target(loaded)
     check_java(request.project.env, signals)
     secrets = Secrets(request.project.env)
     purpose = _purpose(loaded, models)
-    with ExitStack() as held:  # which outlives Spark: until then a query may be writing
+    with ExitStack() as stack:
+        locks = stack.enter_context(ExitStack())  # released after Spark stops: until then queries may write
         runtime = start_session(loaded, secrets, purpose=purpose, console_to_stderr=request.console_to_stderr)
-        try:
-            signals.install()
-            notify(_found(loaded, runtime))
-            if runtime.cluster is not None:
-                runtime.cluster.follow(lambda text: notify(Notice(text)), signals.check)
-            checks = Checks(loaded, request, runtime, secrets, held)
-            ready = check_all(checks, models, signals)
-            return _run_ready(checks, ready, notify, signals)
-        finally:
-            stop_spark(runtime)
+        stack.callback(stop_spark, runtime)
+        signals.install()
+        notify(_found(loaded, runtime))
+        if runtime.cluster is not None:
+            runtime.cluster.follow(lambda text: notify(Notice(text)), signals.check)
+        checks = Checks(loaded, request, runtime, secrets, locks)
+        ready = check_all(checks, models, signals)
+        return _run_ready(checks, ready, notify, signals)
 
 
 def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:
-    """What the JVM is for."""
+    """Returns the purpose of the JVM, which decides its options."""
     if is_small(loaded.compiled, models):
         return SHORT_LIVED_JVM
     return FINITE_RUN_JVM if all(model.ends for model in models) else LONG_RUN_JVM
@@ -80,14 +78,13 @@ def _run_ready(
         _notify_unusual(item, notify)
     orders = [item.order(checks) for item in ready]
     signals.check()
-    _for_all(ready, checks, Ready.hold)
-    _for_all(ready, checks, write_before_start)
-    keeper = LedgerKeeper(ready, checks, notify)
-    runner = Runner(checks.secrets, keeper, _limits(checks), Restarts(ready, checks))
-    with signals.passed_to(runner.request_stop), _live_tables(ready, checks):
+    _for_each(ready, checks, Ready.lock)
+    _for_each(ready, checks, write_before_start)
+    ledgers = LedgerUpdater(ready, checks, notify)
+    runner = Runner(checks.secrets, ledgers, _limits(checks), Restarts(ready, checks))
+    with signals.forwarded_to(runner.request_stop), _live_tables(ready, checks):
         results = runner.run(orders)
-    keeper.settle_all()
-    keeper.notify_unsettled(results)
+    ledgers.finish(results)
     _show_memory(ready, results, checks.request.limit, notify)
     return results
 
@@ -98,21 +95,24 @@ def _live_tables(ready: Sequence[Ready], checks: Checks) -> AbstractContextManag
     return serving(checks.loaded.compiled.project.root, checks.loaded.invocation.id, tables)
 
 
-def _for_all(ready: Sequence[Ready], checks: Checks, step: Callable[[Ready, Checks], None]) -> None:
-    """Takes one step with every query. Raises: FindingsError with the findings of all of them."""
-    findings: list[Finding] = []
-    for item in ready:
-        try:
-            with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
-                step(item, checks)
-        except FindingsError as error:
-            findings += error.findings
+def _for_each(ready: Sequence[Ready], checks: Checks, step: Callable[[Ready, Checks], None]) -> None:
+    """Calls `step` for every query. Raises: FindingsError with the findings of all queries."""
+    findings = [finding for item in ready for finding in _problems_of(item, checks, step)]
     if findings:
         raise FindingsError(findings)
 
 
+def _problems_of(item: Ready, checks: Checks, step: Callable[[Ready, Checks], None]) -> Sequence[Finding]:
+    try:
+        with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
+            step(item, checks)
+    except FindingsError as error:
+        return error.findings
+    return ()
+
+
 def _limits(checks: Checks) -> RunLimits:
-    """The limits that were asked for, or else the target's."""
+    """Returns the limits of the request, or else of the target."""
     limits = checks.request.limits
     return replace(limits, threads=limits.threads or checks.loaded.compiled.project.target.threads)
 
@@ -130,7 +130,7 @@ def _found(loaded: Loaded, runtime: SparkRuntime) -> ProjectFound:
 
 
 def _notify_unusual(ready: Ready, notify: Callable[[RunEvent], None]) -> None:
-    """Says what is unusual about how a query starts."""
+    """Prints a notice if a query does not simply start or resume."""
     model, plan = ready.query.model, ready.plan
     if plan.action is Action.FRESH_EACH_RUN:
         why = ready.query.unrestartable

@@ -1,4 +1,4 @@
-"""Every query of a run analysed by Spark, checked, and planned on the checkpoint it has, before any is started."""
+"""Has Spark analyze every query of a run, checks it, and plans it on its checkpoint, before any query starts."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from sqlstream.state.output_columns import table_problems
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, output_in_use, refusal_findings, unfit_table
 
-LOOK_SECONDS = 0.1
-"""How often it is looked whether a stop was asked for."""
+POLL_SECONDS = 0.1
+"""How often to check for a stop request."""
 
 CHECKED_AT_A_TIME = 8
-"""Queries that are made ready at the same time: most of what takes long is waiting."""
+"""The number of queries to check in parallel. Most of the time they wait for storage."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A checked query with the plan for its checkpoint, whose versions lie under `root` in `storage`: nothing yet where
-    it `is_new`.
+    """A checked query with the plan for its checkpoint. Versions of the checkpoint are in `root` in `storage`, which
+    does not exist yet if the query `is_new`.
     """
 
     query: PreparedQuery
@@ -50,7 +50,7 @@ class Ready:
     is_new: bool
 
     def order(self, checks: Checks) -> StartOrder:
-        """Returns how the query starts."""
+        """Returns the order to start the query."""
         return StartOrder(
             self.query,
             self.query.model.config.trigger,
@@ -60,26 +60,39 @@ class Ready:
         )
 
     def output(self, checks: Checks) -> str | None:
-        """Returns the path, URI or table that the query writes to, None for sinks that have no place."""
+        """Returns the path, URI or table that the query writes to, None for sinks without one."""
         output, version = self.query.output, self.plan.version
         if output.table is not None:
             return output_table(output.table, version)
         return None if output.path is None else output_path(storage_base(checks.loaded), output.path, version)
 
-    def hold(self, checks: Checks) -> None:
-        """Has the query for this process, unless that is so already: a run that its checks refuse writes nothing, not
-        even a lock. Raises: FindingsError, where another process has the query or has made its checkpoint in between.
+    def lock(self, checks: Checks) -> None:
+        """Locks a new query for this process. Existing queries are locked already. New ones are locked this late,
+        because a run that is refused writes nothing, not even a lock.
+
+        Raises: FindingsError if another process has locked the query, or has created its checkpoint since the check.
         """
         model = self.query.model
         if self.is_new:
-            checks.held.enter_context(held(self.storage, self.root, model.name, model.file.location))
+            checks.locks.enter_context(held(self.storage, self.root, model.name, model.file.location))
             if read_checkpoint(checks.storage_of, self.root) != self.state:
                 raise FindingsError(
                     [in_use(model.name, "another run that has started in the meantime", model.file.location)]
                 )
 
+    def check_files(self, checks: Checks) -> None:
+        """Checks the output and the checkpoint as the plan needs them. Raises: FindingsError."""
+        if self.query.output.table is None:
+            write_plainly(self.query.frame.sparkSession, self.root, self.output(checks))
+        if self.query.model.streaming:
+            self.check_table(checks)
+        if self.plan.action is Action.RESUME:
+            self.check_whole(checks)
+        elif self.plan.action is not Action.WRITE:
+            self.check_unused(checks)
+
     def check_table(self, checks: Checks) -> None:
-        """Looks whether the table that the query writes into can hold its columns. Raises: FindingsError."""
+        """Checks that the query's columns fit the table that it writes to. Raises: FindingsError."""
         model, identity, name = self.query.model, self.query.identity, self.output(checks)
         if self.query.output.table is None or name is None:
             return
@@ -91,7 +104,7 @@ class Ready:
             raise FindingsError([unfit_table(model.name, name, *pair) for pair in zip(problems, places, strict=True)])
 
     def check_unused(self, checks: Checks) -> None:
-        """Looks whether the output of a new checkpoint holds batches of another one. Raises: FindingsError."""
+        """Checks that the output of a new checkpoint has no batches of another one. Raises: FindingsError."""
         model, output = self.query.model, self.output(checks)
         if output is None or not format_of(self.query.output.format).writes_files:
             return
@@ -101,7 +114,7 @@ class Ready:
             raise FindingsError([output_in_use(model.name, output, model.file.location)])
 
     def check_whole(self, checks: Checks) -> None:
-        """Looks whether the checkpoint lets the query go on exactly. Raises: FindingsError."""
+        """Checks that the query can resume on its checkpoint without loss. Raises: FindingsError."""
         model = self.query.model
         location = storage_location(checks.loaded, model)
         output = self.output(checks) if format_of(self.query.output.format).writes_files else None
@@ -113,58 +126,57 @@ class Ready:
 
 @dataclass(frozen=True)
 class Checks:
-    """What checking a query needs. `held` is what keeps other processes from the checked queries until it is closed."""
+    """The inputs for checking queries. `locks` keeps other processes from the checked queries until it is closed."""
 
     loaded: Loaded
     request: RunRequest
     runtime: SparkRuntime
     secrets: Secrets
-    held: ExitStack
+    locks: ExitStack
 
     def storage_of(self, path: str) -> tuple[Storage, str]:
-        """Returns the storage that holds `path`, and `path` as that storage takes it."""
+        """Returns the storage that contains `path`, and `path` in the form that this storage uses."""
         return storage_for(path, self.runtime.session)
 
 
-def check_all(checks: Checks, models: Sequence[CompiledModel], signals: StopSignals) -> list[Ready]:
-    """Every query analysed, checked and planned; the findings of all of them together.
+_Checked = Ready | StartRefusal | tuple[Finding, ...]
+"""A checked query, or why it cannot start."""
 
-    Several at a time, as sources and storage may be far away; those with code of the project's one after the other.
+
+def check_all(checks: Checks, models: Sequence[CompiledModel], signals: StopSignals) -> list[Ready]:
+    """Returns every query, analyzed, checked and planned. Raises: FindingsError with the findings of all queries.
+
+    Checks several queries in parallel, because sources and storage may be remote. Queries that run Python code of the
+    project are checked one at a time.
     """
-    ready: list[Ready] = []
-    findings: list[Finding] = []
-    refusals: list[StartRefusal] = []
     pool = ThreadPoolExecutor(CHECKED_AT_A_TIME, "check")
     try:
-        apart = {
-            model.unique_id: pool.submit(_check, checks, model) for model in models if not _has_code(checks, model)
+        futures = {
+            model.unique_id: pool.submit(_try_check, checks, model) for model in models if not _has_code(checks, model)
         }
+        results = []
         for model in models:
             signals.check()
-            try:
-                begun = apart.get(model.unique_id)
-                ready.append(_awaited(begun, signals) if begun else _check(checks, model))
-            except _RefusedError as refused:
-                refusals.append(refused.refusal)
-            except FindingsError as error:
-                findings += [finding for finding in error.findings if finding not in findings]
+            future = futures.get(model.unique_id)
+            results.append(_await(future, signals) if future else _try_check(checks, model))
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # after a signal; else there is nothing left
-    findings += refusal_findings(refusals)
+        pool.shutdown(wait=False, cancel_futures=True)  # after a signal, checks may still be running
+    findings = list(dict.fromkeys(finding for result in results if isinstance(result, tuple) for finding in result))
+    findings += refusal_findings([result for result in results if isinstance(result, StartRefusal)])
     if findings:
         raise FindingsError(findings)
-    return ready
+    return [result for result in results if isinstance(result, Ready)]
 
 
-def _awaited(begun: Future[Ready], signals: StopSignals) -> Ready:
-    """What a check gives, which a signal need not wait for. Raises: FindingsError, StopAskedError."""
-    while not wait([begun], LOOK_SECONDS).done:
+def _await(future: Future[_Checked], signals: StopSignals) -> _Checked:
+    """Returns the result of a check. Raises: StopRequestedError, without waiting for the check."""
+    while not wait([future], POLL_SECONDS).done:
         signals.check()
-    return begun.result()
+    return future.result()
 
 
 def _has_code(checks: Checks, model: CompiledModel) -> bool:
-    """Whether Python of the project's own is run to make the query ready, which may not be made for threads."""
+    """Whether preparing the query runs Python code of the project, which may not be thread-safe."""
     compiled = checks.loaded.compiled
     project = compiled.project
     upstream = {*compiled.graph.ancestors(model.unique_id), model.unique_id}
@@ -173,17 +185,24 @@ def _has_code(checks: Checks, model: CompiledModel) -> bool:
     return bool(project.functions) or models or sources or (model.output is not None and bool(model.output.python))
 
 
-def _check(checks: Checks, model: CompiledModel) -> Ready:
-    loaded, request, runtime, secrets = checks.loaded, checks.request, checks.runtime, checks.secrets
+def _try_check(checks: Checks, model: CompiledModel) -> _Checked:
+    try:
+        return _check(checks, model)
+    except FindingsError as error:
+        return error.findings
+
+
+def _check(checks: Checks, model: CompiledModel) -> Ready | StartRefusal:
+    loaded, request, secrets = checks.loaded, checks.request, checks.secrets
     wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
     with storage_problems(wanted, storage_location(loaded, model), secrets):
-        storage, root = storage_for(wanted, runtime.session)
+        storage, root = checks.storage_of(wanted)
         is_new = not storage.exists(root)
         if not is_new:
-            checks.held.enter_context(held(storage, root, model.name, model.file.location))
+            checks.locks.enter_context(held(storage, root, model.name, model.file.location))
         state = read_checkpoint(checks.storage_of, root)
     resumes = state.is_used and not request.full_refresh and unrestartable(loaded.compiled, model) is None
-    query = prepare_query(loaded.compiled, model, runtime, secrets, state.ledger if resumes else None)
+    query = prepare_query(loaded.compiled, model, checks.runtime, secrets, state.ledger if resumes else None)
     options = StartOptions(model.name in request.accept_state_change, request.full_refresh)
     plan = plan_query(
         query.identity,
@@ -193,27 +212,12 @@ def _check(checks: Checks, model: CompiledModel) -> Ready:
         place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
     )
     if isinstance(plan, StartRefusal):
-        raise _RefusedError(plan)
+        return plan
     ready = Ready(query, plan, root, storage, state, is_new)
-    if query.output.table is None:
-        write_plainly(query.frame.sparkSession, root, ready.output(checks))
-    if model.streaming:
-        ready.check_table(checks)
-    if plan.action is Action.RESUME:
-        ready.check_whole(checks)
-    elif plan.action is not Action.WRITE:
-        ready.check_unused(checks)
+    ready.check_files(checks)
     return ready
 
 
-class _RefusedError(Exception):
-    """A query that may not start on its checkpoint."""
-
-    def __init__(self, refusal: StartRefusal) -> None:
-        super().__init__()
-        self.refusal = refusal
-
-
 def storage_location(loaded: Loaded, model: CompiledModel) -> Location:
-    """Returns where it is said where the checkpoint of `model` lies: in the model, or else by the target."""
+    """Returns the location of the setting for the checkpoint of `model`: in the model, or else in the target."""
     return model.config_places.get("checkpoint", loaded.compiled.project.target.location)

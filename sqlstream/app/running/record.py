@@ -1,4 +1,4 @@
-"""What a run writes for others, while it lasts and afterwards: target/run_results.json and logs/events.jsonl."""
+"""Records a run, during it and at its end, in target/run_results.json and logs/events.jsonl."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from sqlstream.state.runs.run_state import RunState, end_unfinished, follow
 from sqlstream.state.runs.silence import QUIET_BATCHES, why_ended_silent, why_silent
 
 RESULTS_SECONDS = 1.0
-"""How often run_results.json is written for batches alone; the journal has every one of them."""
+"""How often batches update run_results.json. The journal has every batch."""
 
 Explain = Callable[[str], Emission | None]
-"""What the operators of the query of a model wait for."""
+"""Returns when the query of a model emits rows."""
 
 
 class Record:
-    """Hears every event of a run, notes it, and tells it on. What cannot be written is said once and ends no run."""
+    """Records every event of a run and passes it on. If a file cannot be written, the run continues with one notice."""
 
     def __init__(self, root: Path, invocation: Invocation, env: Mapping[str, str], notify: Callable[[RunEvent], None]):
         self._folder = root / ARTIFACTS_FOLDER
@@ -45,32 +45,32 @@ class Record:
         self._explain: Explain = lambda _model: None
         self._began = self._written = time.monotonic()
         self._process = {"pid": os.getpid(), "process_start": process_start(os.getpid())}
-        self._complained: set[str] = set()
+        self._reported: set[str] = set()
         self._findings: list[Finding] = []
         self._run = RunState()
         self._target: str | None = None
 
     def begin(self, target: str | None) -> None:
-        """Notes that the run has begun; `target` is None where the project's default is to be used."""
+        """Records the start of the run. `target` is None for the project's default target."""
         self._target = target
         self._append("run_began", {**self._process, "target": target})
-        with suppress(UsageError):  # compiling, which comes next, says so
+        with suppress(UsageError):  # the compiler, which runs next, reports it
             self._write_results(None)
 
     def load(self, target: str, explain: Explain) -> None:
-        """Notes what the run is of, once the project has compiled."""
+        """Records the target, after the project has compiled."""
         self._target, self._explain = target, cache(explain)
         self._append("run_loaded", {"target": target})
 
     def end(self, *, succeeded: bool, findings: tuple[Finding, ...]) -> None:
-        """Notes how the run has ended. Raises: UsageError where run_results.json cannot be written."""
+        """Records the end of the run. Raises: UsageError if run_results.json cannot be written."""
         self._findings = list(findings)
         self._run = end_unfinished(self._run)
         self._append("run_ended", {"succeeded": succeeded})
         self._write_results(succeeded)
 
     def __call__(self, event: RunEvent) -> None:
-        """Notes `event` and tells it on, and then why the query has nothing to give, where that is to be said."""
+        """Records `event` and passes it on, followed by the reason if the query emits no rows."""
         self._run = follow(self._run, event, _now())
         if isinstance(event, Warned):
             self._findings.append(event.finding)
@@ -100,29 +100,29 @@ class Record:
 
     def _note(self, event: RunEvent) -> None:
         if isinstance(event, TableShown):
-            return  # rows are no business of a log
+            return  # logs contain no rows of data
         fields = event_fields(event)
         query = self._run.queries.get(fields.get("model", ""))
         if query is not None:
             entry = query.as_json(_now())
             if isinstance(event, BatchProgress):
-                del entry["progress"]  # the line itself
+                del entry["progress"]  # it repeats the line
             fields = {**fields, "query": entry}
         self._append(event_name(event), fields)
 
     def _append(self, name: str, fields: Mapping[str, Any]) -> None:
         self._journal.append(self._redact(to_line(name, {"invocation_id": self._invocation.id, **fields})))
         if self._journal.problem is not None:
-            self._complain("logs/events.jsonl", self._journal.problem)
+            self._report("logs/events.jsonl", self._journal.problem)
 
     def _update_results(self, event: RunEvent) -> None:
-        is_seldom = not isinstance(event, BatchProgress | Notice | TableShown)
-        if not is_seldom and time.monotonic() - self._written < RESULTS_SECONDS:
+        is_frequent = isinstance(event, BatchProgress | Notice | TableShown)
+        if is_frequent and time.monotonic() - self._written < RESULTS_SECONDS:
             return
         try:
             self._write_results(None)
         except UsageError as error:
-            self._complain("target/run_results.json", str(error))
+            self._report("target/run_results.json", str(error))
 
     def _write_results(self, succeeded: bool | None) -> None:
         self._written = time.monotonic()
@@ -138,9 +138,9 @@ class Record:
         )
         write_run_results(self._folder, record)
 
-    def _complain(self, name: str, problem: str) -> None:
-        if name not in self._complained:
-            self._complained.add(name)
+    def _report(self, name: str, problem: str) -> None:
+        if name not in self._reported:
+            self._reported.add(name)
             self._notify(Notice(f"{name} cannot be written ({problem}); the run continues without it"))
 
 

@@ -1,4 +1,4 @@
-"""How a query that failed starts again: on its checkpoint, or with a new one where Spark cannot resume it."""
+"""Restarts a failed query on its checkpoint, or with a new one if Spark cannot resume it."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from sqlstream.spark.storage.storage import storage_problems
 
 
 class Restarts:
-    """Gives the queries of a run the orders with which they start again."""
+    """Returns the orders to restart the queries of a run."""
 
     def __init__(self, ready: Sequence[Ready], checks: Checks) -> None:
         self._checks = checks
         self._ready = {item.query.model.name: item for item in ready}
 
     def __call__(self, order: StartOrder) -> StartOrder:
-        """Returns the order of the next start. Raises: FindingsError, where the checkpoint is no longer whole."""
+        """Returns the order of the next start. Raises: FindingsError if the checkpoint is damaged."""
         name = order.query.model.name
         ready = self._ready[name]
         if order.is_fresh:
             self._ready[name] = self._next_version(ready)
             return self._ready[name].order(self._checks)
         if not order.is_batch:
-            ready.check_whole(self._checks)  # what the last start has left may be less than the query needs
+            ready.check_whole(self._checks)  # the failed start may have damaged the checkpoint
         return order
 
     def _next_version(self, ready: Ready) -> Ready:
-        """The query with a new checkpoint, whose ledger is written."""
+        """Returns the query with a new checkpoint, and writes its ledger."""
         fresh = replace(ready, plan=replace(ready.plan, version=ready.plan.version + 1))
         with storage_problems(
             ready.root, storage_location(self._checks.loaded, ready.query.model), self._checks.secrets

@@ -1,4 +1,4 @@
-"""The Spark session of a loaded project, and where its target stores."""
+"""The Spark session and the storage of a loaded project."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ spark_logger = logging.getLogger("sqlstream.spark")
 
 
 def check_target(loaded: Loaded) -> None:
-    """Raises: FindingsError where this version cannot start queries on the target."""
+    """Raises: FindingsError if sqlstream cannot start queries on the target."""
     target = loaded.compiled.project.target
     if target.remote is None:
         return
@@ -43,41 +43,41 @@ def storage_base(loaded: Loaded) -> str:
 
 
 def check_java(env: Mapping[str, str], signals: StopSignals) -> None:
-    """Raises: FindingsError where there is no Java that Spark can use; StopAskedError."""
+    """Raises: FindingsError if there is no Java that Spark can use; StopRequestedError."""
     java = find_java(env, start=False)
-    signals.check()  # a signal to the whole group has also ended a Java that was asked for its version
+    signals.check()  # a signal to the process group also ends the `java -version` process
     if isinstance(java, Finding):
         raise FindingsError([java])
 
 
 def start_session(loaded: Loaded, secrets: Secrets, *, purpose: str, console_to_stderr: bool = False) -> SparkRuntime:
-    """Returns a started Spark for the project's target; `purpose` is what its JVM is for, and console sinks print where
-    `console_to_stderr` says. Raises: FindingsError.
+    """Starts Spark for the project's target. `purpose` decides the options of the JVM. Console sinks print to stdout,
+    or to stderr with `console_to_stderr`. Raises: FindingsError.
     """
     warehouse = join(storage_base(loaded), "warehouse")
-    launch = SparkLaunch(_app_name(loaded), warehouse, to_log(secrets), console_to_stderr, purpose)
+    launch = SparkLaunch(_app_name(loaded), warehouse, line_logger(secrets), console_to_stderr, purpose)
     return _start(loaded, secrets, launch)
 
 
 def start_brief_session(
     loaded: Loaded, secrets: Secrets, warehouse: str, classes: tuple[str, ...] = ()
 ) -> SparkRuntime:
-    """Returns a started Spark for questions that are soon answered, whose folder of managed tables is `warehouse`;
-    `classes` are initialized while Spark starts. Raises: FindingsError.
+    """Starts Spark for a short task. `warehouse` is the folder of its managed tables. `classes` are initialized while
+    Spark starts. Raises: FindingsError.
     """
     launch = SparkLaunch(
         _app_name(loaded),
         warehouse,
-        to_log(secrets),
-        console_to_stderr=True,  # stdout is for the answer: what resolves packages prints there
+        line_logger(secrets),
+        console_to_stderr=True,  # stdout is for the command's result, and Ivy would print there
         purpose=SHORT_LIVED_JVM,
         classes=classes,
     )
     return _start(loaded, secrets, launch)
 
 
-def to_log(secrets: Secrets) -> Callable[[str], None]:
-    """Returns what logs a line of the JVM's log, without its secrets: a program may have handlers of its own."""
+def line_logger(secrets: Secrets) -> Callable[[str], None]:
+    """Returns a function that logs a line of the JVM's log, with secrets redacted for any handler."""
     return lambda line: spark_logger.info(secrets.redact(line))
 
 
@@ -86,7 +86,7 @@ def _start(loaded: Loaded, secrets: Secrets, launch: SparkLaunch) -> SparkRuntim
     missing = secrets.missing(target.spark, target.location)
     if missing:
         raise FindingsError(missing)
-    PROJECT_LOG.take_other_threads()  # such as the one that reads what the JVM logs
+    PROJECT_LOG.adopt_other_threads()  # such as the thread that reads the JVM's log
     runtime = start_spark(target, secrets, replace(launch, java_options=use_options(os.environ)))
     ship_python(runtime.session, loaded.compiled.project.root)
     wrong = check_python(loaded.compiled)

@@ -1,17 +1,17 @@
-"""The part of `show` and `dev` that needs Spark: a session that is kept warm, and asked for rows again and again."""
+"""The part of `show` and `dev` that needs Spark: a session that stays open and shows rows again and again."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.watching import Snapshot, take_snapshot
 from sqlstream.app.running.session import check_java, check_target, start_brief_session
 from sqlstream.app.running.signals import StopSignals
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.errors import FindingsError
 from sqlstream.project.files.python_files import PYTHON
 from sqlstream.spark.jvm.gateway import is_jvm_gone
 from sqlstream.spark.jvm.session import SparkRuntime, stop_spark
@@ -24,10 +24,10 @@ from sqlstream.state.results.rows import ShownRows
 
 
 class Previews:
-    """Shows rows in one Spark, which is started when it is first needed, and anew where the target or the project's
-    Python has changed.
+    """Shows rows with one Spark session. It starts when it is first needed, and restarts if the target or the project's
+    Python files change.
 
-    `notify` hears what takes its time; `warehouse` is the folder in which Spark may make its managed tables.
+    `notify` gets progress messages. `warehouse` is the folder of Spark's managed tables.
     """
 
     def __init__(
@@ -40,25 +40,27 @@ class Previews:
         self._samples = Samples(notify)
 
     def show(self, loaded: Loaded, nodes: Sequence[str], limit: int) -> tuple[ShownRows, ...]:
-        """Returns the first rows of each of `nodes`. Raises: FindingsError with those of all nodes; StopAskedError."""
-        readers = self._readers(loaded)
-        preview = Preview(NodeReader(loaded.compiled, readers), self._samples, limit)
+        """Returns the first rows of each of `nodes`.
+
+        Raises: FindingsError with the findings of all nodes; StopRequestedError.
+        """
+        preview = Preview(NodeReader(loaded.compiled, self._readers(loaded)), self._samples, limit)
         shown: list[ShownRows] = []
-        findings: list[Finding] = []
+        errors: list[FindingsError] = []
         for node in nodes:
             try:
                 shown.append(preview.show(node))
             except FindingsError as error:
-                findings += error.findings
-                if error.__cause__ is not None and is_jvm_gone(error.__cause__):
-                    self.close()  # the next call starts Spark again
-                    break
-        if findings:
-            raise FindingsError(findings)
+                errors.append(error)
+            if errors and _is_spark_gone(errors[-1]):
+                self.close()  # the next call starts Spark again
+                break
+        if errors:
+            raise FindingsError(finding for error in errors for finding in error.findings)
         return tuple(shown)
 
     def close(self) -> None:
-        """Stops Spark, where it runs."""
+        """Stops Spark if it runs."""
         if self._runtime is not None:
             stop_spark(self._runtime)
         self._runtime = self._started_for = None
@@ -83,17 +85,20 @@ class Previews:
         return runtime
 
 
+def _is_spark_gone(error: FindingsError) -> bool:
+    return error.__cause__ is not None and is_jvm_gone(error.__cause__)
+
+
 def _python_files(root: Path) -> Snapshot:
-    """The state of the files of python/, of which Spark's workers have a copy."""
+    """Returns the states of the files in python/, which Spark's workers have copies of."""
     return {path: state for path, state in take_snapshot(root).items() if path.startswith(f"{PYTHON}/")}
 
 
 @contextmanager
 def open_previews(env: Mapping[str, str], notify: Callable[[str], None], signals: StopSignals) -> Iterator[Previews]:
-    """Gives previews over a Spark that leaves nothing behind, and stops it in the end."""
-    with tempfile.TemporaryDirectory(prefix="sqlstream-show-", ignore_cleanup_errors=True) as warehouse:
-        previews = Previews(env, notify, signals, warehouse)
-        try:
-            yield previews
-        finally:
-            previews.close()
+    """Yields previews with a temporary warehouse, and stops Spark at the end."""
+    with (
+        tempfile.TemporaryDirectory(prefix="sqlstream-show-", ignore_cleanup_errors=True) as warehouse,
+        closing(Previews(env, notify, signals, warehouse)) as previews,
+    ):
+        yield previews

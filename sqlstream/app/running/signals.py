@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP as a request, for as long as a run lasts."""
+"""Turns Ctrl-C, SIGTERM and SIGHUP into a request to stop, for the duration of a run."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 STOP_SIGNALS = tuple(number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP"))
-"""Ctrl-C, a supervisor's request, and a terminal that is closed; Windows does not have the last."""
+"""Ctrl-C, a supervisor's request, and a closed terminal. Windows has no SIGHUP."""
 
 
-class StopAskedError(Exception):
-    """A stop was asked for before any query was started."""
+class StopRequestedError(Exception):
+    """A stop was requested before any query started."""
 
 
 class StopSignals:
-    """What Ctrl-C and SIGTERM have asked for so far, and who is told.
+    """Counts the signals so far, and decides what they do.
 
-    While a run is prepared the first one waits for the next `check`, and a second one stops at once. While queries run,
-    `passed_to` says who decides. After that nothing is left to stop.
+    While a run is prepared, the first signal takes effect at the next `check`, and the second one stops at once. During
+    `forwarded_to`, a listener handles signals. After that, signals are ignored, because nothing is left to stop.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class StopSignals:
         self._listener: Callable[[], None] | None = None
 
     def receive(self) -> None:
-        """Notes one signal. Raises: KeyboardInterrupt for the second one while a run is prepared."""
+        """Handles one signal. Raises: KeyboardInterrupt for the second one while a run is prepared."""
         self._count += 1
         if self._listener is not None:
             self._listener()
@@ -35,23 +35,25 @@ class StopSignals:
             raise KeyboardInterrupt
 
     def check(self) -> None:
-        """Raises: StopAskedError once a stop was asked for."""
+        """Raises: StopRequestedError if a stop was requested."""
         if self._count:
-            raise StopAskedError
+            raise StopRequestedError
 
     def install(self) -> None:
-        """Has the signals come here; again after Spark's start, where PySpark puts in a handler that cancels all jobs.
+        """Installs the handlers. Call it again after Spark starts, because PySpark installs a handler that cancels all
+        jobs.
 
-        Outside the main thread signals stay with whoever has them.
+        Does nothing outside the main thread. Under nohup, SIGHUP stays ignored.
         """
-        if _in_main_thread():
-            for number in STOP_SIGNALS:
-                if number.name != "SIGHUP" or signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-                    signal.signal(number, lambda _number, _frame: self.receive())
+        if not _in_main_thread():
+            return
+        for number in STOP_SIGNALS:
+            if number.name != "SIGHUP" or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, lambda _number, _frame: self.receive())
 
     @contextmanager
-    def passed_to(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Calls `listener` for each signal during the body, and for one that came before; later ones are ignored."""
+    def forwarded_to(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Calls `listener` for each signal during the body, and for one that came before. Ignores signals after it."""
         self._listener = listener
         if self._count:
             listener()
@@ -63,17 +65,16 @@ class StopSignals:
 
 @contextmanager
 def stop_signals() -> Iterator[StopSignals]:
-    """Gives the signals that arrive during the body, and restores the earlier handlers afterwards."""
+    """Yields the signals that arrive during the body, and restores the previous handlers at the end."""
     signals = StopSignals()
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     signals.install()
     try:
         yield signals
     finally:
-        for number, handler in before.items():
-            if _in_main_thread():
-                # None stands for a handler that was not installed from Python, which Python cannot put back
-                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for number, handler in before.items() if _in_main_thread() else ():
+            # None means a handler that was not installed from Python, which Python cannot restore
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def _in_main_thread() -> bool:

@@ -1,6 +1,6 @@
-"""The query of a terminal model as it lies in its target's storage: its versions, its checkpoint, its output.
+"""The stored files of a query: its versions, its checkpoint, its output.
 
-Spark is started only where a path needs it: for a local folder these questions take no Java.
+Spark starts only if a path needs it. Local folders need no Java.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from sqlstream.state.plan import CheckpointState
 
 
 class LazyStorages:
-    """The storages of a target; Spark is started for the first path that is not certainly local."""
+    """The storages of a target. Spark starts for the first path that may not be local."""
 
     def __init__(self, loaded: Loaded, request: ProjectRequest, signals: StopSignals, stack: ExitStack) -> None:
         self._loaded, self._request, self._signals, self._stack = loaded, request, signals, stack
@@ -58,7 +58,7 @@ class LazyStorages:
 
     @cached_property
     def session(self) -> SparkSession:
-        """Spark, started when it is first asked for. Raises: FindingsError."""
+        """The Spark session, which starts on first use. Raises: FindingsError."""
         check_target(self._loaded)
         check_java(self._request.env, self._signals)
         warehouse = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="sqlstream-"))
@@ -69,7 +69,7 @@ class LazyStorages:
 
 @dataclass(frozen=True)
 class StoredQuery:
-    """One version of a model's query: all of them lie under `root` in `storage`. `state.version` is 0 before the first
+    """One version of a model's query. All versions are under `root` in `storage`. `state.version` is 0 before the first
     run.
     """
 
@@ -82,19 +82,17 @@ class StoredQuery:
 
     @property
     def checkpoint(self) -> str:
-        """The checkpoint."""
+        """The path of the checkpoint."""
         return checkpoint_path(self.root, self.state.version)
 
     @property
     def has_locks(self) -> bool:
-        """Whether a run keeps other processes from the query."""
+        """Whether a run locks the query, so that no other process can use it."""
         return not isinstance(self.storage, HadoopStorage)
 
     @cached_property
     def output(self) -> str | None:
-        """The folder that the version writes to, as its ledger says, or the folder of its table; None for a sink that
-        writes no files.
-        """
+        """The output folder of this version, from its ledger, or its table's folder. None for sinks without files."""
         ledger, output = self.state.ledger, self.model.output
         written_to = (ledger.identity.sink_format, ledger.identity.sink_path) if ledger else None
         fmt, path = written_to or ((output.format, output.place) if output else ("", None))
@@ -106,8 +104,9 @@ class StoredQuery:
         return output_path(storage_base(self.loaded), path, version)
 
     def files(self, output: str) -> OutputFiles:
-        """Returns the files in the folder `output`. Raises: FindingsError where nobody can tell which of them are
-        committed; OSError, Spark's errors.
+        """Returns the files in the folder `output`.
+
+        Raises: FindingsError if it is unknown which of them are committed; OSError, Spark's errors.
         """
         storage, output = self.storages.of(output)
         stored = storage.files(output)  # before the log: see sort_files
@@ -123,19 +122,18 @@ class StoredQuery:
         return sort_files(stored, log, with_retention="retention" in map(str.lower, options))
 
     def has_open_batch(self) -> bool:
-        """Whether a batch was begun that is not committed."""
+        """Whether a batch has started that is not committed."""
         storage, checkpoint = self.storages.of(self.checkpoint)
-        begun = max(entry_names(storage.names(f"{checkpoint}/offsets")), default=-1)
-        return begun > read_commits(storage, checkpoint).last
+        started = max(entry_names(storage.names(f"{checkpoint}/offsets")), default=-1)
+        return started > read_commits(storage, checkpoint).last
 
 
 @contextmanager
 def open_query(loaded: Loaded, request: ProjectRequest, name: str, version: int | None = None) -> Iterator[StoredQuery]:
-    """Gives a version of the query of the terminal model `name`, the newest one if none is asked for. Spark, where it
-    was started, is stopped afterwards.
+    """Yields a version of the query of the terminal model `name`, by default the newest. Stops Spark at the end.
 
-    Raises: FindingsError, also for what the body raises of the storage; UsageError for a name that is no terminal
-    model's, and for a version that does not exist.
+    Raises: FindingsError, also for storage errors in the body; UsageError if `name` is not a terminal model, or the
+    version does not exist.
     """
     model = _terminal_model(loaded, name)
     wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)

@@ -1,4 +1,4 @@
-"""`sqlstream test --coverage`: which models and columns no unit test states."""
+"""`sqlstream test --coverage`: finds models and columns that no unit test checks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sqlstream.state.results.unit_tests import Coverage, ModelCoverage
 
 
 def find_coverage(request: UnitTestRequest) -> Coverage:
-    """Returns the coverage of the selected models, in the order of their names.
+    """Returns the coverage of the selected models, sorted by name.
 
-    Raises: FindingsError, also where a file of unit tests cannot be read; UsageError.
+    Raises: FindingsError, also if a unit test file cannot be read; UsageError.
     """
     project = open_tests(request.project)
     project.check_readable()
@@ -30,13 +30,13 @@ def _of(project: TestedProject, model: CompiledModel) -> ModelCoverage:
     tests = [test for test in project.tests.cases if test.enabled and test.model == model.name]
     known = project.loaded.compiled.columns.get(model.unique_id)
     columns = tuple(column.name for column in known) if known is not None else ()
-    stated = {name.casefold() for test in tests for name in _stated(test, columns)}
-    left = tuple(column for column in columns if column.casefold() not in stated)
-    return ModelCoverage(model.name, model.file.path, len(tests), columns, left)
+    checked = {name.casefold() for test in tests for name in _checked_columns(test, columns)}
+    unchecked = tuple(column for column in columns if column.casefold() not in checked)
+    return ModelCoverage(model.name, model.file.path, len(tests), columns, unchecked)
 
 
-def _stated(test: UnitTest, columns: Sequence[str]) -> Iterable[str]:
-    """The columns whose values a test states: all of them where its expected rows are compared whole."""
+def _checked_columns(test: UnitTest, columns: Sequence[str]) -> Iterable[str]:
+    """Returns the columns whose values a test checks: all of them, unless its expected rows are partial."""
     expected = test.expect
     written = [rows for rows in (expected.rows, *(expected.batches or ())) if rows is not None]
     if not any(_has_rows(rows) for rows in written):

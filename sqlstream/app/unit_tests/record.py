@@ -1,4 +1,4 @@
-"""`sqlstream test --record`: a case from real rows of what a model reads, and from what it gives of them now."""
+"""`sqlstream test --record`: writes a case from real rows of a model's inputs and the rows that it emits for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlstream.app.request import Selection, UnitTestRequest
 from sqlstream.app.running.show import open_previews
 from sqlstream.app.running.signals import stop_signals
 from sqlstream.app.show import interrupt
-from sqlstream.app.test import UnitTestOutcome, open_tests, run_tests
+from sqlstream.app.test import TestedProject, UnitTestOutcome, open_tests, run_tests
 from sqlstream.app.unit_tests.update import plain_number, update_expectations, updated_line
 from sqlstream.compiler.allowances import lowered_by_rules
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
@@ -31,18 +31,18 @@ from sqlstream.state.results.unit_tests import NOTHING, CaseResult, Outcome
 from sqlstream.testing.cases import text_of
 
 RECORDED = "recorded"
-"""The name of the first case that is recorded; the next are recorded_2 and so on."""
+"""The name of the first recorded case. The next ones are recorded_2 and so on."""
 
 
 @dataclass
-class Masks:
-    """Puts other values in the place of those that a test must not show; equal values stay equal."""
+class RowMasker:
+    """Replaces values that a test must not show. Equal values stay equal."""
 
     secrets: Secrets
     _given: dict[object, int] = field(default_factory=dict)
 
     def row(self, row: Mapping[str, object], masked: Sequence[str]) -> dict[str, object]:
-        """Returns a row with the values of the columns `masked` masked, and secrets wherever they stand."""
+        """Returns `row` with the values of the columns `masked` replaced, and secrets redacted in all columns."""
         hidden = {name.casefold() for name in masked}
         return {
             name: self._mask(value) if name.casefold() in hidden else self._shown(value) for name, value in row.items()
@@ -67,7 +67,7 @@ class Masks:
 
 
 def _is_time(text: str) -> bool:
-    """Whether a text may be a time or a day, which other text would not fit."""
+    """Whether a text looks like a timestamp or a date, and must be replaced by a valid one."""
     return re.fullmatch(r"[+-]?\d{4,}-\d\d-\d\d([ T].*)?", text) is not None
 
 
@@ -76,43 +76,54 @@ def _masked_time(number: int) -> str:
 
 
 def record_case(request: UnitTestRequest, name: str, limit: int, notify: Callable[[str], None]) -> UnitTestOutcome:
-    """Writes a case of the model `name` into tests/models/ and returns how it ends when it is run, with a warning where
-    it expects no rows.
+    """Writes a case of the model `name` into tests/models/, with at most `limit` rows of each input, and runs it.
 
-    At most `limit` rows of each of its inputs are taken. Raises: FindingsError, UsageError.
+    Returns the result, with a warning if the case expects no rows. Raises: FindingsError, UsageError.
     """
     project = open_tests(request.project)
     compiled = project.loaded.compiled
-    model = compiled.models.get(model_id(compiled.project.name, name))
-    if model is None:
-        names = [each.name for each in compiled.models.values()]
-        what, why = f"there is no model `{name}`", "--record needs the name of a model"
-        raise FindingsError([Finding("unit-test-model", what, why, did_you_mean(name, names))])
-    nodes = tuple(dict.fromkeys(read.node_id for read in model.reads))
-    with (
-        stop_signals() as signals,
-        signals.passed_to(interrupt),
-        open_previews(request.project.env, notify, signals) as previews,
-    ):
-        shown = previews.show(project.loaded, nodes, limit)
+    model = _model_named(compiled, name)
+    shown = _input_rows(project, model, limit, notify)
     every: tuple[UnitTest | BrokenTest, ...] = (*project.tests.cases, *project.tests.broken)
     case = _free_name([test.name for test in every if test.model == name])
-    path = _write(compiled, model, case, shown, Masks(Secrets(request.project.env)))
+    path = _write(compiled, model, case, shown, RowMasker(Secrets(request.project.env)))
     notify(f"Wrote {path}: {name}.{case}")
     only = replace(request, selection=Selection((f"unit_test:{name}.{case}",)), explains=True)
     outcome = _run(only, path)
     (result,) = outcome.results
-    if result.outcome is Outcome.PASSED:  # nothing came out, as was written for a start
+    if result.outcome is Outcome.PASSED:  # the model emits no rows, and so far the case expects none
         warnings = lowered_by_rules(compiled.project, [_expects_nothing(result, shown, limit)])
         return replace(outcome, findings=(*outcome.findings, *warnings))
     for line in update_expectations(request.project.folder, outcome.results):
-        if line != updated_line(path):  # it is known to be written
+        if line != updated_line(path):  # the user has read "Wrote"
             notify(line)
     return _run(only, path)
 
 
+def _model_named(compiled: CompiledProject, name: str) -> CompiledModel:
+    model = compiled.models.get(model_id(compiled.project.name, name))
+    if model is not None:
+        return model
+    names = [each.name for each in compiled.models.values()]
+    what, why = f"there is no model `{name}`", "--record needs the name of a model"
+    raise FindingsError([Finding("unit-test-model", what, why, did_you_mean(name, names))])
+
+
+def _input_rows(
+    project: TestedProject, model: CompiledModel, limit: int, notify: Callable[[str], None]
+) -> tuple[ShownRows, ...]:
+    """Returns the first rows of each input of `model`."""
+    nodes = tuple(dict.fromkeys(read.node_id for read in model.reads))
+    with (
+        stop_signals() as signals,
+        signals.forwarded_to(interrupt),
+        open_previews(project.request.env, notify, signals) as previews,
+    ):
+        return previews.show(project.loaded, nodes, limit)
+
+
 def _run(only: UnitTestRequest, path: str) -> UnitTestOutcome:
-    """How the recorded case ends; files that cannot be read are no matter of it."""
+    """Returns the result of the recorded case, without the results of unreadable files."""
     outcome = run_tests(only, lambda _result, _total: None)
     results = tuple(result for result in outcome.results if result.location.path == path and result.model is not None)
     return replace(outcome, results=results)
@@ -136,14 +147,16 @@ def _free_name(taken: Sequence[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _write(compiled: CompiledProject, model: CompiledModel, case: str, shown: Sequence[ShownRows], masks: Masks) -> str:
-    """Adds the case to the model's file of recorded tests; returns its path."""
+def _write(
+    compiled: CompiledProject, model: CompiledModel, case: str, shown: Sequence[ShownRows], masker: RowMasker
+) -> str:
+    """Adds the case to the model's file of recorded tests and returns its path."""
     lines = [f"  - name: {case}", f"    model: {model.name}", "    given:"]
     for rows in shown:
         lines += [f"      - input: {text_of(rows.unique_id)}", "        rows:" + ("" if rows.rows else " []")]
         masked = _masked(compiled, rows.unique_id)
         names = [column.name for column in rows.columns]
-        written = (masks.row(dict(zip(names, row, strict=True)), masked) for row in rows.rows)
+        written = (masker.row(dict(zip(names, row, strict=True)), masked) for row in rows.rows)
         lines += [f"          - {flow_text(row)}" for row in written]
     lines += ["    expect:", "      rows: []"]
     relative, text = next(
@@ -158,7 +171,7 @@ def _write(compiled: CompiledProject, model: CompiledModel, case: str, shown: Se
 
 
 def _candidates(root: Path, model: str, lines: str) -> Iterator[tuple[str, str]]:
-    """The files that may hold a case, `<model>_recorded.yml`, `_2` and so on, as each would be with `lines` behind."""
+    """Yields the possible files, `<model>_recorded.yml`, `_2` and so on, each with its text after adding `lines`."""
     for number in count(1):
         relative = f"{TESTS_FOLDER}/{model}_recorded{'' if number == 1 else f'_{number}'}.yml"
         path = root / relative
@@ -167,7 +180,7 @@ def _candidates(root: Path, model: str, lines: str) -> Iterator[tuple[str, str]]
 
 
 def _ends_with(text: str, path: str, case: str) -> bool:
-    """Whether a file would end with the case: somebody may have laid it out in another way, or broken it."""
+    """Whether the last test in a file is the case. It is not if the file has another layout or is invalid."""
     try:
         tests = follow(parse_yaml(text, path), ("unit_tests",))
     except FindingsError:
@@ -177,6 +190,6 @@ def _ends_with(text: str, path: str, case: str) -> bool:
 
 
 def _masked(compiled: CompiledProject, node_id: str) -> tuple[str, ...]:
-    """The columns that the source of `node_id`, or any source above it, asks to be masked."""
+    """Returns the columns to mask of the source `node_id` and of all sources upstream."""
     read = {node_id, *compiled.graph.ancestors(node_id)}
     return tuple(name for node, table in compiled.sources.items() if node in read for name in table.mask)

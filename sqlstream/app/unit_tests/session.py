@@ -1,10 +1,10 @@
-"""The part of `test` that needs Spark: one session for all cases, several of which run at once."""
+"""The part of `test` that needs Spark: one session for all cases, several of which run in parallel."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -23,43 +23,49 @@ from sqlstream.testing.settings import session_settings, state_provider, target_
 from sqlstream.testing.supported import check_supported
 
 CASES_AT_ONCE = 2
-"""A batch of a few rows leaves a core idle for most of its time; more at once take as long."""
+"""A batch of a few rows leaves a core idle most of the time. More cases in parallel are not faster."""
 
 
 def run_cases(
     loaded: Loaded, request: UnitTestRequest, cases: Sequence[Case], notify: Callable[[CaseResult], None]
 ) -> None:
-    """Runs `cases` and calls `notify` with each result. Raises: FindingsError where Spark cannot be started."""
+    """Runs `cases` and calls `notify` with each result. Raises: FindingsError if Spark cannot start."""
     env = request.project.env
-    with stop_signals() as signals, signals.passed_to(interrupt):
+    with stop_signals() as signals, signals.forwarded_to(interrupt):
         check_java(env, signals)
         with open_harness(loaded, request) as harness:
-            signals.install()  # PySpark has put in a handler of its own
+            signals.install()  # PySpark has installed its own handler
             run_all(harness, request, cases, notify)
 
 
 def run_all(
     harness: Harness, request: UnitTestRequest, cases: Sequence[Case], notify: Callable[[CaseResult], None]
 ) -> None:
-    """Runs `cases`, some of them at once, and calls `notify` with each result.
+    """Runs `cases`, some of them in parallel, and calls `notify` with each result.
 
-    With `fail_fast` in `request`, none starts after one that does not pass.
+    With `request.fail_fast`, no case starts after one that does not pass.
     """
     pool = ThreadPoolExecutor(CASES_AT_ONCE)
     try:
         futures = [pool.submit(harness.run, case) for case in cases]
-        for future in as_completed(futures):
-            result = future.result()
-            notify(result)
-            if request.fail_fast and result.outcome is not Outcome.PASSED:
-                return
+        _notify_results(futures, request, notify)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
+def _notify_results(
+    futures: Sequence[Future[CaseResult]], request: UnitTestRequest, notify: Callable[[CaseResult], None]
+) -> None:
+    for future in as_completed(futures):
+        result = future.result()
+        notify(result)
+        if request.fail_fast and result.outcome is not Outcome.PASSED:
+            return
+
+
 @contextmanager
 def open_harness(loaded: Loaded, request: UnitTestRequest) -> Iterator[Harness]:
-    """Gives a harness over a Spark of its own, which leaves nothing behind. Raises: FindingsError."""
+    """Yields a harness with its own Spark session and a temporary warehouse. Raises: FindingsError."""
     project = loaded.compiled.project
     target = target_of_tests(project.target)
     compiled = replace(loaded.compiled, project=replace(project, target=target))

@@ -1,4 +1,4 @@
-"""`sqlstream test --update`: what came out, written in the place of what was expected."""
+"""`sqlstream test --update`: replaces the expected rows and numbers of failed tests by the actual ones."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from sqlstream.project.yaml.spans import flow_text, span_of
 from sqlstream.state.results.unit_tests import ANY, CaseResult, Outcome, RowDifference, ValueDifference
 
 FIGURES = {"late rows dropped": "late_rows_dropped", "watermark": "watermark", "state rows": "state_rows"}
-"""The keys of `expect` that hold one figure, by what a difference calls it."""
+"""The keys of `expect` with a single value, by their name in a difference."""
 
 YamlPath = tuple[str | int, ...]
 
 Edit = tuple[int, int, str]
-"""From where to where in a text something else is to stand."""
+"""The start and end of a part of a text, and its replacement."""
 
 
 def update_expectations(folder: Path, results: Sequence[CaseResult]) -> Iterator[str]:
-    """Writes the rows and figures that came out into the files of the tests that failed for these alone.
+    """Writes the actual rows and numbers into the files of tests that failed only because of them.
 
-    Gives a line for each file that was written, and for each test that is not updated, with the reason.
+    Yields a line for each updated file, and a line with the reason for each test that is not updated.
     """
     root = find_project_root(folder)
     by_file: dict[str, list[CaseResult]] = {}
@@ -36,7 +36,7 @@ def update_expectations(folder: Path, results: Sequence[CaseResult]) -> Iterator
 
 
 def updated_line(path: str) -> str:
-    """Returns the line for a file that was written."""
+    """Returns the line for an updated file."""
     return f"updated {path}"
 
 
@@ -83,7 +83,7 @@ def _path_of(text: str, path: str, result: CaseResult) -> YamlPath | None:
 
 
 def _edits(text: str, place: YamlPath, result: CaseResult) -> list[Edit] | None:
-    """What is to be replaced; None where one of the differences cannot be written."""
+    """Returns the edits for all differences, or None if one of them cannot be written."""
     edits = [_edit(text, place, difference) for difference in result.differences]
     return None if None in edits else [edit for edit in edits if edit is not None]
 
@@ -103,19 +103,19 @@ def _edit(text: str, place: YamlPath, difference: RowDifference | ValueDifferenc
 
 
 def _trimmed(text: str, span: tuple[int, int]) -> tuple[int, int]:
-    """The span without the white space behind the value."""
+    """Returns the span without trailing white space."""
     begin, end = span
     return begin, begin + len(text[begin:end].rstrip())
 
 
 def _is_list(text: str, place: YamlPath) -> bool:
-    """Whether rows are YAML, and no text in another format."""
+    """Whether the rows are YAML, not text in another format."""
     node = follow(parse_yaml(text, ""), place)
     return isinstance(node, YamlSequence) or (isinstance(node, YamlScalar) and node.value is None)
 
 
 def _rows_text(text: str, begin: int, difference: RowDifference) -> str:
-    """The rows that came out, a line each, as the list that begins at `begin` is written."""
+    """Returns the actual rows, one per line, in the style of the list at `begin`."""
     rows = [_row_text(difference, number) for number, row in enumerate(difference.rows) if row.actual is not None]
     if not rows:
         return "[]"
@@ -142,7 +142,7 @@ def _row_text(difference: RowDifference, number: int) -> str:
 
 
 def plain_number(value: Decimal) -> float | str:
-    """Returns a number as YAML writes it: as a float where that has all of its digits, and else as text."""
+    """Returns a number for YAML: a float if that keeps all digits, otherwise text."""
     return float(value) if value == Decimal(repr(float(value))) else str(value)
 
 

@@ -1,16 +1,16 @@
-"""`sqlstream test --watch`: runs the unit tests again that a change of the project's files may have changed."""
+"""`sqlstream test --watch`: after each change of a file, runs the unit tests that it may affect."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
-from sqlstream.app.loading.garbage import collect_as_ever
+from sqlstream.app.loading.garbage import restore_garbage_collection
 from sqlstream.app.loading.watching import changed_paths, take_snapshot, wait_for_change
 from sqlstream.app.request import UnitTestRequest
-from sqlstream.app.running.signals import StopAskedError, StopSignals, stop_signals
+from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
 from sqlstream.app.show import interrupt
 from sqlstream.app.test import TestedProject, open_tests, run_chosen, select_tests
 from sqlstream.app.unit_tests.session import open_harness, run_all
@@ -29,7 +29,7 @@ TEST_FOLDERS = (TESTS_FOLDER, FIXTURES)
 
 @dataclass(frozen=True)
 class Rerun:
-    """What was run after `changed` (nothing the first time): the results, or why there are none."""
+    """The results after the files `changed` (none the first time), or the findings if there are none."""
 
     changed: tuple[str, ...]
     results: tuple[CaseResult, ...]
@@ -40,18 +40,19 @@ class Rerun:
 def watch_tests(
     request: UnitTestRequest, notify: Callable[[CaseResult, int], None], show: Callable[[Rerun], None]
 ) -> None:
-    """Runs the selected tests, and after each change of a file those that it may have changed, until Ctrl-C or SIGTERM.
+    """Runs the selected tests, and after each change of a file those that it may affect, until Ctrl-C or SIGTERM.
 
-    Spark is started once, and anew only when the target or python/ has changed. Raises: FindingsError where there is no
-    project or no Java; UsageError.
+    Spark starts once, and restarts only if the target or python/ changes. Raises: FindingsError if there is no project
+    or no Java; UsageError.
     """
-    collect_as_ever()
-    with stop_signals() as signals:
-        try:
-            with signals.passed_to(interrupt), ExitStack() as running:
-                _Watcher(request, notify, show, signals, running).run()
-        except (KeyboardInterrupt, StopAskedError):
-            return  # it is how this ends
+    restore_garbage_collection()
+    with (
+        suppress(KeyboardInterrupt, StopRequestedError),
+        stop_signals() as signals,
+        signals.forwarded_to(interrupt),
+        ExitStack() as running,
+    ):
+        _Watcher(request, notify, show, signals, running).run()
 
 
 @dataclass
@@ -98,13 +99,13 @@ class _Watcher:
             self.running.close()
             opened = open_harness(project.loaded, self.request)
             self.harness, self.started_for = self.running.enter_context(opened), needed
-            self.signals.install()  # PySpark has put in a handler of its own
+            self.signals.install()  # PySpark has installed its own handler
         return self.harness
 
 
 def is_affected(project: TestedProject, test: UnitTest | BrokenTest, changed: Collection[str]) -> bool:
-    """Returns whether a change of the files `changed` may change how a test ends: they hold it, or what its model is
-    made of. Files that are neither models nor tests may change any.
+    """Returns whether the files `changed` may affect the result of a test: they contain the test, its model, or a node
+    upstream. Files other than models and tests may affect every test.
     """
     compiled = project.loaded.compiled
     models = {model.file.path: node for node, model in compiled.models.items()}

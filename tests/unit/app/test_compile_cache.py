@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from compiling import FILES, outcome, write_files
 
-from sqlstream.app.loading import kept_yaml
+from sqlstream.app.loading import compile_cache
 from sqlstream.app.loading.compile_cache import CACHE_FILE
 from sqlstream.app.request import ProjectRequest
 from sqlstream.project.yaml import YamlMapping, parse_yaml
@@ -83,7 +83,7 @@ def test_a_yaml_file_is_parsed_once(request_: ProjectRequest, monkeypatch: pytes
         parsed.append(path)
         return parse_yaml(text, path)
 
-    monkeypatch.setattr(kept_yaml, "parse_yaml", parse)
+    monkeypatch.setattr(compile_cache, "parse_yaml", parse)
     before = outcome(request_, partial=True)
     assert parsed == []
 

@@ -12,7 +12,7 @@ import pytest
 
 from sqlstream.app.loading import logs
 from sqlstream.app.loading.logs import BACKUPS, PROJECT_LOG, open_log
-from sqlstream.app.running.session import to_log
+from sqlstream.app.running.session import line_logger
 from sqlstream.spark.secrets import Secrets
 
 ENV = {"SQLSTREAM_SECRET_TOKEN": "hunter22", "HOME": "/home/me"}
@@ -116,7 +116,7 @@ def test_each_thread_has_the_log_of_its_project(tmp_path: Path) -> None:
 def test_a_thread_without_a_project_has_the_log_that_takes_it(tmp_path: Path) -> None:
     """Such as the one that reads what the JVM says."""
     open_log(tmp_path, ENV)
-    PROJECT_LOG.take_other_threads()
+    PROJECT_LOG.adopt_other_threads()
 
     thread = Thread(target=LOGGER.info, args=("from elsewhere",))
     thread.start()
@@ -160,7 +160,7 @@ def test_what_the_jvm_logs_has_no_secret_for_a_programs_own_handler(caplog: pyte
     propagates, LOGGER.propagate = LOGGER.propagate, True
     try:
         with caplog.at_level(logging.INFO, "sqlstream"):
-            to_log(Secrets(ENV))("password=hunter22 refused")
+            line_logger(Secrets(ENV))("password=hunter22 refused")
     finally:
         LOGGER.propagate = propagates
 

@@ -11,7 +11,7 @@ from sqlstream.app.compile import compile_models
 from sqlstream.app.loading.load import load
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.app.running.quarantines import ends_with_others, with_quarantines
+from sqlstream.app.running.quarantines import add_quarantines, quarantines_to_end
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 
@@ -34,7 +34,7 @@ def chosen(root: Path, select_: str, exclude: str = "") -> tuple[CompiledModel, 
     compiled = load(ProjectRequest(root, env={})).compiled
     selection = Selection(tuple(select_.split()), tuple(exclude.split()))
     models = terminal_models(compiled, select(compiled, selection)[0])
-    return with_quarantines(compiled, models, selection)
+    return add_quarantines(compiled, models, selection)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_an_exclude_in_selectors_keeps_a_quarantine_out(
 
     models = terminal_models(compiled, select(compiled, selection)[0])
 
-    assert {model.name for model in with_quarantines(compiled, models, selection)} == expected
+    assert {model.name for model in add_quarantines(compiled, models, selection)} == expected
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_an_exclude_in_selectors_keeps_a_quarantine_out(
 )
 def test_a_quarantine_ends_where_all_others_do(selected: str, ending: int, tmp_path: Path) -> None:
     """Else a run that ends by itself would not; alone it runs as its own trigger says."""
-    assert len(ends_with_others(chosen(tmp_path, selected))) == ending
+    assert len(quarantines_to_end(chosen(tmp_path, selected))) == ending
 
 
 def test_a_sink_that_is_not_declared_is_found_where_it_is_named(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from sqlstream.app.running.signals import STOP_SIGNALS, StopAskedError, stop_signals
+from sqlstream.app.running.signals import STOP_SIGNALS, StopRequestedError, stop_signals
 
 HANDLERS = tuple[object, ...]
 
@@ -25,7 +25,7 @@ def test_a_listener_hears_each_signal(number: signal.Signals) -> None:
 
     with stop_signals() as signals:
         os.kill(os.getpid(), number)
-        with signals.passed_to(lambda: requests.append("stop")):
+        with signals.forwarded_to(lambda: requests.append("stop")):
             os.kill(os.getpid(), number)
 
     assert requests == ["stop", "stop"]
@@ -37,7 +37,7 @@ def test_the_first_signal_waits_for_the_next_check() -> None:
         signals.check()
         os.kill(os.getpid(), signal.SIGTERM)
 
-        with pytest.raises(StopAskedError):
+        with pytest.raises(StopRequestedError):
             signals.check()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import load
-from sqlstream.app.running.small_runs import FEW_FILES, LITTLE_BYTES, is_small
+from sqlstream.app.running.local_files import SMALL_RUN_BYTES, SMALL_RUN_FILES, is_small
 
 
 def small(root: Path, *, path: str = "path: in", trigger: str = "available_now") -> bool:
@@ -43,11 +43,11 @@ def write(root: Path, name: str, size: int) -> None:
     [
         ({}, True),
         ({"a.json": 1_000, "b/c.json": 1_000}, True),
-        ({"a.json": LITTLE_BYTES}, True),
-        ({"a.json": LITTLE_BYTES // 2, "b/c.json": LITTLE_BYTES // 2 + 1}, False),
-        ({"a.json.gz": LITTLE_BYTES // 5}, False),
-        ({f"{number}.json": 1 for number in range(FEW_FILES)}, True),
-        ({f"{number}.json": 1 for number in range(FEW_FILES + 1)}, False),
+        ({"a.json": SMALL_RUN_BYTES}, True),
+        ({"a.json": SMALL_RUN_BYTES // 2, "b/c.json": SMALL_RUN_BYTES // 2 + 1}, False),
+        ({"a.json.gz": SMALL_RUN_BYTES // 5}, False),
+        ({f"{number}.json": 1 for number in range(SMALL_RUN_FILES)}, True),
+        ({f"{number}.json": 1 for number in range(SMALL_RUN_FILES + 1)}, False),
     ],
 )
 def test_few_small_files_are_a_small_run(tmp_path: Path, files: dict[str, int], expected: bool) -> None:
@@ -61,7 +61,7 @@ def test_few_small_files_are_a_small_run(tmp_path: Path, files: dict[str, int], 
 def test_a_pattern_is_followed(tmp_path: Path) -> None:
     """What it leaves out is not read."""
     write(tmp_path, "day=1/a.json", 10)
-    write(tmp_path, "week=1/a.json", 2 * LITTLE_BYTES)
+    write(tmp_path, "week=1/a.json", 2 * SMALL_RUN_BYTES)
 
     assert small(tmp_path, path="path: 'in/day=*/*.json'")
     assert not small(tmp_path, path="path: 'in/*=*/*.json'")

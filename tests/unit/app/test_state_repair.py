@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from sqlstream.app.running.stored_query import StoredQuery
-from sqlstream.app.state_repair import put_leftovers_aside
+from sqlstream.app.state_repair import archive_leftovers
 from sqlstream.spark.storage.batch_logs import read_sink_log
 from sqlstream.spark.storage.storage import LocalStorage, Storage
 from sqlstream.state.output_files import OutputFiles, sort_files
@@ -49,7 +49,7 @@ def test_a_file_that_is_committed_meanwhile_goes_back(tmp_path: Path) -> None:
         (output / name).write_text("{}")
         (output / f".{name}.crc").write_text("crc")
 
-    done = put_leftovers_aside(cast("StoredQuery", LateCommit(str(output))), "now")
+    done = archive_leftovers(cast("StoredQuery", LateCommit(str(output))), "now")
 
     assert done is not None
     assert [file.name for file in done.files] == NAMES[1:]

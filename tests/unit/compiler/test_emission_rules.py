@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqlstream import ProjectRequest
-from sqlstream.app.explain_model import Explained, explain_model
+from sqlstream.app.explain_model import Explanation, explain_model
 from sqlstream.compiler.emission.examples import Emission
 from sqlstream.compiler.emission.windows import TimeWindow, read_window
 from sqlstream.compiler.sql.intervals import parse_interval
@@ -33,7 +33,7 @@ AFTER_A_JOIN = (
 )
 
 
-def _explain(root: Path, sql: str, mode: str = "append", spark: str = "{}") -> Explained:
+def _explain(root: Path, sql: str, mode: str = "append", spark: str = "{}") -> Explanation:
     columns = "format: json, path: in, schema: 'id int, ts timestamp, kind string'"
     files = {
         "project.yml": f"name: shop\nversion: 1.0.0\ntargets: {{local: {{master: local, storage: s, spark: {spark}}}}}\n",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sqlstream.app.running import class_archive
-from sqlstream.app.running.unattended import is_unattended
+from sqlstream.app.running.class_archive import in_ci_or_container
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.spark.jvm.class_archive import ARCHIVE_VARIABLE, archive_path, cache_folder, is_complete, use_options
 
@@ -100,7 +100,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """The commands that would have been started, on a machine that is no container."""
     commands: list[Sequence[str]] = []
     monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
-    monkeypatch.setattr(class_archive, "is_unattended", lambda env: bool(env.get("CI")))
+    monkeypatch.setattr(class_archive, "in_ci_or_container", lambda env: bool(env.get("CI")))
     return commands
 
 
@@ -139,7 +139,7 @@ def test_what_fails_is_not_tried_again_soon(env: dict[str, str], monkeypatch: py
     assert not archive.exists()
     begun: list[object] = []
     monkeypatch.setattr(subprocess, "Popen", lambda *args, **_: begun.append(args))
-    monkeypatch.setattr(class_archive, "is_unattended", lambda _env: False)
+    monkeypatch.setattr(class_archive, "in_ci_or_container", lambda _env: False)
     assert class_archive.build_later(env) is None
     assert begun == []
     os.utime(archive.with_suffix(".failed"), (0, 0))
@@ -201,4 +201,4 @@ def test_ci_and_containers_are_recognised(
         (tmp_path / file[0]).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file[0]).write_text(file[1])
 
-    assert is_unattended(env, tmp_path) is expected
+    assert in_ci_or_container(env, tmp_path) is expected

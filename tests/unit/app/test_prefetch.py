@@ -9,8 +9,8 @@ import pytest
 from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.loading import load as loading
 from sqlstream.app.loading.load import load
+from sqlstream.app.loading.prefetch import FILES_WORTH_A_PROCESS
 from sqlstream.app.loading.processes import Processes
-from sqlstream.app.loading.reading_ahead import FILES_WORTH_A_PROCESS
 
 
 @pytest.fixture

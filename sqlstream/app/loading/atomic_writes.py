@@ -1,6 +1,6 @@
-"""Files written whole or not at all: who reads one never sees half of it. A file that holds the content already stays.
+"""Writes files atomically, so that readers never see a partial file. A file with the same content stays untouched.
 
-Paths are texts and the calls are the system's own, as thousands of files are written at a time.
+Paths are text, and calls go to `os` directly, because compiling writes thousands of files at a time.
 """
 # ruff: noqa: PTH103, PTH105, PTH108, PTH116, PTH118, PTH120, PTH123
 
@@ -17,17 +17,17 @@ from sqlstream.app.loading.processes import processes
 from sqlstream.errors import UsageError
 
 PARTS_FOR_A_PROCESS = 4
-"""Whoever is ready takes the next part, so that all processes end together."""
+"""A process that is free takes the next part, so that all processes end at about the same time."""
 
 FILES_WORTH_A_PROCESS = 1_000
-"""Files to be written from which on another process pays: they take about 200 ms, and it some 50 ms."""
+"""The number of files from which other processes save time. They take about 200 ms, starting a process about 50 ms."""
 
 Content = tuple[str, bytes]
-"""A path and what belongs there."""
+"""A path and the content to write there."""
 
 
 def write_file(path: str, content: bytes) -> None:
-    """Writes a file, and the folders above it that are not there. Raises: UsageError where it cannot be written."""
+    """Writes a file, and creates missing folders above it. Raises: UsageError if it cannot be written."""
     if _holds(path, content):
         return
     try:
@@ -38,9 +38,9 @@ def write_file(path: str, content: bytes) -> None:
 
 
 def write_files(contents: Sequence[Content], last: Callable[[], Content]) -> None:
-    """Writes files, and then the one that `last` makes; where they are many, other processes write most of them.
+    """Writes `contents`, and then the file that `last` returns. Other processes write most of them if there are many.
 
-    Raises: UsageError where one cannot be written.
+    Raises: UsageError if a file cannot be written.
     """
     workers = processes() if len(contents) >= FILES_WORTH_A_PROCESS else None
     count = PARTS_FOR_A_PROCESS * workers.count if workers else 1
@@ -48,20 +48,20 @@ def write_files(contents: Sequence[Content], last: Callable[[], Content]) -> Non
     made: list[Content] = []
 
     def make_last() -> int:
-        """The work of this process, as long as it takes."""
+        """The first job, which this process runs itself. Returns a number that no part has."""
         made.append(last())
         return -1
 
     jobs: list[Callable[[], int]] = [make_last, *(partial(_try_part, number, part) for number, part in parts.items())]
     for number in workers.run(jobs) if workers else ():
         parts.pop(number, None)
-    for part in parts.values():  # what no process has written is written here, or its fault told
+    for part in parts.values():  # parts that no process could write: write them here, or raise the error
         _write_part(part)
     write_file(*(made or [last()])[0])
 
 
 def _try_part(number: int, contents: Sequence[Content]) -> int:
-    """Returns `number` when all are written, and -1 where one cannot be: the other processes go on."""
+    """Returns `number` if all files were written, or -1 if one was not, so that the other processes continue."""
     try:
         _write_part(contents)
     except UsageError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.loading.whole_files import FILES_WORTH_A_PROCESS, write_file, write_files
+from sqlstream.app.loading.atomic_writes import FILES_WORTH_A_PROCESS, write_file, write_files
 from sqlstream.errors import UsageError
 
 
