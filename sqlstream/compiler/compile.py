@@ -16,9 +16,7 @@ from sqlstream.compiler.judged import is_judged
 from sqlstream.compiler.linked import LinkedProject, link_models
 from sqlstream.compiler.outputs import resolve_unused
 from sqlstream.compiler.render.values import RenderOptions
-from sqlstream.compiler.rules import check_models, check_use
-from sqlstream.compiler.rules.declared_columns import declared_columns
-from sqlstream.compiler.rules.sinks.columns import sink_columns
+from sqlstream.compiler.rules import check_columns, check_models, check_use
 from sqlstream.compiler.rules.streams.modes import streaming_rules
 from sqlstream.compiler.spark_parser import SparkParser
 from sqlstream.compiler.unread import SUSPECT, suspect_models, unread_findings
@@ -85,7 +83,7 @@ def _check(
     findings += [*assembled.findings, *problems, *check_models(compiled)]
     if follows_rules:
         findings += streaming_rules(compiled, analyses, memory, places)
-        findings += [*sink_columns(compiled), *declared_columns(compiled)]
+        findings += check_columns(compiled)
     faulty = _faulty(analyses) if follows_rules else frozenset()
     suspects = suspect_models(assembled.models, assembled.broken)
     unread = unread_findings(compiled, analyses, faulty, suspects, parser, memory, places)

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.rules.sinks.types import unfit_partition, unwritten_reason
+from sqlstream.compiler.rules.sinks.columns import unfit_partition, unwritten_reason
 from sqlstream.project.types.parser import parse_schema
 from sqlstream.project.types.types import DataType, Struct
 

@@ -3,87 +3,36 @@
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.rules.batch import batch_places, sinks_of_streams, stream_words_in_batches
-from sqlstream.compiler.rules.options.formats import misspelled_formats
-from sqlstream.compiler.rules.options.names import ignored_options, option_values, required_options
-from sqlstream.compiler.rules.python import python_names
-from sqlstream.compiler.rules.rule import Rule
-from sqlstream.compiler.rules.sinks.kinds import (
-    ignored_partitions,
-    modes_of_tables,
-    python_sinks,
-    refused_partitions,
-    triggers_of_sinks,
-    writable_formats,
-)
-from sqlstream.compiler.rules.sinks.outputs import (
-    missing_sink_paths,
-    output_modes,
-    path_options,
-    shared_outputs,
-)
-from sqlstream.compiler.rules.sinks.storage import relative_storage
-from sqlstream.compiler.rules.sources import (
-    fixed_schemas,
-    masked_columns,
-    missing_schemas,
-    socket_sources,
-    source_watermarks,
-)
-from sqlstream.compiler.rules.streams.triggers import short_real_time_triggers
-from sqlstream.compiler.rules.tables import table_names, temporary_catalogs
-from sqlstream.compiler.rules.unused import no_models, unused_macros, unused_sinks, unused_sources, unwritten_models
+from sqlstream.compiler.rules import batch, formats, sources, unused
+from sqlstream.compiler.rules.declared_columns import declared_columns
+from sqlstream.compiler.rules.options import names
+from sqlstream.compiler.rules.rule import ProjectRule, rules_of
+from sqlstream.compiler.rules.sinks import columns, kinds, outputs
 from sqlstream.errors import Finding
 
-RULES: tuple[Rule[CompiledProject, Finding], ...] = (
-    no_models,
-    misspelled_formats,
-    missing_schemas,
-    fixed_schemas,
-    source_watermarks,
-    masked_columns,
-    table_names,
-    python_names,
-    temporary_catalogs,
-    ignored_options,
-    option_values,
-    required_options,
-    socket_sources,
-    short_real_time_triggers,
-    path_options,
-    missing_sink_paths,
-    output_modes,
-    writable_formats,
-    modes_of_tables,
-    triggers_of_sinks,
-    python_sinks,
-    refused_partitions,
-    ignored_partitions,
-    stream_words_in_batches,
-    sinks_of_streams,
-    batch_places,
-    shared_outputs,
-    relative_storage,
-)
+RULES: tuple[ProjectRule, ...] = rules_of(formats, sources, names, outputs, kinds, batch)
 """The rules on outputs, sources and targets, in the order of their findings."""
 
-USE_RULES: tuple[Rule[CompiledProject, Finding], ...] = (
-    unwritten_models,
-    unused_sources,
-    unused_sinks,
-    unused_macros,
-)
-"""The rules on what is declared and not used."""
+COLUMN_RULES: tuple[ProjectRule, ...] = (*rules_of(columns), declared_columns)
+"""The rules on the columns of models."""
+
+USE_RULES: tuple[ProjectRule, ...] = rules_of(unused)
+"""The rules on unused declarations."""
 
 
 def check_models(compiled: CompiledProject) -> list[Finding]:
-    """Returns what the rules on outputs, sources and targets find."""
+    """Returns the findings of the rules on outputs, sources and targets."""
     return [finding for rule in RULES for finding in rule(compiled)]
 
 
+def check_columns(compiled: CompiledProject) -> list[Finding]:
+    """Returns the findings of the rules on columns."""
+    return [finding for rule in COLUMN_RULES for finding in rule(compiled)]
+
+
 def check_use(compiled: CompiledProject) -> list[Finding]:
-    """Returns what is declared and not used; only of a project without errors, which may be why nothing uses it."""
+    """Returns unused declarations. Use it only for projects without errors, which may be why nothing uses them."""
     return [finding for rule in USE_RULES for finding in rule(compiled)]
 
 
-__all__ = ["RULES", "USE_RULES", "check_models", "check_use"]
+__all__ = ["check_columns", "check_models", "check_use"]

@@ -2,59 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.operators.inputs import as_read
-from sqlstream.compiler.rules.rule import rule
-from sqlstream.errors import Finding, Severity
+from sqlstream.compiler.rules.rule import Problem, Problems, rule
+from sqlstream.errors import Severity
 from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, Unknown
-from sqlstream.project.values import DeclaredColumn
 from sqlstream.project.wording import quoted, quoted_list
 
 
 @rule("declared-column", severity=Severity.WARNING)
-def declared_columns(compiled: CompiledProject) -> Iterator[Finding]:
+def declared_columns(compiled: CompiledProject) -> Problems:
     """A properties file declares a column that the model does not have, or with another type."""
     for unique_id, model in compiled.models.items():
         columns = compiled.columns.get(unique_id)
-        if columns is None or not model.file.columns:
-            continue
-        by_name = {column.name.lower(): column for column in columns}
-        is_certain = len(by_name) == len(columns)
-        for declared in model.file.columns:
-            column = by_name.get(declared.name.lower())
-            if column is None:
-                yield _no_column(model, declared, columns)
-            elif declared.data_type is not None and is_certain:
-                yield from _other_type(model, declared, declared.data_type, column)
+        if columns is not None:
+            yield from _wrong_columns(model, columns)
 
 
-def _no_column(model: CompiledModel, declared: DeclaredColumn, columns: Sequence[Column]) -> Finding:
+def _wrong_columns(model: CompiledModel, columns: Sequence[Column]) -> Problems:
+    by_name = {column.name.lower(): column for column in columns} if model.file.columns else {}
     names = [column.name for column in columns]
-    return _warning(
-        f"model {quoted(model.name)} has no column {quoted(declared.name)}",
-        f"the columns of the model are {quoted_list(names, most=20)}",
-        did_you_mean(declared.name, names),
-        declared.places.get("name", model.file.location),
-    )
+    for declared in model.file.columns:
+        column = by_name.get(declared.name.lower())
+        if column is None:
+            yield Problem(
+                f"model {quoted(model.name)} has no column {quoted(declared.name)}",
+                f"the columns of the model are {quoted_list(names, most=20)}",
+                did_you_mean(declared.name, names),
+                declared.places.get("name", model.file.location),
+            )
+        elif declared.data_type is not None and len(by_name) == len(columns):
+            place = declared.places.get("data_type", model.file.location)
+            yield from _other_type(model, declared.data_type, column, place)
 
 
-def _other_type(model: CompiledModel, declared: DeclaredColumn, ddl: str, column: Column) -> Iterator[Finding]:
-    place = declared.places.get("data_type", model.file.location)
+def _other_type(model: CompiledModel, ddl: str, column: Column, place: Location) -> Problems:
     try:
         wanted = _parsed(ddl)
     except TypeSyntaxError as error:
-        yield _warning(error.message, error.why, error.fix, place)
+        yield Problem(error.message, error.why, error.fix, place)
         return
     if column.type is not None and not _may_be_same(wanted, column.type):
-        yield _warning(
+        yield Problem(
             f"column {quoted(column.name)} of {quoted(model.name)} is declared as {quoted(ddl)}, but its type "
             f"is {quoted(column.type)}",
             "declared types document a model; they do not convert its values",
@@ -65,12 +62,12 @@ def _other_type(model: CompiledModel, declared: DeclaredColumn, ddl: str, column
 
 @cache
 def _parsed(ddl: str) -> DataType:
-    """The type of a text, which often is that of many columns. Raises: TypeSyntaxError."""
+    """Returns the type of a text, cached because many columns have the same type. Raises: TypeSyntaxError."""
     return as_read(parse_type(ddl))
 
 
 def _may_be_same(declared: DataType, given: DataType) -> bool:
-    """Whether two types are the same as far as they are known; nullability and unsaid collations do not count."""
+    """Returns whether two types may be the same; nullability and collations that are not declared do not count."""
     if isinstance(declared, Unknown) or isinstance(given, Unknown):
         return True
     if isinstance(declared, Primitive) and isinstance(given, Primitive):
@@ -85,7 +82,3 @@ def _may_be_same(declared: DataType, given: DataType) -> bool:
         pairs = zip(declared.fields, given.fields, strict=False)
         return names[0] == names[1] and all(_may_be_same(one.type, other.type) for one, other in pairs)
     return declared == given
-
-
-def _warning(message: str, why: str, fix: str, location: Location) -> Finding:
-    return Finding("declared-column", message, why, fix, location, Severity.WARNING)

@@ -1,12 +1,19 @@
-"""A rule: a pure function, and the codes of its findings."""
+"""Rules: pure functions that yield problems, and decorators that add their codes and severities."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from functools import wraps
+from itertools import chain
+from types import ModuleType
+from typing import Any, Generic, TypeVar
 
-from sqlstream.errors import Severity
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.errors import Finding, Severity
+from sqlstream.location import Location
+from sqlstream.project.on_corrupt import declared_sources
+from sqlstream.project.values import SourceTable
 
 Subject = TypeVar("Subject")
 Found = TypeVar("Found")
@@ -30,8 +37,70 @@ class Rule(Generic[Subject, Found]):
         return " ".join((self.check.__doc__ or "").split("\n\n")[0].split())
 
 
+@dataclass(frozen=True)
+class Problem:
+    """A finding of a rule with one code: the rule adds the code and the severity."""
+
+    message: str
+    why: str
+    fix: str
+    location: Location | None
+
+
+Problems = Iterable[Problem | Finding]
+ProjectRule = Rule[CompiledProject, Finding]
+
+
 def rule(
     *codes: str, severity: Severity = Severity.ERROR
-) -> Callable[[Callable[[Subject], Iterable[Found]]], Rule[Subject, Found]]:
-    """Returns the decorator that turns a function into a rule; each of its findings has one of `codes`."""
-    return lambda check: Rule(check, codes, severity)
+) -> Callable[[Callable[[CompiledProject], Problems]], ProjectRule]:
+    """Returns the decorator that turns a function of a project into a rule; each of its findings has one of `codes`."""
+
+    def finding(item: Problem | Finding) -> Finding:
+        if isinstance(item, Finding):
+            return item
+        return Finding(codes[0], item.message, item.why, item.fix, item.location, severity)
+
+    def decorate(check: Callable[[CompiledProject], Problems]) -> ProjectRule:
+        return Rule(wraps(check)(lambda compiled: map(finding, check(compiled))), codes, severity)
+
+    return decorate
+
+
+def source_rule(code: str) -> Callable[[Callable[[CompiledProject, SourceTable], Problems]], ProjectRule]:
+    """Returns the decorator that turns a function of a project and one declared source table into a rule."""
+
+    def decorate(check: Callable[[CompiledProject, SourceTable], Problems]) -> ProjectRule:
+        @wraps(check)
+        def check_sources(compiled: CompiledProject) -> Problems:
+            return chain.from_iterable(check(compiled, table) for table in declared_sources(compiled.project.sources))
+
+        return rule(code)(check_sources)
+
+    return decorate
+
+
+def output_rule(
+    *codes: str, severity: Severity = Severity.ERROR
+) -> Callable[[Callable[[CompiledProject, CompiledModel, Output], Problems]], ProjectRule]:
+    """Returns the decorator that turns a function of a project, one terminal model and its output into a rule."""
+
+    def decorate(check: Callable[[CompiledProject, CompiledModel, Output], Problems]) -> ProjectRule:
+        @wraps(check)
+        def check_outputs(compiled: CompiledProject) -> Problems:
+            outputs = terminal_models(compiled)
+            return chain.from_iterable(check(compiled, model, output) for model, output in outputs)
+
+        return rule(*codes, severity=severity)(check_outputs)
+
+    return decorate
+
+
+def rules_of(*modules: ModuleType) -> tuple[Rule[Any, Any], ...]:
+    """Returns the rules that `modules` define, in the order of their definitions."""
+    return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Rule))
+
+
+def terminal_models(compiled: CompiledProject) -> list[tuple[CompiledModel, Output]]:
+    """Returns each terminal model with its output."""
+    return [(model, model.output) for model in compiled.models.values() if model.output is not None]

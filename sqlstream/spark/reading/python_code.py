@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.udtf import UserDefinedTableFunction
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.rules.sinks.outputs import terminal_models
+from sqlstream.compiler.rules.rule import terminal_models
 from sqlstream.compiler.rules.sources import used_sources
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location

@@ -1,4 +1,4 @@
-"""The options of each source and sink, as the rules on options read them."""
+"""The options of each source and sink, in the form that the rules on options need."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.rules.sinks.outputs import terminal_models
+from sqlstream.compiler.rules.rule import terminal_models
 from sqlstream.location import Location
 from sqlstream.project.formats.format import STREAM, Format
 from sqlstream.project.formats.formats import format_of
@@ -16,8 +16,8 @@ from sqlstream.project.secrets import OptionValue
 
 @dataclass(frozen=True)
 class GivenOptions:
-    """The options that a source or sink has, with their locations. `what` names it in messages. `mode` is the mode in
-    which a source is read, and empty for a sink.
+    """The options of a source or sink, with their locations. `what` is its name in messages. `mode` is the mode of a
+    source, and empty for a sink.
     """
 
     what: str
@@ -34,11 +34,11 @@ class GivenOptions:
 
     @property
     def streams(self) -> bool:
-        """Whether it is a source that is read as a stream."""
+        """Whether it is a streaming source."""
         return self.mode == STREAM
 
     def written(self, name: str) -> str | None:
-        """Returns the option `name` in the letter case in which it is given, None without it."""
+        """Returns the option `name` in the letter case of the file; None if it is not given."""
         return next((key for key in self.options if key.lower() == name.lower()), None)
 
     def has(self, name: str) -> bool:

@@ -13,7 +13,7 @@ TOPICS = ("subscribe", "subscribePattern", "assign")
 
 BEGINNINGS = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
 ENDS = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
-"""Where a source begins and ends. Spark uses the first of them that is set."""
+"""The options for the start and the end of a source. Spark uses the first option that is set."""
 
 _BYTES = "Spark serializes and deserializes keys and values itself"
 REFUSED_OF_SOURCES = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.options.conflicts import conflicts
 from sqlstream.compiler.rules.options.given import GivenOptions, given_options
-from sqlstream.compiler.rules.rule import rule
+from sqlstream.compiler.rules.rule import Problem, Problems, rule
 from sqlstream.errors import Finding, Severity
 from sqlstream.project.formats.format import BATCH, STREAM
 from sqlstream.project.formats.option_types import CHARSET, MODE, PATTERN, OptionType
@@ -16,17 +16,17 @@ from sqlstream.project.values import Target
 from sqlstream.project.wording import alternatives, quoted
 
 NEAR = 0.8
-"""The least similarity (1.0: equal) at which an option counts as a misspelling of a known one."""
+"""The lowest similarity (1.0: equal) at which an option counts as a misspelling of a known one."""
 
 LENIENT = {
     "spark.sql.legacy.javaCharsets": CHARSET,
     "spark.sql.legacy.timeParserPolicy": PATTERN,
 }
-"""Settings of a target under which Spark takes more values for options of a type."""
+"""Settings of a target that let Spark accept more values for options of a type."""
 
 
 @rule("unknown-option", severity=Severity.WARNING)
-def ignored_options(compiled: CompiledProject) -> Iterator[Finding]:
+def ignored_options(compiled: CompiledProject) -> Problems:
     """Spark ignores unknown options and options without effect. Names with a dot configure the file system."""
     for given in given_options(compiled):
         yield from _unknown(given)
@@ -34,21 +34,21 @@ def ignored_options(compiled: CompiledProject) -> Iterator[Finding]:
 
 
 @rule("option-value")
-def option_values(compiled: CompiledProject) -> Iterator[Finding]:
+def option_values(compiled: CompiledProject) -> Problems:
     """Spark reads most option values only after a query has started."""
     for given in given_options(compiled):
         yield from _wrong_values(given, compiled.project.target)
 
 
 @rule("missing-key", "option-value", "unknown-option")
-def required_options(compiled: CompiledProject) -> Iterator[Finding]:
+def required_options(compiled: CompiledProject) -> Problems:
     """Some sources need certain options, and some options need or exclude each other."""
     for given in given_options(compiled):
         yield from _missing(given)
         yield from conflicts(given)
 
 
-def _unknown(given: GivenOptions) -> Iterator[Finding]:
+def _unknown(given: GivenOptions) -> Problems:
     names = given.format.option_names(given.mode)
     if names is None:
         return
@@ -58,41 +58,36 @@ def _unknown(given: GivenOptions) -> Iterator[Finding]:
         if name.lower() in known or is_of_client:
             continue
         close = nearest(name, sorted(names), 1, likeness=NEAR) or ((f"{prefix}{name}",) if "." in name else ())
-        yield Finding(
-            "unknown-option",
+        yield Problem(
             f"{given.what} sets {quoted(name)}, which is not an option of Spark's {given.format.name} format",
             "Spark silently ignores unknown options",
             f"did you mean {alternatives(close)}?"
             if close
             else "remove it, or check its name in the Spark documentation",
             given.place(name),
-            severity=Severity.WARNING,
         )
 
 
-def _without_effect(given: GivenOptions) -> Iterator[Finding]:
-    """Options of streams in a batch, and options of batches in a stream."""
+def _without_effect(given: GivenOptions) -> Problems:
+    """Yields the options of streams in a batch source, and the options of batches in a stream."""
     other = BATCH if given.streams else STREAM
-    for name, option in sorted(given.format.options.items(), key=lambda item: item[0]):
-        if given.is_source and option.use == other and given.has(name):
-            yield Finding(
-                "unknown-option",
+    for name, option in sorted(given.format.options.items(), key=lambda item: item[0]) if given.is_source else ():
+        if option.use == other and given.has(name):
+            yield Problem(
                 f"{given.what} is a {given.mode} source, so the option {quoted(name)} has no effect",
                 f"Spark uses this option only when the source is read as a {other}",
                 f"remove it, or set mode: {other}",
                 given.place(name),
-                severity=Severity.WARNING,
             )
 
 
-def _wrong_values(given: GivenOptions, target: Target) -> Iterator[Finding]:
+def _wrong_values(given: GivenOptions, target: Target) -> Problems:
     for name, value in given.options.items():
         taken = given.format.values_of(name, streams=given.streams)
         is_lenient = any(key in target.spark and type_ is taken for key, type_ in LENIENT.items())
         if taken is None or is_lenient or not isinstance(value, str) or taken.accepts(value):
             continue
-        yield Finding(
-            "option-value",
+        yield Problem(
             f"{given.what} sets the option {quoted(name)} to {quoted(value)}",
             f"Spark expects {taken.words}" + (", and silently accepts anything else" if taken is MODE else ""),
             _corrected(taken, value),
@@ -101,7 +96,7 @@ def _wrong_values(given: GivenOptions, target: Target) -> Iterator[Finding]:
 
 
 def _corrected(taken: OptionType, value: str) -> str:
-    """The fix for a wrong value: the keyword that it resembles, or what the option takes."""
+    """Returns the fix for a wrong value: a similar keyword, or what the option accepts."""
     close = nearest(value, taken.keywords, 1)
     return f"did you mean {alternatives(close)}?" if close else f"use {taken.words}"
 

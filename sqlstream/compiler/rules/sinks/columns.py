@@ -1,146 +1,224 @@
-"""Rules on the columns that a sink receives: partition columns, duplicate names, types it cannot write."""
+"""Rules on the columns that a sink receives: partition columns, duplicate names, types it cannot write.
+
+`tests/spark/test_sink_types.py` asks the installed Spark about types. The rules on Kafka are those of
+`KafkaWriter.validateQuery` of Spark 4.3; no test asks Spark about them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.rules.rule import rule
-from sqlstream.compiler.rules.sinks.kafka import kafka_findings
-from sqlstream.compiler.rules.sinks.types import unfit_partition, unwritten_reason
+from sqlstream.compiler.rules.rule import Problem, Problems, output_rule
 from sqlstream.errors import Finding
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct
+from sqlstream.project.types.types import Array, DataType, Decimal, Field, Map, Primitive, Struct, Unknown
 from sqlstream.project.wording import counted
 
+_NO_FOLDER_NAMES = frozenset({"void", "variant", "interval", "array", "map", "struct", "geometry", "geography"})
+_NESTED = {Array: "array", Map: "map", Struct: "struct", Decimal: "decimal"}
 
-@rule("partition-column", "sink-schema")
-def sink_columns(compiled: CompiledProject) -> list[Finding]:
+STRING, BINARY, INT = Primitive("string"), Primitive("binary"), Primitive("int")
+HEADERS = Array(Struct((Field("key", STRING), Field("value", BINARY))))
+
+KAFKA_TYPES: dict[str, tuple[DataType, ...]] = {
+    "value": (STRING, BINARY),
+    "key": (STRING, BINARY),
+    "topic": (STRING,),
+    "partition": (INT,),
+    "headers": (HEADERS,),
+}
+"""The types of each column that a Kafka sink reads (Spark's Kafka integration guide)."""
+
+
+@output_rule("partition-column")
+def partition_columns(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """Partition columns must be columns of the model with simple types, and leave at least one column for the files."""
+    columns = compiled.columns.get(model.unique_id)
+    if columns is None:
+        return
+    yield from _partition_names(model, output, [column.name for column in columns])
+    partitions = {name.lower() for name in output.partition_by}
+    for column in columns:
+        if column.name.lower() in partitions and column.type is not None and unfit_partition(column.type):
+            yield Problem(
+                f"sink `{output.sink}` partitions by `{column.name}` of `{model.name}`, whose type is {column.type}",
+                "partition values become folder names, so the type must be simple",
+                "partition by one of its parts, or by cast(... as string)",
+                model.place_of("partition_by"),
+            )
+
+
+@output_rule("sink-schema")
+def sink_schemas(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
     """A sink cannot write some columns; the rule checks the columns that the compiler knows."""
-    found: list[Finding] = []
-    for unique_id, model in compiled.models.items():
-        columns = compiled.columns.get(unique_id)
-        if model.output is not None and columns is not None:
-            found += column_findings(model, model.output, [column.name for column in columns])
-            found += [*_unfit_types(model, model.output, columns), *_unfit_partitions(model, model.output, columns)]
-            found += _unfit_counts(model, model.output, columns)
-            if model.output.format == "kafka":
-                found += kafka_findings(model, model.output, columns)
-    return found
+    columns = compiled.columns.get(model.unique_id)
+    if columns is None:
+        return
+    partitions = {name.lower() for name in output.partition_by}
+    written = [column for column in columns if column.name.lower() not in partitions]
+    yield from _repeated_names(model, output, [column.name for column in columns], exact=False)
+    yield from _unfit_types(model, output, written)
+    yield from _unfit_counts(model, output, columns, written)
+    if output.format == "kafka":
+        yield from _missing_kafka_columns(model, output, columns)
+        yield from _wrong_kafka_types(model, output, columns)
 
 
 def column_findings(
     model: CompiledModel, output: Output, names: Sequence[str], *, exact: bool = False
 ) -> list[Finding]:
-    """Returns what is wrong with the `names` of the columns of `model`; `exact` says that letter case matters."""
-    return [*_partitions(model, output, names), *_repeated(model, output, names, exact=exact)]
+    """Returns the errors in the `names` of the columns of `model`; `exact`: letter case matters."""
+    return [*_partition_names(model, output, names), *_repeated_names(model, output, names, exact=exact)]
 
 
-def _partitions(model: CompiledModel, output: Output, names: Sequence[str]) -> list[Finding]:
-    known = {name.lower() for name in names}
-    said = "partition_by" if model.config.partition_by else f"partition_by of the sink, {output.location}"
+def _partition_names(model: CompiledModel, output: Output, names: Sequence[str]) -> Iterator[Finding]:
+    known, place = {name.lower() for name in names}, model.place_of("partition_by")
     if known and known <= {name.lower() for name in output.partition_by}:
-        return [_nothing_left(model, output)]
-    return [
-        Finding(
-            "partition-column",
-            f"sink `{output.sink}` partitions by `{column}`, which is not a column of `{model.name}`",
-            f"the columns of `{model.name}` are {', '.join(names)}",
-            f"add `{column}` to the select list, or change {said}",
-            model.place_of("partition_by"),
-        )
-        for column in output.partition_by
-        if column.lower() not in known
-    ]
-
-
-def _nothing_left(model: CompiledModel, output: Output) -> Finding:
-    return Finding(
-        "partition-column",
-        f"sink `{output.sink}` partitions by every column of `{model.name}`",
-        "partition_by columns become folder names, so no column is left for the files",
-        "remove at least one column from partition_by",
-        model.place_of("partition_by"),
-    )
-
-
-def _repeated(model: CompiledModel, output: Output, names: Sequence[str], *, exact: bool) -> list[Finding]:
-    """The findings for columns of one name. Spark refuses them in a batch written to files; a stream writes them, and
-    nobody can read the files.
-    """
-    if not format_of(output.format).writes_files:
-        return []
-    by_name: dict[str, list[str]] = {}
-    for name in names:
-        by_name.setdefault(name if exact else name.lower(), []).append(name)
-    return [
-        Finding(
-            "sink-schema",
-            f"`{model.name}` has several columns with the same name: {', '.join(f'`{name}`' for name in same)}",
-            f"sink `{output.sink}` writes {output.format} files, which Spark could not read back; column names "
-            "are case-insensitive",
-            "give each column a unique name with `as`",
-            model.file.location,
-        )
-        for same in by_name.values()
-        if len(same) > 1
-    ]
-
-
-def _unfit_types(model: CompiledModel, output: Output, columns: Sequence[Column]) -> list[Finding]:
-    partitions = {name.lower() for name in output.partition_by}
-    found: list[Finding] = []
-    for column in columns:
-        written = None if column.name.lower() in partitions else column.type
-        why = None if written is None else unwritten_reason(output.format, written)
-        if why is not None:
-            found.append(
-                Finding(
-                    "sink-schema",
-                    f"sink `{output.sink}` cannot write the column `{column.name}` of `{model.name}`",
-                    why,
-                    _rewrite(column.in_sql, column.type),
-                    model.place_of("sink"),
-                )
+        message = f"sink `{output.sink}` partitions by every column of `{model.name}`"
+        why = "partition_by columns become folder names, so no column is left for the files"
+        yield Finding("partition-column", message, why, "remove at least one column from partition_by", place)
+        return
+    setting = "partition_by" if model.config.partition_by else f"partition_by of the sink, {output.location}"
+    for column in output.partition_by:
+        if column.lower() not in known:
+            yield Finding(
+                "partition-column",
+                f"sink `{output.sink}` partitions by `{column}`, which is not a column of `{model.name}`",
+                f"the columns of `{model.name}` are {', '.join(names)}",
+                f"add `{column}` to the select list, or change {setting}",
+                place,
             )
-    return found
 
 
-def _rewrite(name: str, type_: DataType | None) -> str:
-    if isinstance(type_, Array | Map | Struct) or type_ == Primitive("variant"):
-        return f"use to_json({name}) as {name}, or another format"
-    return f"use cast({name} as string) as {name}, or another format"
+def _repeated_names(model: CompiledModel, output: Output, names: Sequence[str], *, exact: bool) -> Iterator[Finding]:
+    """Yields a finding for each name of several columns. Spark refuses them in a batch of files; a stream writes files
+    that nobody can read.
+    """
+    by_name: dict[str, list[str]] = {}
+    for name in names if format_of(output.format).writes_files else ():
+        by_name.setdefault(name if exact else name.lower(), []).append(name)
+    for same in by_name.values():
+        if len(same) > 1:
+            yield Finding(
+                "sink-schema",
+                f"`{model.name}` has several columns with the same name: {', '.join(f'`{name}`' for name in same)}",
+                f"sink `{output.sink}` writes {output.format} files, which Spark could not read back; column names "
+                "are case-insensitive",
+                "give each column a unique name with `as`",
+                model.file.location,
+            )
 
 
-def _unfit_partitions(model: CompiledModel, output: Output, columns: Sequence[Column]) -> list[Finding]:
-    partitions = {name.lower() for name in output.partition_by}
-    return [
-        Finding(
-            "partition-column",
-            f"sink `{output.sink}` partitions by `{column.name}` of `{model.name}`, whose type is {column.type}",
-            "partition values become folder names, so the type must be simple",
-            "partition by one of its parts, or by cast(... as string)",
-            model.place_of("partition_by"),
-        )
-        for column in columns
-        if column.name.lower() in partitions and column.type is not None and unfit_partition(column.type)
-    ]
+def _unfit_types(model: CompiledModel, output: Output, written: Sequence[Column]) -> Problems:
+    for column in written:
+        why = None if column.type is None else unwritten_reason(output.format, column.type)
+        if why is not None:
+            is_nested = isinstance(column.type, Array | Map | Struct) or column.type == Primitive("variant")
+            text = f"to_json({column.in_sql})" if is_nested else f"cast({column.in_sql} as string)"
+            yield Problem(
+                f"sink `{output.sink}` cannot write the column `{column.name}` of `{model.name}`",
+                why,
+                f"use {text} as {column.in_sql}, or another format",
+                model.place_of("sink"),
+            )
 
 
-def _unfit_counts(model: CompiledModel, output: Output, columns: Sequence[Column]) -> list[Finding]:
-    """Parquet files have at least one column, text files exactly one."""
-    partitions = {name.lower() for name in output.partition_by}
-    written = [column for column in columns if column.name.lower() not in partitions]
+def _unfit_counts(
+    model: CompiledModel, output: Output, columns: Sequence[Column], written: Sequence[Column]
+) -> Problems:
+    """Yields a problem for a text file without exactly one column, and for a Parquet file without columns."""
     facts = format_of(output.format)
-    if facts.holds_one_string and len(written) != 1:
-        why = (
-            f"the model has {counted(len(written), 'column')} to write, but a text file holds exactly one string column"
-        )
-        fix = "select one string, for example concat_ws(',', *) as value or to_json(struct(*)) as value"
-    elif facts.needs_fields and not columns:
-        why, fix = "the model has no columns, and a Parquet file needs at least one", "select at least one column"
-    else:
-        return []
     message = f"sink `{output.sink}` cannot write the columns of `{model.name}`"
-    return [Finding("sink-schema", message, why, fix, model.place_of("sink"))]
+    if facts.holds_one_string and len(written) != 1:
+        count = counted(len(written), "column")
+        why = f"the model has {count} to write, but a text file holds exactly one string column"
+        fix = "select one string, for example concat_ws(',', *) as value or to_json(struct(*)) as value"
+        yield Problem(message, why, fix, model.place_of("sink"))
+    elif facts.needs_fields and not columns:
+        why = "the model has no columns, and a Parquet file needs at least one"
+        yield Problem(message, why, "select at least one column", model.place_of("sink"))
+
+
+def _missing_kafka_columns(model: CompiledModel, output: Output, columns: Sequence[Column]) -> Problems:
+    names = [column.name for column in columns]
+    given = f"the columns of `{model.name}` are {', '.join(f'`{name}`' for name in dict.fromkeys(names))}"
+    if "value" not in names:
+        yield Problem(
+            f"`{model.name}` has no column `value`, but sink `{output.sink}` writes to Kafka",
+            f"the column `value` (string or binary) becomes the message; {given}",
+            "select to_json(struct(*)) as value",
+            model.place_of("sink"),
+        )
+    if "topic" not in names and not any(name.lower() == "topic" for name in output.options):
+        yield Problem(
+            f"Kafka sink `{output.sink}` has no topic for the rows of `{model.name}`",
+            f"the topic is an option of the sink or a column `topic`; {given}",
+            "add options: {topic: ...} to the sink",
+            model.place_of("sink"),
+        )
+
+
+def _wrong_kafka_types(model: CompiledModel, output: Output, columns: Sequence[Column]) -> Problems:
+    types = {column.name: column.type for column in columns}
+    for name, allowed in KAFKA_TYPES.items():
+        given = types.get(name)
+        is_text = isinstance(given, Primitive) and bool(given.collation)
+        if given is None or isinstance(given, Unknown) or is_text or str(given) in map(str, allowed):
+            continue
+        yield Problem(
+            f"Kafka sink `{output.sink}` cannot write the column `{name}` of `{model.name}`",
+            f"its type is {given}, but Kafka needs {' or '.join(map(str, allowed))} here",
+            f"use cast({name} as {allowed[0]}) as {name}, or to_json({name})",
+            model.place_of("sink"),
+        )
+
+
+def unwritten_reason(format_name: str, type_: DataType) -> str | None:
+    """Returns why files of a format cannot store a type; None if they can, or if that is not known."""
+    names = [_name(part) for part in _parts(type_)]
+    facts = format_of(format_name)
+    if "time" in names:
+        return f"its type is {type_}, and Spark 4.3 does not start a query with a TIME column"
+    if facts.holds_one_string and names[0] not in ("string", ""):
+        return f"its type is {type_}, but a text file holds only strings"
+    if not facts.unwritten_types.isdisjoint(names):
+        return f"its type is {type_}, which Spark cannot write as {format_name}"
+    return _unfit_struct(type_) if facts.needs_fields else None
+
+
+def unfit_partition(type_: DataType) -> bool:
+    """Returns whether values of a type cannot be in names of folders (INVALID_PARTITION_COLUMN_DATA_TYPE)."""
+    collated = isinstance(type_, Primitive) and type_.collation not in (None, "UTF8_BINARY")
+    return collated or _name(type_) in _NO_FOLDER_NAMES
+
+
+def _unfit_struct(type_: DataType) -> str | None:
+    """Returns why Parquet cannot store a struct: it is empty, or has two fields with one name and different types."""
+    for struct in (part for part in _parts(type_) if isinstance(part, Struct)):
+        if not struct.fields:
+            return f"its type is {type_}, and Parquet has no struct without fields"
+        types = {field.name: field.type for field in reversed(struct.fields)}
+        different = next((field.name for field in struct.fields if field.type != types[field.name]), None)
+        if different is not None:
+            return f"it has two fields `{different}` with different types, which Parquet treats as one"
+    return None
+
+
+def _parts(type_: DataType) -> Iterator[DataType]:
+    """Yields a type and all types inside it."""
+    yield type_
+    parts: list[DataType] = []
+    if isinstance(type_, Array):
+        parts = [type_.element]
+    elif isinstance(type_, Map):
+        parts = [type_.key, type_.value]
+    elif isinstance(type_, Struct):
+        parts = [field.type for field in type_.fields]
+    for part in parts:
+        yield from _parts(part)
+
+
+def _name(type_: DataType) -> str:
+    return type_.name if isinstance(type_, Primitive) else _NESTED.get(type(type_), "")

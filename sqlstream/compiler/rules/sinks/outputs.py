@@ -1,24 +1,43 @@
-"""Rules about what terminal models write."""
+"""Rules about models and their outputs: where they write, in which mode, and how often."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.rules.rule import rule
-from sqlstream.errors import Finding
-from sqlstream.project.files.paths import join, plain_path
+from sqlstream.compiler.judged import is_judged
+from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule, terminal_models
+from sqlstream.errors import Severity
+from sqlstream.project.configuration.trigger import interval_seconds
+from sqlstream.project.files.paths import is_absolute, join, plain_path
 from sqlstream.project.formats.formats import format_of
 
 OWN_PLACE = {
     "sink": 'give each its own, for example path: "{{ model.name }}" (or table:) in the sink',
     "checkpoint": "give each its own, or remove `checkpoint`: sqlstream then names it after the model",
 }
-"""What to do about two queries that share a place, by the key that says it."""
+"""How to separate two queries that share a place, by the key that sets the place."""
+
+SHORTEST_REAL_TIME = 5.0
+"""Seconds: the default of `spark.sql.streaming.realTimeMode.minBatchDuration`."""
+
+
+@rule("no-models", severity=Severity.WARNING)
+def no_models(compiled: CompiledProject) -> Problems:
+    """A project needs an enabled model."""
+    if any(model.file.declared_at is None for model in compiled.models.values()):
+        return
+    is_disabled = bool(compiled.project.models)
+    yield Problem(
+        "all models of the project are disabled" if is_disabled else "the project has no models",
+        "a model is a .sql or .py file in models/",
+        "enable one of them" if is_disabled else "add a SELECT in a file such as models/first.sql",
+        None,
+    )
 
 
 @rule("invalid-value")
-def path_options(compiled: CompiledProject) -> list[Finding]:
+def path_options(compiled: CompiledProject) -> Problems:
     """A path in the options would be relative to the working directory, and a full refresh could not change it."""
     by_models = [
         (f"`{model.name}` sets the path of sink `{output.sink}` as an option", model.place_of("options"))
@@ -30,24 +49,16 @@ def path_options(compiled: CompiledProject) -> list[Finding]:
         for sink in compiled.project.sinks
         if _is_path_among(sink.options)
     ]
-    return [
-        Finding(
-            "invalid-value",
-            what,
-            "options go to Spark unchanged, so the path would be relative to the working directory",
-            'write it as a key of the sink, for example path: "{{ model.name }}"',
-            location,
-        )
-        for what, location in (*by_models, *by_sinks)
-    ]
+    why = "options go to Spark unchanged, so the path would be relative to the working directory"
+    fix = 'write it as a key of the sink, for example path: "{{ model.name }}"'
+    return [Problem(message, why, fix, location) for message, location in (*by_models, *by_sinks)]
 
 
 @rule("missing-path")
-def missing_sink_paths(compiled: CompiledProject) -> list[Finding]:
+def missing_sink_paths(compiled: CompiledProject) -> Problems:
     """A file sink needs a path."""
     return [
-        Finding(
-            "missing-path",
+        Problem(
             f"sink `{output.sink}` has no path",
             f"a sink of {output.format} files writes to a folder",
             'add a path, for example path: "{{ model.name }}"',
@@ -62,60 +73,75 @@ def _is_path_among(options: Iterable[str]) -> bool:
     return any(name.lower() == "path" for name in options)
 
 
-@rule("output-mode")
-def output_modes(compiled: CompiledProject) -> list[Finding]:
+@output_rule("output-mode")
+def output_modes(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
     """Spark refuses update and complete mode for file sinks."""
-    return [
-        Finding(
-            "output-mode",
-            f"`{model.name}` streams in {model.config.output_mode} mode, which sink `{output.sink}` does not support",
+    mode = model.config.output_mode
+    if model.streaming and format_of(output.format).writes_files and mode != "append":
+        yield Problem(
+            f"`{model.name}` streams in {mode} mode, which sink `{output.sink}` does not support",
             f"{output.format} files support only append mode",
             "use output_mode='append' (an aggregation then needs a watermark), or a sink that supports updates",
             model.place_of("output_mode"),
         )
-        for model, output in terminal_models(compiled)
-        if model.streaming and format_of(output.format).writes_files and model.config.output_mode != "append"
-    ]
 
 
 @rule("shared-output")
-def shared_outputs(compiled: CompiledProject) -> list[Finding]:
+def shared_outputs(compiled: CompiledProject) -> Problems:
     """Two queries must not share a checkpoint, an output folder or a table."""
-    findings: list[Finding] = []
-    paths: dict[str, str] = {}
-    tables: dict[str, str] = {}
-    checkpoints: dict[str, str] = {}
+    first_users: dict[tuple[str, str], str] = {}
     storage = join(str(compiled.project.root), compiled.project.target.storage)
     for model, output in terminal_models(compiled):
-        if format_of(output.format).writes_files and output.path:
-            first = paths.setdefault(plain_path(storage, output.path), model.name)
-            findings += _shared(model, first, "output path", output.path, "sink")
-        if output.table:
-            first = tables.setdefault(output.table.replace("`", "").lower(), model.name)
-            findings += _shared(model, first, "table", output.table, "sink")
-        checkpoint = model.config.checkpoint or f"queries/{model.query_id}"
-        first = checkpoints.setdefault(plain_path(storage, checkpoint), model.name)
-        findings += _shared(model, first, "checkpoint", checkpoint, "checkpoint")
-    return findings
+        for key, what, value, place in _shareable(model, output, storage):
+            first = first_users.setdefault((what, place), model.name)
+            if first != model.name:
+                yield Problem(
+                    f"`{model.name}` and `{first}` have the same {what} `{value}`",
+                    "Spark keeps one log per checkpoint and per output folder, so the two queries would lose each "
+                    "other's data",
+                    OWN_PLACE[key],
+                    model.place_of(key),
+                )
 
 
-def _shared(model: CompiledModel, first: str, what: str, value: str, key: str) -> list[Finding]:
-    if first == model.name:
-        return []
-    return [
-        Finding(
-            "shared-output",
-            f"`{model.name}` and `{first}` have the same {what} `{value}`",
-            "Spark keeps one log per checkpoint and per output folder, so the two queries would lose each other's data",
-            OWN_PLACE[key],
-            model.place_of(key),
+def _shareable(model: CompiledModel, output: Output, storage: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yields each place that a model writes to: the key that sets it, a description, its text, its normal form."""
+    if format_of(output.format).writes_files and output.path:
+        yield "sink", "output path", output.path, plain_path(storage, output.path)
+    if output.table:
+        yield "sink", "table", output.table, output.table.replace("`", "").lower()
+    checkpoint = model.config.checkpoint or f"queries/{model.query_id}"
+    yield "checkpoint", "checkpoint", checkpoint, plain_path(storage, checkpoint)
+
+
+@output_rule("real-time-trigger")
+def short_real_time_triggers(compiled: CompiledProject, model: CompiledModel, _: Output) -> Problems:
+    """The interval of a real-time trigger is the length of its batches and has a minimum."""
+    trigger = model.config.trigger
+    if not model.streaming or trigger.kind != "real_time" or not is_judged(compiled.project.target):
+        return
+    if interval_seconds(trigger.interval or "") < SHORTEST_REAL_TIME:
+        yield Problem(
+            f"the real-time trigger of `{model.name}` is too short: {trigger.interval}",
+            "the interval is the length of a batch, within which rows are written as they arrive; Spark needs at least "
+            "5 seconds",
+            "for example, use trigger={'real_time': '5 minutes'}",
+            model.place_of("trigger"),
         )
-    ]
 
 
-def terminal_models(compiled: CompiledProject) -> list[tuple[CompiledModel, Output]]:
-    """Returns each terminal model with its output."""
-    return [(model, model.output) for model in compiled.models.values() if model.output is not None]
+@rule("relative-storage")
+def relative_storage(compiled: CompiledProject) -> Problems:
+    """A relative folder is a different folder on each machine of a cluster."""
+    target = compiled.project.target
+    if not target.is_local and not is_absolute(target.storage):
+        yield Problem(
+            f"target `{target.name}` runs on {target.master} but stores its data in the relative folder "
+            f"`{target.storage}`",
+            "each machine would write to its own folder",
+            "set storage: to a URI that all machines can reach, such as s3a://bucket/folder or hdfs://host/folder",
+            target.location,
+        )
 
 
 def declared_outputs(compiled: CompiledProject) -> list[Output]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from types import ModuleType
 
 from sqlstream.compiler.cache.digest import declared, digest
 from sqlstream.compiler.cache.memory import Memory
@@ -18,23 +17,17 @@ from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.node_ids import seed_id
 from sqlstream.compiler.places import Places
 from sqlstream.compiler.rules.query import Query, QueryProblem, QueryRule, QueryText
-from sqlstream.compiler.rules.rule import Rule
+from sqlstream.compiler.rules.rule import rules_of
 from sqlstream.compiler.rules.streams import aggregations, continuous, joins, operators, real_time, state, watermarks
 from sqlstream.compiler.spark_versions import TESTED, minor_version
 from sqlstream.compiler.sql.tokens import tokenize
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 
-
-def _rules_of(*modules: ModuleType) -> tuple[QueryRule, ...]:
-    """Returns the rules that `modules` define, in the order of the files."""
-    return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Rule))
-
-
-QUERY_RULES = _rules_of(watermarks, operators, joins, aggregations, continuous, real_time)
+QUERY_RULES: tuple[QueryRule, ...] = rules_of(watermarks, operators, joins, aggregations, continuous, real_time)
 """The rules on queries that Spark refuses or runs wrongly, in the order of their findings."""
 
-STATE_RULES = _rules_of(state)
+STATE_RULES: tuple[QueryRule, ...] = rules_of(state)
 """The rules on queries that are correct otherwise."""
 
 

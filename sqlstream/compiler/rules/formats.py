@@ -1,0 +1,174 @@
+"""Rules about the formats of sources and sinks: misspelled formats, and the names that `python` and `table` need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sqlstream.compiler.compiled import CompiledProject, Output
+from sqlstream.compiler.rules.rule import Problem, Problems, rule, terminal_models
+from sqlstream.compiler.rules.sinks.outputs import declared_outputs
+from sqlstream.compiler.rules.sources import used_sources
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.files.python_files import find_name
+from sqlstream.project.formats.format import STREAM
+from sqlstream.project.formats.formats import FORMATS
+from sqlstream.project.nearest import nearest
+from sqlstream.project.on_corrupt import declared_sources
+from sqlstream.project.values import Sink, SourceTable, Target
+from sqlstream.project.wording import alternatives
+
+NEAR = 0.75
+"""The lowest similarity (1.0: equal) at which a name counts as a misspelling of a known one."""
+
+SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
+WRAPPERS = ("org.apache.spark.sql.delta.catalog.DeltaCatalog",)
+"""Session catalogs that keep the names of tables where Spark's own catalog does."""
+
+_JARS = ("spark.jars", "spark.driver.extraClassPath", "spark.plugins", "spark.submit.pyFiles")
+"""Settings that may add data sources."""
+
+
+@rule("unknown-format")
+def misspelled_formats(compiled: CompiledProject) -> Problems:
+    """Spark accepts any installed data source. If the target installs none, a similar name is a typo."""
+    target, project = compiled.project.target, compiled.project
+    if target.packages or target.remote or not target.is_local or any(key.startswith(_JARS) for key in target.spark):
+        return
+    readable = [name for name, known in FORMATS.items() if known.reads]
+    streamed = [name for name, known in FORMATS.items() if STREAM in known.writes]
+    formats: list[tuple[str, SourceTable | Sink, list[str]]] = [
+        *((f"source `{table.full_name}`", table, readable) for table in declared_sources(project.sources)),
+        *((f"sink `{sink.name}`", sink, streamed) for sink in project.sinks),
+    ]
+    for what, declared, known in formats:
+        close = _nearest_formats(declared.format, known)
+        if close:
+            yield Problem(
+                f"{what} uses the format `{declared.format}`, which Spark does not have",
+                "the target adds no packages, so only Spark's built-in formats are available",
+                f"did you mean {alternatives(close)}?",
+                declared.places.get("format", declared.location),
+            )
+
+
+def _nearest_formats(name: str, known: list[str]) -> tuple[str, ...]:
+    """Returns the formats that `name` may be a misspelling of; empty if it is a format itself."""
+    if name in FORMATS:
+        return ()
+    return nearest(name, known, likeness=NEAR) or tuple(each for each in known if sorted(each) == sorted(name.lower()))
+
+
+@dataclass(frozen=True)
+class _NamedPart:
+    """The `key` of a source or sink that only the format `for_format` reads; `name` is its value, None without one."""
+
+    what: str
+    format: str
+    for_format: str
+    key: str
+    name: str | None
+    location: Location
+
+
+@rule("missing-key", "unknown-key")
+def named_parts(compiled: CompiledProject) -> Problems:
+    """The formats `python` and `table` need the name of a definition in python/ or of a table; other formats do not."""
+    parts = _tables(compiled, declared_sources(compiled.project.sources), declared_outputs(compiled))
+    for part in (*_python_names(compiled), *parts):
+        is_python = part.for_format == "python"
+        if part.format == part.for_format and part.name is None:
+            named = "a class or function in the python/ folder" if is_python else "a table in Spark's catalog"
+            example = "alerts:Alerts for a definition in python/alerts.py" if is_python else "warehouse.orders"
+            yield Finding(
+                "missing-key",
+                f"{part.what} has the format {part.format} but no key `{part.key}`",
+                f"the format {part.format} needs the name of {named}",
+                f"for example, add {part.key}: {example}",
+                part.location,
+            )
+        elif part.format != part.for_format and part.name is not None:
+            purpose = "runs code of the project" if is_python else "looks up a name in Spark's catalog"
+            yield Finding(
+                "unknown-key",
+                f"{part.what} has the key `{part.key}`, but its format is {part.format}",
+                f"only the format {part.for_format} {purpose}",
+                f"set format: {part.for_format}, or remove the key",
+                part.location,
+            )
+
+
+@rule("python-name")
+def python_names(compiled: CompiledProject) -> Problems:
+    """A source of format `python` names a class in python/, and a sink a function or class."""
+    for part in _python_names(compiled):
+        if part.format != "python" or part.name is None:
+            continue
+        found = find_name(compiled.project.python, part.name, part.location)
+        if isinstance(found, Finding):
+            yield found
+        elif part.key == "class" and found.kind not in ("class", "value"):
+            yield Problem(
+                f"{part.what} is read by `{part.name}`, which is not a class",
+                "a source of format python must be a DataSource of pyspark.sql.datasource",
+                "name a class that derives from DataSource",
+                part.location,
+            )
+
+
+def _python_names(compiled: CompiledProject) -> Iterator[_NamedPart]:
+    for table in declared_sources(compiled.project.sources):
+        what, place = f"source `{table.full_name}`", table.places.get("class", table.location)
+        yield _NamedPart(what, table.format, "python", "class", table.python, place)
+    for sink in compiled.project.sinks:
+        place = sink.places.get("function", sink.location)
+        yield _NamedPart(f"sink `{sink.name}`", sink.format, "python", "function", sink.python, place)
+
+
+def _tables(
+    compiled: CompiledProject, sources: Iterable[SourceTable], outputs: Iterable[Output]
+) -> Iterator[_NamedPart]:
+    for table in sources:
+        what, place = f"source `{table.full_name}`", table.places.get("table", table.location)
+        yield _NamedPart(what, table.format, "table", "table", table.table or None, place)
+    places = {sink.name: sink.places.get("table", sink.location) for sink in compiled.project.sinks}
+    for name, output in {output.sink: output for output in reversed(list(outputs))}.items():
+        yield _NamedPart(f"sink `{name}`", output.format, "table", "table", output.table or None, places[name])
+
+
+@rule("temporary-catalog")
+def temporary_catalogs(compiled: CompiledProject) -> Problems:
+    """By default Spark's catalog is in memory and forgets tables when the process ends."""
+    target = compiled.project.target
+    for part in _tables(compiled, used_sources(compiled), [output for _, output in terminal_models(compiled)]):
+        if part.format == "table" and part.name and not keeps_tables(target, part.name):
+            yield Problem(
+                f"{part.what} is the table `{part.name}`, but the catalog of target `{target.name}` is not persistent",
+                "the catalog is in memory and is lost when the process ends: the next run finds no table, or a folder "
+                "in its way",
+                "use a persistent catalog, for example spark: {spark.sql.catalogImplementation: hive}",
+                part.location,
+            )
+
+
+def keeps_tables(target: Target, table: str) -> bool:
+    """Returns whether the catalog of `table` may outlive a process on `target`; a cluster may have its own catalog."""
+    is_hive = str(target.spark.get("spark.sql.catalogImplementation", "")).lower() == "hive"
+    if target.remote is not None or not target.is_local or is_hive or _catalog(target, table) != "spark_catalog":
+        return True
+    session = target.spark.get(SESSION_CATALOG)
+    return session is not None and str(session) not in WRAPPERS
+
+
+def is_of_spark(target: Target, table: str) -> bool:
+    """Returns whether `table` is certainly in the catalog that comes with Spark, whose tables are files."""
+    is_default = target.remote is None and target.is_local and SESSION_CATALOG not in target.spark
+    return is_default and _catalog(target, table) == "spark_catalog"
+
+
+def _catalog(target: Target, table: str) -> str:
+    """Returns the name of the catalog of `table`."""
+    first = table.replace("`", "").split(".")[0]
+    is_catalog = f"spark.sql.catalog.{first}" in target.spark
+    return first if is_catalog else str(target.spark.get("spark.sql.defaultCatalog", "spark_catalog"))
