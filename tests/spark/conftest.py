@@ -1,4 +1,4 @@
-"""Real projects on disk, run by real Spark: in this process where that is enough, as a command where it is not."""
+"""Real projects on disk that real Spark runs: in this process where possible, otherwise as a command."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from sqlstream.spark.jvm.session import SHORT_LIVED_JVM
 from sqlstream.state.runs.events import QueryResult, RunEvent
 
 LONGEST_WAIT_SECONDS = 120
-"""A run that says nothing for this long is stuck; nothing in these tests depends on speed below that."""
+"""A run without output for this long counts as stuck. No test depends on a shorter time."""
 
-os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED_JVM)  # every JVM of these tests lives for seconds or minutes
+os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED_JVM)  # the JVMs of these tests live for seconds or minutes
 
 PROJECT = "name: shop\nversion: 1.0.0\ntargets: {local: {master: 'local[2]', storage: store}}\n"
 
 
 @dataclass
 class ProjectFolder:
-    """A project on disk, and what its runs in this process told."""
+    """A project on disk, and the events of its runs in this process."""
 
     root: Path
     events: list[RunEvent] = field(default_factory=list)
@@ -47,7 +47,7 @@ class ProjectFolder:
             path.write_text(text)
 
     def rows(self, name: str, rows: list[dict[str, Any]], modified: int | None = None) -> None:
-        """Writes one JSON-lines file, with a modification time so that the order of files is known."""
+        """Writes one JSON-lines file with a fixed modification time, so that the order of files is known."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -60,19 +60,19 @@ class ProjectFolder:
         *select: str,
         env: Mapping[str, str] | None = None,
         variables: Mapping[str, object] | None = None,
-        **wishes: Any,
+        **overrides: Any,
     ) -> RunOutcome:
-        """Runs the selection in this process with `available_now`, unless `wishes` say otherwise."""
+        """Runs the selection in this process, with `available_now` unless `overrides` override it."""
         self.events = []
         request = RunRequest(
             project=ProjectRequest(self.root, variables=variables or {}, env={**os.environ, **(env or {})}),
             selection=Selection(tuple(select)),
-            **{"available_now": True, **wishes},
+            **{"available_now": True, **overrides},
         )
         return run_models(request, self.events.append)
 
     def run_until(self, done: Callable[[list[RunEvent]], bool], *select: str) -> RunOutcome:
-        """Runs the selection with its own triggers in this process, and stops it once `done` holds for the events."""
+        """Runs the selection with its own triggers in this process, and stops it once `done` is true for the events."""
         self.events = []
         is_asked = False
 
@@ -86,13 +86,13 @@ class ProjectFolder:
         request = RunRequest(project=ProjectRequest(self.root), selection=Selection(tuple(select)))
         return run_models(request, notify)
 
-    def result(self, *select: str, **wishes: Any) -> QueryResult:
+    def result(self, *select: str, **overrides: Any) -> QueryResult:
         """Runs a selection of one query and returns its result."""
-        (result,) = self.run(*select, **wishes).results
+        (result,) = self.run(*select, **overrides).results
         return result
 
     def command(self, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-        """Starts the command in a process group of its own."""
+        """Starts the command in a new process group."""
         return subprocess.Popen(
             [sys.executable, "-m", "sqlstream", *arguments],
             cwd=self.root,
@@ -104,14 +104,14 @@ class ProjectFolder:
         )
 
     def wait_for_batch(self, process: subprocess.Popen[str], query: str, number: int) -> None:
-        """Waits until a batch has written its offsets: it is running, or it has run."""
+        """Waits until a batch has written its offsets, so that it is running or finished."""
         offsets = self.root / f"store/queries/{query}/v1/checkpoint/offsets/{number}"
         while not offsets.exists():
             assert process.poll() is None
             os.sched_yield()
 
     def committed(self, query: str, version: int = 1) -> set[str]:
-        """The batches whose offsets and commits lie in a query's checkpoint: they must be the same."""
+        """Returns a query's committed batches; its checkpoint must have offsets and commits for the same ones."""
         folder = self.root / "store" / "queries" / query / f"v{version}" / "checkpoint"
         offsets, commits = (
             {name.name for name in (folder / kind).iterdir() if name.name.isdigit()} for kind in ("offsets", "commits")
@@ -122,12 +122,12 @@ class ProjectFolder:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> ProjectFolder:
-    """A project with a stream of JSON orders and a Parquet sink, but no model."""
+    """A project with a stream of JSON orders and a Parquet sink, but no models."""
     return shop_project(tmp_path)
 
 
 def shop_project(root: Path) -> ProjectFolder:
-    """Makes the project of the fixture `folder` in another folder."""
+    """Copies the project of the fixture `folder` to another folder."""
     project = ProjectFolder(root)
     project.write(
         {
@@ -144,14 +144,14 @@ def shop_project(root: Path) -> ProjectFolder:
 
 @pytest.fixture
 def orders(folder: ProjectFolder) -> ProjectFolder:
-    """The same project with two files of five orders each."""
+    """The project of `folder` with two files of five orders each."""
     for number in range(2):
         folder.rows(f"in/orders/{number}.json", order_rows(number), modified=number)
     return folder
 
 
 def order_rows(number: int, count: int = 5) -> list[dict[str, Any]]:
-    """Orders `10 * number` and following, one minute apart, of two kinds."""
+    """Returns five orders with ids from `10 * number`, one minute apart, of two kinds."""
     return [
         {"id": 10 * number + i, "ts": f"2024-01-01T0{number}:0{i}:00Z", "kind": "ab"[i % 2], "amount": i}
         for i in range(count)
@@ -160,7 +160,7 @@ def order_rows(number: int, count: int = 5) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def read_parquet() -> Callable[[Path], list[dict[str, Any]]]:
-    """Reads a file sink's folder as a reader of Spark's would: only what its log of batches names."""
+    """Reads a file sink's folder as Spark does: only the files that the sink's log lists."""
     import pyarrow.parquet as pq
 
     def read(folder: Path) -> list[dict[str, Any]]:
@@ -180,21 +180,21 @@ def read_parquet() -> Callable[[Path], list[dict[str, Any]]]:
 
 
 def _partition(file: Path) -> dict[str, str]:
-    """The columns that stand in the names of a file's folders."""
+    """Returns the partition columns in a file's folder names."""
     pairs = (part.split("=", 1) for part in file.parts if "=" in part)
     return {pair[0]: pair[1] for pair in pairs}
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    """A bare session for asking Spark; stopped at the end of the module, since runs start their own."""
+    """A bare session for asking Spark. It stops at the end of the module, because runs start their own session."""
     session = bare_session("local[1]")
     yield session
     session.stop()
 
 
 def bare_session(master: str) -> SparkSession:
-    """Returns a session that is not sqlstream's."""
+    """Returns a session that sqlstream did not create."""
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
     settings = {
         "spark.driver.bindAddress": "127.0.0.1",
@@ -208,7 +208,7 @@ def bare_session(master: str) -> SparkSession:
 
 
 def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:
-    """Reads the lines of `process` until one holds `text`; a watchdog ends a process that is stuck."""
+    """Reads the lines of `process` until one contains `text`; a watchdog kills a stuck process."""
     lines: list[str] = []
     stuck = signal.SIGALRM
     before = signal.signal(stuck, lambda _n, _f: os.killpg(process.pid, signal.SIGKILL))
@@ -226,7 +226,7 @@ def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:
 
 
 def descendants(pid: int) -> list[int]:
-    """A process and all below it that have not ended meanwhile."""
+    """Returns a process and its descendants, without those that have ended."""
     found = [pid]
     for task in _entries(f"/proc/{pid}/task"):
         for child in _text(task / "children").split():
@@ -235,12 +235,12 @@ def descendants(pid: int) -> list[int]:
 
 
 def told_by(pid: int, name: str) -> str:
-    """The text of a file of a process, such as `comm`; empty once it has ended."""
+    """Returns the text of a /proc file of a process, such as `comm`; empty once the process has ended."""
     return _text(Path(f"/proc/{pid}/{name}"))
 
 
 def sockets(pid: int) -> set[str]:
-    """The inodes of a process's sockets; none once it has ended."""
+    """Returns the inodes of a process's sockets; empty once the process has ended."""
     found = set()
     for descriptor in _entries(f"/proc/{pid}/fd"):
         with suppress(OSError):

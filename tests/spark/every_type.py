@@ -1,4 +1,4 @@
-"""A view with a column of every type, and whether Spark's analyser resolves a query over it."""
+"""A view with a column of every type, and a check that Spark's analyser resolves a query over it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ UNCASTABLE = {"n": "null", "cal": "make_interval(1)"}
 
 
 def create_view(spark: SparkSession) -> None:
-    """Makes the view `t` of one row that is null."""
+    """Creates the view `t` with one row of nulls."""
     casts = (UNCASTABLE.get(name, f"cast(null as {type_})") + f" as {name}" for name, type_ in COLUMNS.items())
     spark.sql(f"select {', '.join(casts)}").createOrReplaceTempView("t")
 
 
 def analyser(spark: SparkSession) -> Callable[[str], bool]:
-    """Returns a function that says whether a query resolves, without the cost of an error's text."""
+    """Returns a function that checks whether a query resolves, without the cost of building an error message."""
     state = spark._jsparkSession.sessionState()
 
     def resolves(sql: str) -> bool:

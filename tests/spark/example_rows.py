@@ -1,4 +1,4 @@
-"""What the worked examples must give, computed in plain Python from their data files."""
+"""Expected rows of the worked examples, computed in plain Python from their data files."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ Spell = tuple[str, str, float, float, int]
 
 MINUTE = 60.0
 DELAY = 10 * MINUTE
-"""How late an event may be in all of the examples."""
+"""The watermark delay in all of the examples, in seconds."""
 LOG4J = re.compile(r"([\d-]{10}) ([\d:,]{12}) +(\w+) +\[(.*?)\] (\S+) - (.*)")
 
 
 def epoch(value: datetime | str) -> float:
-    """Returns a time in seconds since 1970; one that names no time zone is in UTC."""
+    """Returns a time in seconds since 1970; a time without a zone is UTC."""
     time = datetime.fromisoformat(value) if isinstance(value, str) else value
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 def batches(folder: Path) -> list[list[Row]]:
-    """Returns the rows of each JSON-lines file of a folder, in the order of their names."""
+    """Returns the rows of each JSON-lines file of a folder, ordered by file name."""
     return [[json.loads(line) for line in path.read_text().splitlines()] for path in sorted(folder.glob("*.json"))]
 
 
 def timely(files: list[list[Row]], time: Callable[[Row], float]) -> tuple[list[Row], float]:
-    """Returns the rows that are not too late, and the watermark at the end.
+    """Returns the rows that are not too late, and the final watermark.
 
-    The data has rows that are late by less than the delay, and rows that are late by several files: nothing between,
-    so that it does not matter here how far the watermark follows the events.
+    Each row of the data is late either by less than the delay or by several files. The exact moment at which the
+    watermark moves therefore makes no difference.
     """
     rows, latest = [], float("-inf")
     for file in files:
@@ -47,7 +47,7 @@ def timely(files: list[list[Row]], time: Callable[[Row], float]) -> tuple[list[R
 
 
 def windows(time: float, length: float, slide: float) -> Iterator[float]:
-    """Yields the starts of the windows that hold a time."""
+    """Yields the starts of the windows that contain a time."""
     start = time // slide * slide
     while start > time - length:
         yield start
@@ -57,13 +57,13 @@ def windows(time: float, length: float, slide: float) -> Iterator[float]:
 def count_in_windows(
     rows: Iterable[tuple[float, Any]], watermark: float, length: float, slide: float
 ) -> dict[tuple[float, Any], int]:
-    """Counts rows of (time, key) per window's start and key, for the windows that the watermark has closed."""
+    """Counts rows of (time, key) per window start and key, for the windows that the watermark has closed."""
     counts = Counter((start, key) for time, key in rows for start in windows(time, length, slide))
     return {at: count for at, count in counts.items() if at[0] + length <= watermark}
 
 
 def sessions(times: Iterable[float], watermark: float) -> Iterator[tuple[float, float, int]]:
-    """Yields (start, end, count) of the runs of times with no pause of ten minutes that the watermark has closed."""
+    """Yields (start, end, count) of each closed session; a gap of ten minutes ends a session."""
     moments = sorted(times)
     breaks = [0, *(at + 1 for at, (a, b) in enumerate(pairwise(moments)) if b - a >= DELAY), len(moments)]
     for first, after in pairwise(breaks):
@@ -73,7 +73,7 @@ def sessions(times: Iterable[float], watermark: float) -> Iterator[tuple[float, 
 
 
 def left_open(rows: Iterable[Row], watermark: float) -> set[tuple[float, str]]:
-    """Returns (time, customer) of the opens without a close in a quarter of an hour, as far as the watermark tells."""
+    """Returns (time, customer) of the opens that no close follows within 15 minutes, up to the watermark."""
     times: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in rows:
         times[row["action"].lower(), row["customer_id"]].append(float(row["time"]))
@@ -88,13 +88,13 @@ def left_open(rows: Iterable[Row], watermark: float) -> set[tuple[float, str]]:
 
 
 def customers(folder: Path) -> dict[str, Row]:
-    """Returns the table of customers of the events example by id."""
+    """Returns the customers of the events example by id."""
     with (folder / "customers" / "customers.csv").open(newline="") as file:
         return {row["customer_id"]: row for row in csv.DictReader(file)}
 
 
 def log_line(row: Row) -> tuple[Any, ...]:
-    """Returns what is known of a log line: format, time, level, logger, message, thread, millis."""
+    """Returns the parsed fields of a log line: format, time, level, logger, message, thread, millis."""
     match = LOG4J.fullmatch(row["body"])
     if match:
         day, time, level, thread, logger, message = match.groups()
@@ -115,7 +115,7 @@ def log_line(row: Row) -> tuple[Any, ...]:
 
 
 def spells(reports: Iterable[tuple[float, str]], watermark: float) -> Iterator[tuple[str, float, float, int, str]]:
-    """Yields (activity, first, last, reports, ended by) of one user's reports, as far as the watermark tells."""
+    """Yields (activity, first, last, reports, ended by) for one user's reports, up to the watermark."""
     run: list[tuple[float, str]] = []
     for time, activity in [*sorted(report for report in reports if report[0] <= watermark), (watermark, "")]:
         silent = bool(run) and time - run[-1][0] >= DELAY
@@ -126,7 +126,7 @@ def spells(reports: Iterable[tuple[float, str]], watermark: float) -> Iterator[t
 
 
 def by_user(reports: Iterable[Row]) -> dict[str, list[tuple[float, str]]]:
-    """Returns the reports of each user as (time, activity), each time once."""
+    """Returns the reports of each user as (time, activity), without duplicates."""
     found: dict[str, dict[float, str]] = defaultdict(dict)
     for report in reports:
         found[report["user"]][epoch(report["event_time"])] = report["activity"]

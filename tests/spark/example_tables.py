@@ -1,4 +1,4 @@
-"""What the models of the transforms example must show, computed in plain Python from its data."""
+"""Expected tables of the transforms example, computed in plain Python from its data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Table = list[list[Any]]
 
 
 def tables_of_readings(readings: list[Row]) -> dict[str, Table]:
-    """Returns the tables of all models that read the stream, but for the one with state."""
+    """Returns the tables of all stateless models that read the stream."""
     tables: dict[str, Table] = {name: [] for name in ("explode_arrays", "explode_maps")}
     rows = [_row_tables(reading) for reading in readings]
     tables |= {name: [row[name] for row in rows] for name in rows[0]}
@@ -43,7 +43,7 @@ def _row_tables(reading: Row) -> dict[str, list[Any]]:
 
 
 def collected_alarms(readings: list[Row]) -> Table:
-    """Returns the table of kinds and levels per station, in its order."""
+    """Returns the table of kinds and levels per station, in display order."""
     alarms = [(reading["station"], alarm) for reading in readings for alarm in reading["alarms"]]
     return [
         [

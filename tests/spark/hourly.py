@@ -1,4 +1,4 @@
-"""A small project with one model over orders that come one an hour, compiled and run as it is, mode and all."""
+"""A small project with one model over hourly orders, compiled and run in a given output mode."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ FILES = {
 
 @dataclass(frozen=True)
 class Compiled:
-    """The model that was asked for, and the codes of what compiling it found."""
+    """The requested model, and the codes of its findings."""
 
     model: CompiledModel
     codes: frozenset[str]
 
 
 def compile_orders(folder: Path, mode: str, sql: str) -> Compiled:
-    """Returns the model that streams `sql` in output mode `mode`."""
+    """Compiles the model that streams `sql` in output mode `mode`."""
     config = f"{{{{ config(sink='out', output_mode='{mode}') }}}}\n"
     for name, text in {**FILES, "models/asked.sql": config + sql}.items():
         (folder / name).parent.mkdir(exist_ok=True)
@@ -46,7 +46,7 @@ def compile_orders(folder: Path, mode: str, sql: str) -> Compiled:
 
 
 def run_orders(spark: SparkSession, folder: Path, model: CompiledModel, times: list[str], table: str) -> StreamingQuery:
-    """Runs the query over one order a file and batch, ids from 0, event times as given, into the memory table."""
+    """Runs the query over one order per file and batch into the memory table; ids start at 0, event times are given."""
     (folder / "in").mkdir()
     for number, time in enumerate(times):
         file = folder / "in" / f"{number}.json"

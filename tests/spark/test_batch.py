@@ -1,4 +1,4 @@
-"""Batch models: written once per run, whole, in the place of the earlier output, which is archived."""
+"""Batch models: each run writes the whole output and archives the previous one."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def customers(project: ProjectFolder, names: str) -> None:
 
 
 def names(folder: Path) -> str:
-    """The names in an output, in the order of their letters."""
+    """Returns the names in an output, sorted."""
     return "".join(sorted(row["name"] for row in rows(folder)))
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    """The rows of a Parquet folder as any reader finds them."""
+    """Returns the rows of a Parquet folder as any reader sees them."""
     return [row for file in sorted(folder.rglob("*.parquet")) for row in pq.read_table(file).to_pylist()]
 
 
 @pytest.mark.smoke
 def test_each_run_replaces_the_output_and_archives_the_one_before(shop: ProjectFolder) -> None:
-    """Three runs: the newest rows lie at the path, the earlier outputs beside it in their order."""
+    """After three runs the newest rows are at the path, and the archive has the earlier outputs in order."""
     for text in ("abc", "ab", "xyz"):
         customers(shop, text)
         result = shop.result(available_now=False)
@@ -75,7 +75,7 @@ def test_each_run_replaces_the_output_and_archives_the_one_before(shop: ProjectF
 
 
 def test_what_streams_cannot_do_a_batch_can(shop: ProjectFolder) -> None:
-    """Order, windows, DISTINCT in aggregates, limits and ranks are fine where all inputs are static."""
+    """ORDER BY, windows, DISTINCT aggregates, LIMIT and ranks are allowed when all inputs are static."""
     shop.write(
         {
             "models/report.sql": "{{ config(sink='lake') }} select count(n) over () as c, r from (select name "
@@ -93,7 +93,7 @@ def test_what_streams_cannot_do_a_batch_can(shop: ProjectFolder) -> None:
 
 @pytest.mark.parametrize("sink", ["csv", "json", "orc", "text", "xml", "noop", "console", "memory"])
 def test_every_sink_takes_a_batch(shop: ProjectFolder, sink: str) -> None:
-    """Files are replaced; what keeps nothing takes the rows each time."""
+    """Every sink accepts a batch: files are replaced, and sinks that keep nothing get all rows on each run."""
     path = "" if sink in ("noop", "console", "memory") else ", path: '{{ model.name }}'"
     option = ", options: {rowTag: row}" if sink == "xml" else ""
     shop.write({"sinks.yml": f"sinks: [{{name: lake, format: {sink}{path}{option}}}]\n"})
@@ -112,7 +112,7 @@ def test_every_sink_takes_a_batch(shop: ProjectFolder, sink: str) -> None:
 
 @pytest.mark.smoke
 def test_a_write_that_is_killed_leaves_the_earlier_output(shop: ProjectFolder) -> None:
-    """Kill -9 in the middle of the write: what was there is exact, and the next run puts all in its place."""
+    """After kill -9 in the middle of a write the old output is intact, and the next run replaces it completely."""
     endless = "{{ config(sink='lake') }} select id, 'z' as name from range({{ var('rows', 3) }})"
     customers(shop, "abc")
     shop.result()
@@ -134,14 +134,14 @@ def test_a_write_that_is_killed_leaves_the_earlier_output(shop: ProjectFolder) -
 
 
 def wait_until_there(folder: Path, pattern: str) -> None:
-    """Returns when a file of `pattern` lies below `folder`."""
+    """Waits until a file that matches `pattern` exists below `folder`."""
     until = time.monotonic() + LONGEST_WAIT_SECONDS
     while not any(folder.glob(pattern)):
         assert time.monotonic() < until, f"no {pattern} in {folder}"
 
 
 def test_ctrl_c_twice_ends_a_write(shop: ProjectFolder) -> None:
-    """The rows that were written stay aside, the earlier output is as it was, and nothing failed."""
+    """A second Ctrl-C stops a write: its files stay aside, the earlier output is unchanged, and no query has failed."""
     shop.result()
     shop.write({"models/report.sql": "{{ config(sink='lake') }} select id, 'z' as name from range(1000000000000)"})
     process = shop.command("run")
@@ -159,7 +159,7 @@ def test_ctrl_c_twice_ends_a_write(shop: ProjectFolder) -> None:
 
 
 def test_a_write_that_fails_is_told_of_and_changes_nothing(shop: ProjectFolder) -> None:
-    """The others are written, and the exit tells of the failure."""
+    """When one write fails, the other models are written and the exit code reports the failure."""
     shop.result()
     shop.write(
         {
@@ -178,7 +178,7 @@ def test_a_write_that_fails_is_told_of_and_changes_nothing(shop: ProjectFolder) 
 
 
 def test_batches_and_streams_run_side_by_side_within_threads(shop: ProjectFolder) -> None:
-    """One thread: batch models run one after the other; a stream without an end needs none."""
+    """With one thread, batch models run one after the other; a stream without an end takes no thread."""
     shop.write({f"models/{name}.sql": REPORT for name in ("b", "c")})
     shop.write({"models/a.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"})
 
@@ -190,7 +190,7 @@ def test_batches_and_streams_run_side_by_side_within_threads(shop: ProjectFolder
 
 
 def test_a_stream_and_a_batch_never_share_an_output(shop: ProjectFolder) -> None:
-    """A model that changes its kind is refused, in both directions, until it starts over beside the old output."""
+    """A model that changes between stream and batch is refused until it starts over beside the old output."""
     stream = "{{ config(sink='lake') }} select id, kind as name from {{ source('shop', 'orders') }}"
     for texts in ((REPORT, stream), (stream, REPORT)):
         name = "first" if texts[0] == REPORT else "second"
@@ -206,7 +206,7 @@ def test_a_stream_and_a_batch_never_share_an_output(shop: ProjectFolder) -> None
 
 
 def test_a_stream_that_nothing_declares_is_refused(shop: ProjectFolder) -> None:
-    """Only Spark sees it: no rule has looked at the query, which would be taken for a batch."""
+    """A stream that only Spark detects is refused: no rule has checked the query, and it would run as a batch."""
     compiled = load(ProjectRequest(shop.root)).compiled
     model = compiled.models["model.shop.report"]
     assert model.output is not None
@@ -220,7 +220,7 @@ def test_a_stream_that_nothing_declares_is_refused(shop: ProjectFolder) -> None:
 
 
 def test_outputs_are_moved_whole_and_never_over_another(tmp_path: Path) -> None:
-    """An archive that has lost its first entries still counts on; what stands in the way is no reason to delete it."""
+    """Archive numbers continue after the first entries are lost, and a move never overwrites an existing folder."""
     for name in ("new", "out", "_archive/out/7"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "file").write_text(name)

@@ -1,4 +1,4 @@
-"""Tests that are written by the program: `--update`, `--record`, and those that `--watch` runs again."""
+"""Unit tests that the program writes or repeats: `--update`, `--record` and `--watch`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ unit_tests:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """The project of the fixtures, with two cases that expect something else than comes out."""
+    """The project of the fixtures, with two cases whose expectations are wrong."""
     folder = tmp_path / "tested"
     shutil.copytree(PROJECT, folder)
     shutil.rmtree(folder / "tests/models")
@@ -72,13 +72,13 @@ def project(tmp_path: Path) -> Path:
 
 
 def run(folder: Path) -> list[Outcome]:
-    """How the cases of the project end."""
+    """Returns the status of each case of the project."""
     outcome = run_tests(UnitTestRequest(ProjectRequest(folder)), lambda _result, _total: None)
     return [result.outcome for result in outcome.results]
 
 
 def test_update_writes_what_came_out_and_nothing_else(project: Path) -> None:
-    """Comments, other rows and the way of writing stay as they are, and the cases pass then."""
+    """`--update` keeps comments, other rows and formatting, and the cases pass afterwards."""
     outcome = run_tests(UnitTestRequest(ProjectRequest(project)), lambda _result, _total: None)
 
     lines = list(update_expectations(project, outcome.results))
@@ -89,7 +89,7 @@ def test_update_writes_what_came_out_and_nothing_else(project: Path) -> None:
 
 
 def test_update_leaves_what_is_no_row_alone(project: Path) -> None:
-    """An error that is expected is not for the program to change."""
+    """`--update` does not change an expected error."""
     path = project / "tests/models/counts.yml"
     path.write_text(CASES.replace("{rows: [], state_rows: 7}", "{error: DIVIDE_BY_ZERO}"))
     chosen = Selection(("unit_test:rows_in_brackets",))
@@ -102,7 +102,7 @@ def test_update_leaves_what_is_no_row_alone(project: Path) -> None:
 
 
 def test_a_case_is_recorded_from_real_rows(project: Path) -> None:
-    """It passes as it is written; masked columns have other values, equal where they were equal."""
+    """A recorded case passes as written; masked columns get other values, and equal values stay equal."""
     data = project / "data"
     data.mkdir()
     rows = [("12:00", "ada"), ("12:01", "ada"), ("12:40", "bob"), ("12:41", "eve")]
@@ -124,7 +124,7 @@ def test_a_case_is_recorded_from_real_rows(project: Path) -> None:
 
 
 def test_a_recorded_case_that_gives_nothing_says_why(project: Path) -> None:
-    """And how it would give something: more rows, or one that lets the first window out."""
+    """An empty recorded case explains how to get rows: record more, or add one that closes the first window."""
     (project / "data").mkdir()
     (project / "data/1.json").write_text(
         "".join(f'{{"at":"2024-01-01 12:0{at}:00","device":"a"}}\n' for at in range(5))
@@ -139,7 +139,7 @@ def test_a_recorded_case_that_gives_nothing_says_why(project: Path) -> None:
 
 
 def test_a_recorded_case_leaves_other_files_as_they_are(project: Path) -> None:
-    """One that is laid out in another way, or broken, gets no lines that would not fit; the case goes into a new one."""
+    """A file with another layout, or a broken one, stays unchanged: the recorded case goes into a new file."""
     (project / "data").mkdir()
     (project / "data/1.json").write_text('{"at":"2024-01-01 12:00:00","device":"a"}\n')
     recorded = project / "tests/models/totals_recorded.yml"
@@ -154,7 +154,7 @@ def test_a_recorded_case_leaves_other_files_as_they_are(project: Path) -> None:
 
 
 def test_update_leaves_rows_in_text_alone(project: Path) -> None:
-    """A list of YAML in the place of CSV would be no file of tests any more."""
+    """`--update` does not touch rows in CSV, because a YAML list in their place would break the file."""
     path = project / "tests/models/counts.yml"
     rows = "format: csv\n      rows: |\n        since,device,signals\n        2024-01-01 12:00,a,1\n"
     path.write_text(text := CASES.split("      rows:\n        #")[0] + f"      {rows}")
@@ -167,7 +167,7 @@ def test_update_leaves_rows_in_text_alone(project: Path) -> None:
 
 
 def test_a_failing_case_says_why_nothing_came_out(project: Path) -> None:
-    """Where it expects rows and has none."""
+    """A case that expects rows and gets none explains what the model waits for."""
     path = project / "tests/models/counts.yml"
     path.write_text(CASES.replace("2024-01-01 12:40, device: b", "2024-01-01 12:05, device: b"))
     chosen = Selection(("unit_test:rows_in_lines",))
@@ -178,7 +178,7 @@ def test_a_failing_case_says_why_nothing_came_out(project: Path) -> None:
 
 
 def test_coverage_tells_what_no_case_states(project: Path) -> None:
-    """A case that compares some columns alone states those."""
+    """A partial case covers only the columns that it compares."""
     path = project / "tests/models/counts.yml"
     path.write_text(
         CASES.replace("      watermark", "      partial: true\n      watermark").split("  - name: rows_in_br")[0]
@@ -207,7 +207,7 @@ def test_coverage_tells_what_no_case_states(project: Path) -> None:
     ],
 )
 def test_what_a_change_may_have_changed_is_run_again(project: Path, changed: str, again: bool) -> None:
-    """Files that are neither models nor tests may change any case."""
+    """A change to a file that is neither a model nor a test affects every case."""
     tests = open_tests(ProjectRequest(project))
 
     assert [is_affected(tests, test, [changed]) for test in ordered_tests(tests)] == [again, again]

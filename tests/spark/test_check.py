@@ -1,4 +1,4 @@
-"""`sqlstream compile --check`: Spark's findings on the model's own lines, all together, with nothing started."""
+"""`sqlstream compile --check`: all of Spark's findings together, on the model's own lines, without starting a query."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sqlstream.spark.secrets import Secrets
 
 READS = "from {{ source('shop', 'orders') }}"
 BROKEN = f"select id,\n  element_at(id, 1) as wrong\n{READS}"
-"""Its types do not fit, which only Spark knows."""
+"""A query whose types do not fit, which only Spark can detect."""
 
 
 def _check(project: ProjectFolder, *select: str, env: dict[str, str] | None = None) -> str:
@@ -46,7 +46,7 @@ def _files(root: Path) -> set[str]:
 
 @pytest.mark.smoke
 def test_a_good_project_passes_and_nothing_is_written_but_what_compile_writes(orders: ProjectFolder) -> None:
-    """Neither a checkpoint nor an output, a ledger or a folder of tables."""
+    """A check writes no checkpoint, output, ledger or table folder."""
     orders.write({"models/all.sql": f"{{{{ config(sink='lake') }}}}\nselect * {READS}"})
     before = _files(orders.root)
 
@@ -59,7 +59,7 @@ def test_a_good_project_passes_and_nothing_is_written_but_what_compile_writes(or
 
 @pytest.mark.smoke
 def test_findings_of_all_models_come_together_on_their_lines(orders: ProjectFolder) -> None:
-    """Those of views, of queries and of the rules; what reads a broken model is not blamed for it."""
+    """Findings of views, queries and rules come together on their lines; a reader of a broken model gets no finding."""
     orders.write(
         {
             "models/broken.sql": BROKEN,
@@ -82,7 +82,7 @@ def test_findings_of_all_models_come_together_on_their_lines(orders: ProjectFold
 
 
 def test_a_broken_source_is_one_finding(orders: ProjectFolder) -> None:
-    """Its models are not blamed, and models over another source are still asked about."""
+    """A broken source gives one finding: its models get none, and models over other sources are still checked."""
     orders.write(
         {
             "sources.yml": (orders.root / "sources.yml").read_text()
@@ -97,7 +97,7 @@ def test_a_broken_source_is_one_finding(orders: ProjectFolder) -> None:
 
 
 def test_only_the_selected_models_and_what_they_read_are_asked_about(orders: ProjectFolder) -> None:
-    """A view that is selected alone is analysed as well; one that nobody selects is not."""
+    """A selected view is analysed even if nothing else is selected; unselected models are not."""
     orders.write(
         {
             "models/broken.sql": BROKEN,
@@ -112,7 +112,7 @@ def test_only_the_selected_models_and_what_they_read_are_asked_about(orders: Pro
 
 
 def test_a_secret_of_a_source_is_missed_and_that_of_a_sink_is_not(orders: ProjectFolder) -> None:
-    """A source cannot be opened without it; nothing is written, so a sink needs none."""
+    """A missing secret of a source is a finding; a sink's secret is not needed, because nothing is written."""
     orders.write({"models/all.sql": f"{{{{ config(sink='safe') }}}}\nselect id {READS}"})
     sinks = "sinks:\n  - {name: safe, format: noop, options: {key: \"{{ env_var('SQLSTREAM_SECRET_KEY') }}\"}}\n"
     orders.write({"sinks.yml": sinks})
@@ -126,7 +126,7 @@ def test_a_secret_of_a_source_is_missed_and_that_of_a_sink_is_not(orders: Projec
 
 
 def test_the_command_prints_what_spark_refuses_as_json(orders: ProjectFolder) -> None:
-    """One object alone is on stdout, with the warnings of the rules too, and the exit code is 1."""
+    """With JSON output stdout has one object that includes the rules' warnings, and the exit code is 1."""
     orders.write({"models/broken.sql": BROKEN})
     process = orders.command("compile", "--check", "--output", "json", "--quiet")
     out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
@@ -136,7 +136,7 @@ def test_the_command_prints_what_spark_refuses_as_json(orders: ProjectFolder) ->
 
 
 def test_a_jvm_that_dies_is_one_finding(orders: ProjectFolder, tmp_path: Path) -> None:
-    """Not one for each model that is left, and no trace."""
+    """A JVM that dies gives one finding in total, and no traceback."""
     orders.write({f"models/m{number}.sql": f"select id {READS}" for number in range(3)})
     loaded = load(ProjectRequest(orders.root))
     models = tuple(loaded.compiled.models.values())
@@ -164,7 +164,7 @@ def test_a_jvm_that_dies_is_one_finding(orders: ProjectFolder, tmp_path: Path) -
 
 
 def test_without_java_the_rules_findings_are_still_shown(orders: ProjectFolder, tmp_path: Path) -> None:
-    """Java that is missing is one more finding."""
+    """Missing Java adds one finding to those of the rules."""
     orders.write({"models/named.sql": f"select no_such_column\n{READS}"})
     process = orders.command("compile", "--check", env={"JAVA_HOME": "", "PATH": str(tmp_path / "empty")})
     out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
@@ -174,7 +174,7 @@ def test_without_java_the_rules_findings_are_still_shown(orders: ProjectFolder, 
 
 
 def test_ctrl_c_ends_a_check_with_code_1_and_without_a_trace(orders: ProjectFolder) -> None:
-    """While Spark starts as well: nobody may take it for a check that found nothing."""
+    """Ctrl-C ends a check with exit code 1, also while Spark starts, so that it never looks like a clean check."""
     orders.write({"models/all.sql": f"select id {READS}"})
     process = orders.command("compile", "--check")
     wait_for(process, "Starting Spark")

@@ -1,4 +1,4 @@
-"""`compile --check` says of the corpus what Spark said when it started its queries; `make corpus` asks about them all."""
+"""`compile --check` agrees with Spark on a sample of the corpus; `make corpus` compares all of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlstream.spark.jvm.session import SparkLaunch, SparkRuntime, start_spark, 
 from sqlstream.spark.secrets import Secrets
 
 EVERY = 8
-"""One case of so many is asked about here."""
+"""One in this many cases is checked here."""
 
 VERDICTS = read_verdicts()
 
@@ -28,7 +28,7 @@ def _sample(stages: tuple[str | None, ...]) -> list[Case]:
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkRuntime, Project]]:
-    """A started Spark, and the corpus' project with the data that its sources read."""
+    """A started Spark, and the corpus project with the data of its sources."""
     root = tmp_path_factory.mktemp("corpus") / "project"
     shutil.copytree(PROJECT, root)
     write_data(root / "data")
@@ -51,7 +51,7 @@ def _misjudged(asked: tuple[SparkRuntime, Project], cases: list[Case]) -> list[s
 
 
 def test_what_spark_refuses_at_analysis_or_start_is_found(asked: tuple[SparkRuntime, Project]) -> None:
-    """Every refused query of the sample has a finding before anything is started."""
+    """Every query of the sample that Spark refuses has a finding before anything starts."""
     cases = _sample(STAGES_FORETOLD)
     assert len(cases) > 40
     assert _misjudged(asked, cases) == []

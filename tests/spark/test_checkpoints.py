@@ -1,4 +1,4 @@
-"""A change never mixes state in silence: what a run does with a checkpoint that another query made."""
+"""A run never mixes state silently: what it does with a checkpoint that a different query made."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def sums(orders: ProjectFolder) -> ProjectFolder:
 
 
 def ledger(folder: ProjectFolder, query: str, version: int) -> dict[str, Any]:
-    """A query's ledger."""
+    """Returns a query's ledger."""
     text = (folder.root / f"store/queries/{query}/v{version}/ledger.json").read_text()
     return dict(json.loads(text))
 
 
 def refused(folder: ProjectFolder, **wishes: Any) -> tuple[str, str]:
-    """The code and place of the one finding that refuses a run."""
+    """Returns the code and location of the only finding that refuses a run."""
     with pytest.raises(FindingsError) as caught:
         folder.run(**wishes)
     (finding,) = caught.value.findings
@@ -48,7 +48,7 @@ def refused(folder: ProjectFolder, **wishes: Any) -> tuple[str, str]:
 
 
 def test_a_changed_stateful_query_is_refused(sums: ProjectFolder) -> None:
-    """Spark would accept sum(amount * 1000) on the state of sum(amount); sqlstream does not, and nothing is touched."""
+    """A changed stateful query is refused, although Spark would accept it on the old state; nothing is touched."""
     before = sums.committed("sums")
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * 1000)")})
 
@@ -57,7 +57,7 @@ def test_a_changed_stateful_query_is_refused(sums: ProjectFolder) -> None:
 
 
 def test_a_cosmetic_change_resumes(sums: ProjectFolder) -> None:
-    """Comments, white space and the case of keywords change nothing."""
+    """Changes to comments, white space or the case of keywords do not affect the state."""
     cosmetic = SUMS.format(aggregate="SUM( amount )  -- the sum\n").replace("select", "SELECT")
     sums.write({"models/sums.sql": cosmetic})
 
@@ -65,7 +65,7 @@ def test_a_cosmetic_change_resumes(sums: ProjectFolder) -> None:
 
 
 def test_an_accepted_change_resumes_and_is_written_down(sums: ProjectFolder) -> None:
-    """`--accept-state-change` goes on with the old state, once a batch is committed: the ledger then has the new SQL."""
+    """`--accept-state-change` keeps the old state; after the first committed batch the ledger has the new SQL."""
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * 1000)")})
 
     assert sums.result(accept_state_change=("sums",)).rows_in == 5
@@ -77,7 +77,7 @@ def test_an_accepted_change_resumes_and_is_written_down(sums: ProjectFolder) -> 
 
 
 def test_a_full_refresh_starts_over_and_keeps_the_old(sums: ProjectFolder, read_parquet: Rows) -> None:
-    """A new checkpoint and a new output folder; the old ones stay as they were, byte for byte."""
+    """`--full-refresh` uses a new checkpoint and a new output folder; the old ones stay the same, byte for byte."""
     old = sorted(path.read_bytes() for path in (sums.root / "store/sums").rglob("*.parquet"))
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * 1000)")})
 
@@ -91,7 +91,7 @@ def test_a_full_refresh_starts_over_and_keeps_the_old(sums: ProjectFolder, read_
 
 
 def test_a_changed_stateless_query_resumes(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """A filter of a query without state may change; what was written stays."""
+    """A stateless query may change its filter; the rows written before stay."""
     model = "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }} where amount > "
     orders.write({"models/big.sql": model + "3"})
     orders.result()
@@ -104,7 +104,7 @@ def test_a_changed_stateless_query_resumes(orders: ProjectFolder, read_parquet: 
 
 
 def test_a_change_in_a_view_below_counts(orders: ProjectFolder) -> None:
-    """The identity of a query is all of the SQL that it is made of."""
+    """A query's identity includes the SQL of the views that it reads."""
     orders.write(
         {
             "models/positive.sql": "select * from {{ source('shop', 'orders') }} where amount > 0",
@@ -120,7 +120,7 @@ def test_a_change_in_a_view_below_counts(orders: ProjectFolder) -> None:
 
 
 def test_queries_that_a_changed_view_refuses_have_one_finding(orders: ProjectFolder) -> None:
-    """Each has kept state over the rows of the view; the finding is at the view, and names them."""
+    """All queries with state over a changed view share one finding, which is at the view and names them."""
     sums = SUMS.replace("source('shop', 'orders')", "ref('positive')")
     view = "select * from {{ source('shop', 'orders') }} where amount > "
     orders.write(
@@ -144,7 +144,7 @@ def test_queries_that_a_changed_view_refuses_have_one_finding(orders: ProjectFol
 
 
 def test_a_changed_variable_is_told_from_changed_sql(orders: ProjectFolder) -> None:
-    """The file of the model is the same; the finding names the variable with both of its values."""
+    """When only a variable has changed, the finding names it with its old and new value."""
     orders.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * {{ var('factor') }})")})
     orders.run(variables={"factor": 3})
 
@@ -157,7 +157,7 @@ def test_a_changed_variable_is_told_from_changed_sql(orders: ProjectFolder) -> N
 
 
 def test_a_change_that_spark_refuses_leaves_the_ledger_as_it_was(sums: ProjectFolder) -> None:
-    """An accepted change takes effect with its first committed batch: without one, the old query goes on."""
+    """An accepted change takes effect with its first committed batch; until then the old query resumes."""
     wrong = SUMS.format(aggregate="sum(amount)").replace("'1 hour')", "'1 hour'), kind")
     sums.write({"models/sums.sql": wrong})
 
@@ -172,8 +172,8 @@ def test_a_change_that_spark_refuses_leaves_the_ledger_as_it_was(sums: ProjectFo
 
 
 def test_an_accepted_change_without_a_batch_is_not_in_effect_and_the_run_says_so(sums: ProjectFolder) -> None:
-    """The next run refuses the change again, which nobody would expect after a run that ended well."""
-    sums.result()  # reads all that is there
+    """If an accepted change had no batch, the run warns that the next run refuses the change again."""
+    sums.result()  # reads everything
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * 1000)")})
 
     assert sums.result(accept_state_change=("sums",)).batches == 0
@@ -185,7 +185,7 @@ def test_an_accepted_change_without_a_batch_is_not_in_effect_and_the_run_says_so
 
 
 def test_an_accepted_change_that_was_killed_after_its_commit_is_in_effect(sums: ProjectFolder) -> None:
-    """A run that ended between the commit and the ledger is found out by the next one."""
+    """A run that is killed between the commit and the ledger still applies the change: the next run detects it."""
     path = sums.root / "store/queries/sums/v1/ledger.json"
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(id)")})
     written: list[str] = []
@@ -209,7 +209,7 @@ def test_an_accepted_change_that_was_killed_after_its_commit_is_in_effect(sums: 
 def test_a_first_run_without_a_committed_batch_is_begun_again(
     orders: ProjectFolder, read_parquet: Rows, *, full_refresh: bool
 ) -> None:
-    """The corrected model needs no flag: the failed checkpoint is archived, and the output keeps its place."""
+    """After a first run without a commit, a corrected model needs no flag: the failed checkpoint is archived."""
     orders.write({"models/sums.sql": SUMS.format(aggregate="sum(cast(kind as int))")})
     assert orders.result().status is Status.ERROR
     left = "part-00000-1b8f4fb2-f5bf-457e-a0d4-62650feb4d1f-c000.snappy.parquet"
@@ -229,7 +229,7 @@ def test_a_first_run_without_a_committed_batch_is_begun_again(
 
 
 def test_a_changed_type_of_a_stateless_query_is_refused(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """The output stays as it is; a new column goes on, and the run says so once."""
+    """A changed or renamed column is refused and the output stays; a new column is allowed and announced once."""
     model = "{{{{ config(sink='lake') }}}}\nselect id, {} from {{{{ source('shop', 'orders') }}}}"
     orders.write({"models/all.sql": model.format("amount")})
     orders.result()
@@ -253,7 +253,7 @@ def test_a_changed_type_of_a_stateless_query_is_refused(orders: ProjectFolder, r
 
 
 def test_other_partitions_of_an_output_are_refused(orders: ProjectFolder) -> None:
-    """Readers would not see the rows in the other folders."""
+    """Changed partition columns are refused, because readers would miss the rows in the other folders."""
     model = "{{{{ config(sink='lake'{}) }}}} select id, kind from {{{{ source('shop', 'orders') }}}}"
     orders.write({"models/all.sql": model.format("")})
     orders.result()
@@ -266,7 +266,7 @@ def test_other_partitions_of_an_output_are_refused(orders: ProjectFolder) -> Non
 
 
 def test_an_output_of_another_checkpoint_is_refused(orders: ProjectFolder) -> None:
-    """Spark would skip the batches that its log lists, and their rows would be lost in silence."""
+    """An output of another checkpoint is refused: Spark would skip the batches in its log and lose their rows."""
     orders.write({"models/all.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"})
     orders.result()
     (orders.root / "store/queries").rename(orders.root / "elsewhere")
@@ -275,7 +275,7 @@ def test_an_output_of_another_checkpoint_is_refused(orders: ProjectFolder) -> No
 
 
 def test_a_checkpoint_without_a_readable_ledger_is_refused(sums: ProjectFolder) -> None:
-    """Torn or missing, nobody can tell what the checkpoint means."""
+    """A torn or missing ledger refuses the run, because nobody can tell what the checkpoint contains."""
     path = sums.root / "store/queries/sums/v1/ledger.json"
     text = path.read_text()
     path.write_text(text[: len(text) // 2])
@@ -285,7 +285,7 @@ def test_a_checkpoint_without_a_readable_ledger_is_refused(sums: ProjectFolder) 
 
 
 def test_a_failed_first_start_leaves_nothing_to_refuse(orders: ProjectFolder) -> None:
-    """A ledger without a batch is no promise: after a correction of the SQL the query simply starts."""
+    """A ledger without a batch does not bind the query: after a correction of the SQL it simply starts."""
     orders.write({"models/sums.sql": SUMS.format(aggregate="sum(amount)"), "store/sums": "a file in the way"})
     orders.run()
     (orders.root / "store/sums").unlink()
@@ -295,7 +295,7 @@ def test_a_failed_first_start_leaves_nothing_to_refuse(orders: ProjectFolder) ->
 
 
 def test_frozen_settings_stay_those_of_the_checkpoint(sums: ProjectFolder) -> None:
-    """Another number of shuffle partitions in the target does not reach a query that has state."""
+    """The target's number of shuffle partitions does not change a query that already has state."""
     project = (
         (sums.root / "project.yml")
         .read_text()
@@ -309,7 +309,7 @@ def test_frozen_settings_stay_those_of_the_checkpoint(sums: ProjectFolder) -> No
 
 
 def test_another_time_zone_under_state_is_refused(sums: ProjectFolder) -> None:
-    """A date key would mean other days."""
+    """A changed time zone is refused for a query with state, because a date key would mean different days."""
     project = (
         (sums.root / "project.yml")
         .read_text()
@@ -322,7 +322,7 @@ def test_another_time_zone_under_state_is_refused(sums: ProjectFolder) -> None:
 
 @pytest.mark.smoke
 def test_a_memory_query_has_a_fresh_checkpoint_on_each_run(orders: ProjectFolder) -> None:
-    """Spark cannot restart it, so each run reads all files again, and says so once."""
+    """A memory query reads all files again on each run, because Spark cannot restart it; each run says so once."""
     orders.write({"models/shown.sql": "{{ config(sink='table') }} select id from {{ source('shop', 'orders') }}"})
 
     for _ in range(2):
@@ -335,7 +335,7 @@ def test_a_memory_query_has_a_fresh_checkpoint_on_each_run(orders: ProjectFolder
 
 
 def test_a_memory_querys_old_checkpoints_are_removed(orders: ProjectFolder) -> None:
-    """They are worthless, and each run makes one more. What the query made before, with another sink, stays."""
+    """Each run removes a memory query's old checkpoints, but keeps what the query made with another sink."""
     model = "{{{{ config(sink='{}') }}}} select id from {{{{ source('shop', 'orders') }}}}"
     versions = orders.root / "store/queries/shown"
     orders.write({"models/shown.sql": model.format("lake")})
@@ -348,7 +348,7 @@ def test_a_memory_querys_old_checkpoints_are_removed(orders: ProjectFolder) -> N
 
 
 def test_rows_without_those_of_a_table_keep_state(orders: ProjectFolder) -> None:
-    """Spark plans EXCEPT as an aggregation, so a change to it is refused like that of any other."""
+    """A change to EXCEPT is refused like that of any other aggregation, because Spark plans it as one."""
     model = "{{{{ config(sink='nowhere', output_mode='update') }}}} select {} from {{{{ source('shop', 'orders') }}}} except select 'b' from range(1)"
     orders.write({"models/kinds.sql": model.format("kind")})
     orders.result()
@@ -358,7 +358,7 @@ def test_rows_without_those_of_a_table_keep_state(orders: ProjectFolder) -> None
 
 
 def test_a_renamed_query_goes_on_where_it_was(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """`previous_name` keeps the checkpoint, and with it the output whose path is named after the model."""
+    """`previous_name` keeps the checkpoint, and the output whose path contains the model's old name."""
     model = "{{{{ config(sink='lake'{}) }}}} select id from {{{{ source('shop', 'orders') }}}}"
     orders.write({"models/before.sql": model.format("")})
     orders.result()
@@ -373,7 +373,7 @@ def test_a_renamed_query_goes_on_where_it_was(orders: ProjectFolder, read_parque
 
 
 def test_what_a_changed_query_goes_on_with_is_said(orders: ProjectFolder) -> None:
-    """A stateless query may change; the run says once that it has."""
+    """When a stateless query has changed, the run says so once."""
     model = "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"
     orders.write({"models/all.sql": model})
     orders.result()
@@ -389,7 +389,7 @@ def test_what_a_changed_query_goes_on_with_is_said(orders: ProjectFolder) -> Non
 
 
 def test_a_fresh_checkpoint_has_the_settings_of_today(orders: ProjectFolder) -> None:
-    """What an older version of a query that Spark cannot restart was frozen with does not live on."""
+    """A fresh checkpoint ignores the frozen settings of an older version of a query that Spark cannot restart."""
     orders.write({"models/shown.sql": "{{ config(sink='table') }} select id from {{ source('shop', 'orders') }}"})
     orders.result()
     project = orders.root / "project.yml"
@@ -403,7 +403,7 @@ def test_a_fresh_checkpoint_has_the_settings_of_today(orders: ProjectFolder) -> 
 
 @pytest.mark.parametrize("storage", ["nofs://bucket/x", "s3a://bucket/x", "/dev/null/x"])
 def test_storage_that_cannot_be_reached_is_a_finding(orders: ProjectFolder, storage: str) -> None:
-    """A scheme that Spark has no file system for, one whose package is missing, and a file where a folder should be."""
+    """An unknown file system scheme, a missing package and a file in place of a folder each give a finding."""
     orders.write(
         {
             "models/all.sql": "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}",
@@ -416,7 +416,7 @@ def test_storage_that_cannot_be_reached_is_a_finding(orders: ProjectFolder, stor
 
 @pytest.mark.parametrize("prefix", ["", "file:", "file://"])
 def test_storage_may_lie_under_any_local_path(orders: ProjectFolder, prefix: str) -> None:
-    """Spaces, letters outside ASCII and `%20` stand for themselves, in a path and in a URI: one folder has it all."""
+    """Spaces, non-ASCII letters and `%20` are literal in a storage path and in a URI; both lead to the same folder."""
     storage = orders.root / "ein Ordner é%20x"
     orders.write(
         {
@@ -432,7 +432,7 @@ def test_storage_may_lie_under_any_local_path(orders: ProjectFolder, prefix: str
 
 @pytest.mark.smoke
 def test_named_sources_need_a_spark_that_can_name_them(orders: ProjectFolder) -> None:
-    """A checkpoint from Spark 4.3 is refused by an older one, which would find its sources by their order."""
+    """An older Spark refuses a checkpoint from Spark 4.3, because it would match its sources by order."""
     orders.write({"models/all.sql": "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"})
     orders.result()
     written = ledger(orders, "all", 1)

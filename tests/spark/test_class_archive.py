@@ -1,4 +1,4 @@
-"""The class archive: built by a command, and used by every later start of Spark."""
+"""The class archive: a command builds it, and every later start of Spark uses it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlstream.spark.jvm.class_archive import archive_path, is_complete
 
 
 def test_an_archive_is_built_once_and_used_by_the_next_run(orders: ProjectFolder, tmp_path: Path) -> None:
-    """The JVM of a run has the archive in its memory, prints nothing about it, and the run is as ever."""
+    """The JVM of the next run maps the archive and prints nothing about it."""
     env = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     archive = archive_path({**os.environ, **env})
     assert archive is not None
@@ -39,7 +39,7 @@ def test_an_archive_is_built_once_and_used_by_the_next_run(orders: ProjectFolder
 
 
 def managed(action: str, env: dict[str, str]) -> str:
-    """Returns what `debug --class-archive` prints."""
+    """Returns the output of `debug --class-archive`."""
     command = [sys.executable, "-m", "sqlstream", "debug", "--class-archive", action]
     done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, check=True)
     return done.stdout

@@ -1,4 +1,4 @@
-"""What a stream in append mode has given at a watermark, asked of the batch over the same rows."""
+"""The groups that an append stream has emitted at a watermark, computed by a batch over the same rows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sqlstream.spark.reading.static_stream import closed_groups
 NOON = 1_704_110_400  # 2024-01-01 12:00 UTC, in seconds since 1970
 
 MINUTES = {"a": (0, 5, 30), "b": (2, 60)}
-"""When each device spoke, in minutes after noon."""
+"""The minutes after noon at which each device sent a signal."""
 
 
 @pytest.fixture
 def signals(spark: SparkSession) -> DataFrame:
-    """Signals as a view, in the zone of the tests."""
+    """Creates the signals as a view, in the time zone of the tests."""
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     rows = [(NOON + 60 * minute, device) for device, minutes in MINUTES.items() for minute in minutes]
     frame = spark.createDataFrame(rows, "second bigint, device string")
@@ -44,7 +44,7 @@ def signals(spark: SparkSession) -> DataFrame:
 def test_groups_that_the_watermark_has_passed_are_closed(
     spark: SparkSession, signals: DataFrame, sql: str, closed: list[tuple[object, ...]]
 ) -> None:
-    """Whether the query gives its windows and sessions or not."""
+    """Groups behind the watermark are closed, whether or not the query selects its windows and sessions."""
     found = closed_groups(spark.sql(f"select {sql}"), (NOON + 60 * 20) * 1_000_000)
 
     assert found is not None
@@ -52,7 +52,7 @@ def test_groups_that_the_watermark_has_passed_are_closed(
 
 
 def test_rows_that_no_time_groups_are_all_there(spark: SparkSession, signals: DataFrame) -> None:
-    """And of two aggregations nobody can tell."""
+    """Rows without a time group are returned unchanged; for two aggregations the result is unknown."""
     plain = spark.sql("select device from signals")
     twice = spark.sql("select count(*) as n from (select device, count(*) as n from signals group by device)")
 

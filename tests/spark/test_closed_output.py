@@ -1,4 +1,4 @@
-"""A run whose output nobody reads any more, as with `| head`, or in a terminal that was closed."""
+"""A run whose output pipe is closed, as with `| head` or a closed terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Rows = Callable[[Path], list[dict[str, Any]]]
 
 
 def run_with_few_readers(orders: ProjectFolder, *arguments: str) -> tuple[str, str, int]:
-    """Runs the project, reads one line of its output and closes the pipe; returns the line, stderr and the exit code."""
+    """Runs the project, reads one line and closes the pipe; returns the line, stderr and the exit code."""
     errors = orders.root / "stderr.txt"
     with errors.open("w") as stderr:
         process = subprocess.Popen(
@@ -37,7 +37,7 @@ def run_with_few_readers(orders: ProjectFolder, *arguments: str) -> tuple[str, s
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_a_run_goes_on_when_its_reader_has_gone(orders: ProjectFolder, log_format: str, read_parquet: Rows) -> None:
-    """What it would print is dropped; every batch is written, with exit code 0 and nothing on stderr."""
+    """Without a reader, a run drops its output, writes every batch, and exits with code 0 and an empty stderr."""
     orders.write({"models/all.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"})
 
     line, errors, code = run_with_few_readers(orders, "--log-format", log_format)
@@ -50,7 +50,7 @@ def test_a_run_goes_on_when_its_reader_has_gone(orders: ProjectFolder, log_forma
 
 
 def test_a_failure_keeps_its_exit_code_without_a_reader(orders: ProjectFolder) -> None:
-    """Whoever started the run still learns that a query failed."""
+    """A failed query still gives exit code 1 when nobody reads the output."""
     poor = "{{ config(sink='nowhere') }} select raise_error('spoilt') as x from {{ source('shop', 'orders') }}"
     orders.write({"models/poor.sql": poor})
 

@@ -1,4 +1,4 @@
-"""What Spark reads of a folder whose files have different columns: the facts behind `state/output_columns.py`."""
+"""What Spark reads from a folder whose files have different columns: the facts behind `state/output_columns.py`."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def identity(spark: SparkSession, columns: str, sink_format: str) -> QueryIdenti
 def test_a_change_that_goes_on_can_be_read_whichever_file_gives_the_columns(
     spark: SparkSession, tmp_path: Path, sink_format: str
 ) -> None:
-    """What is not refused gives all values under the old columns, the new ones, and those of both.
+    """After an allowed change all values can be read with the old columns, the new columns and both.
 
-    A reader of JSON with declared columns must declare a type that fits both.
+    A reader of JSON that declares columns must choose a type that fits both.
     """
     for number, (before, after) in enumerate(CHANGES):
         changes = column_changes(identity(spark, before, sink_format), identity(spark, after, sink_format))
@@ -68,7 +68,7 @@ def test_a_change_that_goes_on_can_be_read_whichever_file_gives_the_columns(
 
 @pytest.mark.parametrize("sink_format", ["parquet", "orc"])
 def test_a_type_that_is_refused_cannot_be_read_by_all(spark: SparkSession, tmp_path: Path, sink_format: str) -> None:
-    """Spark cannot merge the types of the two files."""
+    """When a type change is refused, Spark cannot merge the types of the two files."""
     refused = 0
     for number, (before, after) in enumerate(CHANGES):
         changes = column_changes(identity(spark, before, sink_format), identity(spark, after, sink_format))
@@ -95,7 +95,7 @@ def _fails(reader: DataFrameReader, folder: str) -> bool:
 
 
 def test_json_records_that_differ_in_letter_case_alone_lose_values(spark: SparkSession, tmp_path: Path) -> None:
-    """So such a rename is refused for JSON."""
+    """JSON columns that differ only in letter case lose values, so such a rename is refused."""
     for columns in ("1 as q", "2 as Q"):
         spark.sql(f"select {columns}").write.mode("append").json(str(tmp_path / "out"))
 

@@ -1,4 +1,4 @@
-"""`make corpus-next`: the corpus on a Spark whose verdicts are not those on record."""
+"""`make corpus-next`: the corpus on a Spark version other than the one on record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VERDICTS = SCRIPT.with_name("verdicts.json")
 
 
 def test_another_spark_is_compared_and_nothing_recorded() -> None:
-    """It names both versions; the record stays as it is."""
+    """The comparison names both versions and leaves the recorded verdicts unchanged."""
     before = VERDICTS.read_bytes()
     command = [sys.executable, str(SCRIPT), "--other-spark", "windowed_count_append"]
 

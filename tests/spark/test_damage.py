@@ -1,5 +1,5 @@
-"""A checkpoint from which Spark cannot go on exactly is refused with the file named; what was not committed is put aside
-by `sqlstream state repair`, and then each row comes out once.
+"""A run is refused, and the file named, when Spark cannot continue exactly from a checkpoint. `sqlstream state repair`
+moves uncommitted files aside; then each row comes out once.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ SINK = "store/all/_spark_metadata"
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A query that has done three batches, and one more file that waits: the project, and a copy of it, since a
-    checkpoint holds whole paths.
+    """Returns the project of a query with three finished batches and one unread file, and a copy of the project.
+
+    Each test restores the folder from the copy, because a checkpoint contains absolute paths.
     """
     folder = ProjectFolder(tmp_path_factory.mktemp("damage") / "project")
     folder.write(
@@ -53,7 +54,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture
 def stopped(prepared: tuple[Path, Path]) -> ProjectFolder:
-    """The project as it was prepared."""
+    """The project, restored from its copy."""
     root, copy = prepared
     shutil.rmtree(root)
     shutil.copytree(copy, root)
@@ -61,26 +62,26 @@ def stopped(prepared: tuple[Path, Path]) -> ProjectFolder:
 
 
 def remove(path: Path) -> None:
-    """Removes a file of Spark's with its checksum."""
+    """Removes a Spark file and its checksum."""
     path.unlink()
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
 def tear(path: Path, kept: int) -> None:
-    """Leaves the first `kept` bytes of a file, as a power failure may: the checksum is gone with them."""
+    """Keeps only the first `kept` bytes of a file and drops its checksum, as a power failure may."""
     path.write_bytes(path.read_bytes()[:kept])
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
 def lose_batch(folder: ProjectFolder, *, in_sink: bool = True) -> None:
-    """Makes it as if the last batch was stopped before its commit, and with `in_sink` before the sink's."""
+    """Removes the last batch's commit, as if the query had stopped before it; with `in_sink`, the sink's too."""
     remove(folder.root / LOST / "commits/2")
     if in_sink:
         remove(folder.root / SINK / "2")
 
 
 def refusal(folder: ProjectFolder) -> Finding:
-    """The one finding that refuses a run."""
+    """Returns the only finding that refuses a run."""
     with pytest.raises(FindingsError) as caught:
         folder.run()
     (finding,) = caught.value.findings
@@ -88,7 +89,7 @@ def refusal(folder: ProjectFolder) -> Finding:
 
 
 def repair(folder: ProjectFolder) -> tuple[int, str]:
-    """The exit code and all that the command prints."""
+    """Returns the exit code and everything that the command prints."""
     printed = io.StringIO()
     with redirect_stdout(printed), redirect_stderr(printed), pytest.raises(SystemExit) as ended:
         main(["state", "repair", "all", "--project-dir", str(folder.root)])
@@ -96,39 +97,39 @@ def repair(folder: ProjectFolder) -> tuple[int, str]:
 
 
 def ids(folder: ProjectFolder, read_parquet: Rows) -> list[int]:
-    """The ids in the output."""
+    """Returns the ids in the output."""
     return sorted(row["id"] for row in read_parquet(folder.root / "store/all"))
 
 
 def torn_offsets(folder: ProjectFolder) -> str:
-    """The offsets of a batch that neither the sink nor the commits know."""
+    """Tears the offsets of a batch that neither the sink nor the commits contain."""
     lose_batch(folder)
     tear(folder.root / LOST / "offsets/2", 30)
     return f"{LOST}/offsets/2"
 
 
 def torn_offsets_written_rows(folder: ProjectFolder) -> str:
-    """The offsets of a batch whose rows the sink has already: with another plan it would take none of the new ones."""
+    """Tears the offsets of a batch whose rows the sink already has: with another plan it would take no new rows."""
     lose_batch(folder, in_sink=False)
     tear(folder.root / LOST / "offsets/2", 0)
     return f"{LOST}/offsets/2"
 
 
 def torn_commit(folder: ProjectFolder) -> str:
-    """The commit of a batch that is complete otherwise."""
+    """Tears the commit of a batch that is complete otherwise."""
     tear(folder.root / LOST / "commits/2", 0)
     return f"{LOST}/commits/2"
 
 
 def torn_source(folder: ProjectFolder) -> str:
-    """The list of the files of a batch."""
+    """Tears the file list of a batch."""
     lose_batch(folder)
     tear(folder.root / LOST / "sources/shop__orders/2", 20)
     return f"{LOST}/sources/shop__orders/2"
 
 
 def torn_source_before_offsets(folder: ProjectFolder) -> str:
-    """The list of the files of a batch of which nothing else was written."""
+    """Tears the file list of a batch of which nothing else was written."""
     lose_batch(folder)
     remove(folder.root / LOST / "offsets/2")
     tear(folder.root / LOST / "sources/shop__orders/2", 0)
@@ -136,7 +137,7 @@ def torn_source_before_offsets(folder: ProjectFolder) -> str:
 
 
 def torn_sink(folder: ProjectFolder) -> str:
-    """The sink's list of what it wrote: Spark takes it for written, and loses the rows in silence."""
+    """Tears the sink's log entry: Spark considers the batch written, and silently loses its rows."""
     lose_batch(folder, in_sink=False)
     tear(folder.root / SINK / "2", 0)
     return f"{SINK}/2"
@@ -156,7 +157,7 @@ def torn_sink(folder: ProjectFolder) -> str:
 def test_what_was_not_committed_is_put_aside(
     stopped: ProjectFolder, read_parquet: Rows, damage: Callable[[ProjectFolder], str]
 ) -> None:
-    """The run is refused with the file; after the repair each row comes out once, and nothing is deleted."""
+    """The run is refused and names the file; after the repair each row comes out once, and nothing is deleted."""
     file = damage(stopped)
     torn = (stopped.root / file).read_bytes()
 
@@ -176,7 +177,7 @@ def test_what_was_not_committed_is_put_aside(
 
 
 def test_there_may_be_nothing_to_repair(stopped: ProjectFolder) -> None:
-    """A checkpoint that is whole stays as it is, and a name that is none is bad usage."""
+    """A healthy checkpoint stays as it is, and an unknown query name is a usage error."""
     before = sorted(path for path in stopped.root.rglob("*") if "target" not in path.parts)
 
     assert repair(stopped) == (
@@ -191,7 +192,7 @@ def test_there_may_be_nothing_to_repair(stopped: ProjectFolder) -> None:
     "entry", [f"{LOST}/offsets/2", f"{LOST}/sources/shop__orders/1", f"{SINK}/1", f"{LOST}/metadata"]
 )
 def test_what_was_committed_cannot_be_repaired(stopped: ProjectFolder, entry: str) -> None:
-    """Nobody knows any more what was read: the way out is a copy, or to start over; nothing is touched."""
+    """Damage to a committed batch cannot be repaired: restore a copy or start over. Nothing is touched."""
     tear(stopped.root / entry, 10)
 
     finding = refusal(stopped)
@@ -208,7 +209,7 @@ def test_what_was_committed_cannot_be_repaired(stopped: ProjectFolder, entry: st
 
 
 def test_a_file_that_is_gone_is_not_left_out(stopped: ProjectFolder, read_parquet: Rows) -> None:
-    """Spark would commit the batch without its rows. Put back, it goes on."""
+    """A batch with a missing file is refused, as Spark would commit it without its rows; with the file it resumes."""
     lose_batch(stopped)
     file = stopped.root / "in/orders/2.json"
     aside = file.rename(stopped.root / "2.json")
@@ -226,7 +227,7 @@ def test_a_file_that_is_gone_is_not_left_out(stopped: ProjectFolder, read_parque
 
 
 def test_a_file_that_is_gone_for_good_is_given_up_when_asked(stopped: ProjectFolder, read_parquet: Rows) -> None:
-    """After the repair the batch is planned over what is there."""
+    """On request, a repair gives up a missing file: the batch is planned again over the files that exist."""
     lose_batch(stopped)
     (stopped.root / "in/orders/2.json").unlink()
 
@@ -238,7 +239,7 @@ def test_a_file_that_is_gone_for_good_is_given_up_when_asked(stopped: ProjectFol
 
 
 def test_what_the_sink_has_needs_no_file(stopped: ProjectFolder, read_parquet: Rows) -> None:
-    """A batch that was stopped between the sink and the commit is complete without its files."""
+    """A batch that stopped between the sink's commit and its own is complete without its input files."""
     lose_batch(stopped, in_sink=False)
     (stopped.root / "in/orders/2.json").unlink()
 
@@ -247,7 +248,7 @@ def test_what_the_sink_has_needs_no_file(stopped: ProjectFolder, read_parquet: R
 
 
 def test_a_file_that_vanishes_before_a_restart_is_not_left_out(stopped: ProjectFolder, read_parquet: Rows) -> None:
-    """The query fails in a batch, and does not start again over less than the batch had."""
+    """If a file vanishes during a run, the query fails in that batch and does not restart with fewer rows."""
     rows = "{{ source('shop', 'orders') }} where id < 30 or reflect('java.lang.Long', 'parseLong', concat('x', id)) = 0"
     stopped.write({"models/all.sql": f"{ALL} {rows}"})
     file = stopped.root / "in/orders/3.json"

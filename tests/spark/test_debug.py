@@ -1,4 +1,4 @@
-"""`sqlstream debug`: each line is ok, or says how to fix it."""
+"""`sqlstream debug`: each line is ok or explains how to fix the problem."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
 
 
 def test_all_is_well(folder: ProjectFolder) -> None:
-    """Python, PySpark, Java, project, target, write access and a start of Spark."""
+    """All checks pass: Python, PySpark, Java, project, target, write access and a start of Spark."""
     process = folder.command("debug")
     out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
 
@@ -22,7 +22,7 @@ def test_all_is_well(folder: ProjectFolder) -> None:
 
 
 def test_what_is_wrong_has_its_fix(folder: ProjectFolder, tmp_path: Path) -> None:
-    """No Java, and a storage that is a file: both are said, each with what to do."""
+    """Missing Java and a storage path that is a file are both reported, each with a fix."""
     folder.write({"store": "a file in the way"})
 
     process = folder.command("debug", env={"PATH": str(tmp_path / "empty"), "JAVA_HOME": ""})
@@ -35,7 +35,7 @@ def test_what_is_wrong_has_its_fix(folder: ProjectFolder, tmp_path: Path) -> Non
 
 
 def test_secrets_that_are_missing_are_named_and_all_of_it_is_there_as_json(folder: ProjectFolder) -> None:
-    """Also where a rule refuses a model; and a package that nobody can resolve is to blame, not Spark."""
+    """Missing secrets are named even if a rule refuses a model; an unresolvable package is blamed, not Spark."""
     target = "name: shop\ntargets: {local: {master: 'local[1]', storage: store, packages: ['no.such:package_2.13:1'],"
     keys = "{spark.a: \"{{ env_var('SQLSTREAM_SECRET_A') }}\", spark.b: \"{{ env_var('SQLSTREAM_SECRET_B') }}\"}"
     offline = "spark.jars.ivySettings: ivy.xml"

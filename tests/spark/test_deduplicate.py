@@ -1,4 +1,4 @@
-"""`deduplicate`: one row for the values of its columns, across batches and restarts; a change of it is one of state."""
+"""`deduplicate`: one row per key, across batches and restarts; changing its columns changes the state."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ ONCE = (
 
 
 def order(id_: int, minute: int, amount: int) -> dict[str, Any]:
-    """An order at some minute of one hour."""
+    """Returns an order at a minute of one hour."""
     return {"id": id_, "ts": f"2024-01-01T00:{minute:02}:00Z", "kind": "a", "amount": amount}
 
 
 def amounts(rows: list[dict[str, Any]]) -> list[int]:
-    """The amounts in order."""
+    """Returns the sorted amounts."""
     return sorted(row["amount"] for row in rows)
 
 
 @pytest.mark.smoke
 def test_the_first_row_of_a_key_is_kept_within_the_watermark(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """Across a restart the key is known; once the watermark has passed it, the key is new again; late rows are dropped."""
+    """A key stays known across a restart; once the watermark has passed it, it is new again; late rows are dropped."""
     folder.write({"models/once.sql": ONCE % "['ID']"})
     out = folder.root / "store/once"
     folder.rows("in/orders/0.json", [order(1, 0, 10), order(2, 1, 20)], modified=0)
@@ -50,7 +50,7 @@ def test_the_first_row_of_a_key_is_kept_within_the_watermark(folder: ProjectFold
 
 
 def test_without_a_watermark_a_key_is_known_for_ever(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """The compiler warns of it; a view is deduplicated before what reads it."""
+    """Without a watermark a key stays known for ever, with a warning; a view is deduplicated before its readers."""
     folder.write(
         {
             "models/once.sql": "{{ config(deduplicate='id') }} select * from {{ source('shop', 'orders') }}",
@@ -69,7 +69,7 @@ def test_without_a_watermark_a_key_is_known_for_ever(folder: ProjectFolder, read
 
 
 def test_other_columns_are_another_state(folder: ProjectFolder) -> None:
-    """Their order is not; what is accepted goes on where Spark can."""
+    """Other columns are a state change, another order of them is not; an accepted change continues where Spark can."""
     folder.rows("in/orders/0.json", [order(1, 0, 10)], modified=0)
     for columns in ("['id', 'kind']", "['KIND', 'id']"):
         folder.write({"models/once.sql": ONCE % columns})
@@ -87,7 +87,7 @@ def test_other_columns_are_another_state(folder: ProjectFolder) -> None:
 
 
 def test_static_rows_are_deduplicated_too(folder: ProjectFolder) -> None:
-    """A batch has no watermark, whatever the SQL says."""
+    """Static rows are deduplicated too: a batch ignores the watermark in the SQL."""
     folder.write(
         {
             "seeds/people.csv": "id,at,name\n1,2024-01-01 00:00:00,a\n1,2024-01-01 00:00:00,b\n2,2024-01-01 00:00:00,c\n",
@@ -100,7 +100,7 @@ def test_static_rows_are_deduplicated_too(folder: ProjectFolder) -> None:
 
 
 def test_what_only_spark_knows_is_told_at_its_place(orders: ProjectFolder) -> None:
-    """The columns of a table without a schema are known to Spark alone."""
+    """A missing column of a table without a schema, which only Spark detects, is reported where it is configured."""
     orders.write(
         {
             "sources.yml": "sources:\n  - {name: shop, tables: [{name: orders, format: json, path: in/orders, mode: batch}]}\n",

@@ -1,4 +1,4 @@
-"""`sqlstream dev` in a terminal of its own: rows or findings after each save, until Ctrl-C."""
+"""`sqlstream dev` in a real terminal: rows or findings after each save, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Terminal:
             os.execv(sys.executable, [sys.executable, "-m", "sqlstream", *arguments])
 
     def wait_for(self, pattern: str) -> float:
-        """Reads until what is new matches, forgets it, and returns how many seconds that took."""
+        """Reads until new output matches, discards that output, and returns the elapsed seconds."""
         began = time.monotonic()
         while not (match := re.search(pattern, self.said)):
             ready, _, _ = select.select([self._descriptor], [], [], LONGEST_WAIT_SECONDS)
@@ -40,7 +40,7 @@ class Terminal:
         return time.monotonic() - began
 
     def press_ctrl_c(self) -> int:
-        """Returns the exit code."""
+        """Sends Ctrl-C and returns the exit code."""
         os.write(self._descriptor, b"\x03")
         try:
             while os.read(self._descriptor, 65536):
@@ -52,7 +52,7 @@ class Terminal:
         return os.waitstatus_to_exitcode(status)
 
     def close(self) -> None:
-        """Ends what still runs."""
+        """Ends the command if it still runs."""
         if self.pid:
             os.kill(self.pid, 9)
             os.waitpid(self.pid, 0)
@@ -61,7 +61,7 @@ class Terminal:
 
 @pytest.fixture
 def terminal(orders: ProjectFolder) -> Iterator[Terminal]:
-    """`dev` on a model of the ids of orders."""
+    """`dev` on a model that selects the ids of orders."""
     orders.write({"models/ids.sql": f"select id {READS}"})
     before = {path.name for path in orders.root.iterdir()}
     started = Terminal(orders.root, "dev", "--select", "ids", "--limit", "2")
@@ -71,7 +71,7 @@ def terminal(orders: ProjectFolder) -> Iterator[Terminal]:
 
 
 def test_each_save_shows_rows_or_findings_until_ctrl_c(orders: ProjectFolder, terminal: Terminal) -> None:
-    """A model, then a mistake in it, its correction, a broken project file, and a model that it reads."""
+    """`dev` reacts to a saved model, a mistake, its correction, a broken project file and an upstream change."""
     terminal.wait_for(r"Watching the project files(.*\n)+ 0\n 1\n")
 
     orders.write({"models/ids.sql": f"select id + 100 as id {READS}"})

@@ -1,4 +1,4 @@
-"""The documentation's examples that need Spark print what is shown, in one project and in one order."""
+"""Console examples in the documentation that need Spark print what the pages show."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ SPARK_BLOCKS = [block for block in blocks("console") if needs_spark(block)]
 
 @pytest.fixture(scope="module")
 def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
-    """The worked examples, and a fresh project: what one block has written is there for the next."""
+    """The worked examples and a fresh project; each block sees the files that earlier blocks wrote."""
     folder = tmp_path_factory.mktemp("docs")
     return {True: copied_examples(folder), False: fresh_shop(folder)}
 
 
 @pytest.mark.parametrize("block", [pytest.param(block, id=str(block)) for block in SPARK_BLOCKS])
 def test_commands_print_what_is_shown(block: Block, projects: dict[bool, Path]) -> None:
-    """Figures and times aside, which the machine makes, and in any order, since queries run side by side."""
+    """Each block prints the lines shown, except for figures and times; the order of lines does not matter."""
     assert missing_lines(block, run_block(block, projects[block.of_examples]), without_figures) == []
 
 
 def test_few_blocks_need_spark() -> None:
-    """Each takes a start of Spark; what another block shows as well is better a `text` block."""
+    """Few blocks start Spark, because each start is slow; a block that repeats another one should be a `text` block."""
     assert 0 < len(SPARK_BLOCKS) <= 4

@@ -1,4 +1,4 @@
-"""Rows come out in the batch that `compile --explain` names, and not in the one before."""
+"""Rows come out in the batch that `compile --explain` names, not in the one before."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TIMED = {
     "chained": f"select window.start as s from (select window_time(window) as ts from (select {HINT} window from "
     f"{READ} group by window(ts, '5 minutes'))) group by window(ts, '1 hour')",
 }
-"""Queries in append mode whose only group of the first event comes out by the watermark."""
+"""Append queries with one group per first event, which the watermark emits."""
 
 DELAYS = {"hourly": "1 minute 30 seconds", "moments": "5 minutes", "sessions": "2 hours"}
 
@@ -74,7 +74,7 @@ def _event(folder: ProjectFolder, source: str, number: int, moment: datetime, ki
 
 
 def _rows_out(folder: ProjectFolder, *, available_now: bool = True) -> dict[str, list[int | None]]:
-    """The rows that came out of each batch of each model."""
+    """Returns the number of rows that came out of each batch of each model."""
     folder.run(available_now=available_now)
     found: dict[str, list[int | None]] = defaultdict(list)
     for event in folder.events:
@@ -90,7 +90,7 @@ def _timed_model(name: str, text: str) -> str:
 
 
 def test_a_group_comes_out_in_the_batch_after_the_event_that_is_named(tmp_path: Path) -> None:
-    """Not after an event one millisecond earlier: windows, sessions, event times, distinct rows, chains."""
+    """A group comes out after the named event, not after one a millisecond earlier: windows, sessions, chains."""
     models = {name: _timed_model(name, text) for name, text in TIMED.items()}
     folder = _project(tmp_path, models, [*(name for name in TIMED if name != "of_the_source"), "marked"])
     for name in TIMED:
@@ -101,12 +101,12 @@ def test_a_group_comes_out_in_the_batch_after_the_event_that_is_named(tmp_path: 
 
     found = _rows_out(folder)
 
-    # the last batch reads nothing: Spark starts it for the rows that the watermark lets out
+    # the last batch reads nothing: Spark starts it to emit the rows that the watermark has closed
     assert found == {name: [0, 0, 0, 1] for name in TIMED}
 
 
 def test_the_slowest_of_several_inputs_holds_the_rest_back(tmp_path: Path) -> None:
-    """The window waits for the event that is named for each of the watermarks."""
+    """With several inputs, the window waits until every watermark has reached the event that is named."""
     union = (
         "{{ config(sink='nowhere', output_mode='append', trigger='available_now') }}\n"
         "select window.start as s from (select /*+ WATERMARK(ts, '10 minutes') */ ts from {{ source('in', 'fast') }} "
@@ -125,7 +125,7 @@ def test_the_slowest_of_several_inputs_holds_the_rest_back(tmp_path: Path) -> No
 
 
 def test_a_row_that_a_condition_drops_moves_no_watermark(tmp_path: Path) -> None:
-    """Spark asks the condition first, even one that is written above the watermark; one on the event time it does not."""
+    """A row that a filter drops moves no watermark, even if the filter comes later, unless it is on event time."""
     grouped = (
         "select window.start as s from (select {hint} * from {read}) where {where} group by window(ts, '10 minutes')"
     )
@@ -141,12 +141,12 @@ def test_a_row_that_a_condition_drops_moves_no_watermark(tmp_path: Path) -> None
         for number, (moment, kind) in enumerate(((example.start, "a"), (example.events[0], "b"), (example.start, "a"))):
             _event(folder, name, number, moment, kind)
 
-    # `b` came at 12:20: the window of 12:00 is given only where that row was seen, and then the last row is late
+    # `b` came at 12:20: the window of 12:00 comes out only where that row was seen, and then the last row is late
     assert _rows_out(folder) == {"by_kind": [0, 0, 0], "by_time": [0, 0, 1]}
 
 
 def test_a_trigger_of_one_batch_waits_for_a_run_with_new_rows(tmp_path: Path) -> None:
-    """A run that finds nothing new has no batch at all."""
+    """A `once` run without new rows has no batch, so closed groups wait for a run that has some."""
     text = _timed_model("once", TIMED["tumbling"]).replace("'available_now'", "'once'")
     folder = _project(tmp_path, {"once": text}, ["once"])
     example = _example(folder, "once")
@@ -163,7 +163,7 @@ def test_a_trigger_of_one_batch_waits_for_a_run_with_new_rows(tmp_path: Path) ->
 
 @pytest.mark.smoke
 def test_what_waits_for_nothing_comes_out_at_once(tmp_path: Path) -> None:
-    """Rows of a stateless query, changed groups in update mode, all groups in complete mode, pairs of a join."""
+    """Stateless rows, update-mode groups, complete-mode groups and joined pairs come out at once."""
 
     def model(mode: str, text: str) -> str:
         return f"{{{{ config(sink='nowhere', output_mode='{mode}', trigger='available_now') }}}}\n{text}"

@@ -1,4 +1,4 @@
-"""What Spark says of common mistakes, shortened, and the fix beside it."""
+"""Spark's messages about common mistakes, shortened, with a fix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlstream.spark.spark_errors import SparkError, fails_again, read_error
 
 
 def said_of(spark: SparkSession, sql: str, mode: str = "append") -> SparkError:
-    """Returns what Spark says of a query over the stream `ticks`."""
+    """Returns the error message and fix for a query over the stream `ticks`."""
     spark.readStream.format("rate").load().createOrReplaceTempView("ticks")
     with pytest.raises(PySparkException) as raised:
         check_streaming(spark.sql(sql), mode)
@@ -19,7 +19,7 @@ def said_of(spark: SparkSession, sql: str, mode: str = "append") -> SparkError:
 
 
 def test_a_watermark_on_text_says_how_to_make_a_timestamp(spark: SparkSession) -> None:
-    """The condition is Spark's, and its position is no part of the message."""
+    """A watermark on text explains how to make a timestamp, and keeps Spark's condition but not its position."""
     text = "(select cast(timestamp as string) as ts from ticks)"
     said = said_of(spark, f"select * from {text} watermark ts delay of interval 1 minute")
 
@@ -29,7 +29,7 @@ def test_a_watermark_on_text_says_how_to_make_a_timestamp(spark: SparkSession) -
 
 
 def test_a_table_that_is_not_there_is_said_in_one_sentence(spark: SparkSession) -> None:
-    """Spark's advice on schemas and on DROP VIEW is not for models."""
+    """A missing table takes one sentence, without Spark's advice on schemas and DROP VIEW, which models cannot use."""
     said = said_of(spark, "select * from nothing")
 
     assert said.message == "The table or view `nothing` cannot be found"
@@ -45,13 +45,13 @@ def test_a_table_that_is_not_there_is_said_in_one_sentence(spark: SparkSession) 
     ],
 )
 def test_what_a_stream_cannot_do_is_taken_out(spark: SparkSession, sql: str, mode: str, word: str) -> None:
-    """The fix names the clause."""
+    """The fix for an operation that streams do not support names the clause."""
     assert word in (said_of(spark, sql, mode).fix or "")
 
 
 @pytest.mark.parametrize(("name", "package"), [("kafka", "spark-sql-kafka-0-10_2.13"), ("avro", "spark-avro_2.13")])
 def test_a_format_of_spark_that_needs_a_package_names_it(spark: SparkSession, name: str, package: str) -> None:
-    """In a release that Maven Central has."""
+    """A Spark format that needs a package names the package in a version that Maven Central has."""
     with pytest.raises(PySparkException) as raised:
         check_format(spark, name)
 
@@ -66,13 +66,13 @@ def test_a_format_of_spark_that_needs_a_package_names_it(spark: SparkSession, na
     ],
 )
 def test_a_second_run_of_a_query_is_named(said: str) -> None:
-    """What Spark says when two runs do the same batch (found by starting two) leads to the other run; it is not retried."""
+    """Spark's errors about two runs of the same batch lead to the other run, and are not retried."""
     assert "another run" in (read_error(RuntimeError(said)).fix or "")
     assert fails_again(RuntimeError(said))
 
 
 def test_a_disk_that_is_full_is_named_when_state_is_written() -> None:
-    """Spark's own words leave it to the causes (text as Spark gave it on a full disk)."""
+    """A full disk is named when state cannot be written, although Spark mentions it only among the causes."""
     error = RuntimeError(
         "[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing state store files for provider HDFSStateStore. "
         "Cannot perform commit during state checkpoint. SQLSTATE: 58030"

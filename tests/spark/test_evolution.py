@@ -1,4 +1,4 @@
-"""One source read several times by one query, with source evolution on: each reference path has a reader of its own."""
+"""One query reads the same source several times with source evolution on: each reference has its own reader."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from {{ source('shop', 'orders') }} a join {{ source('shop', 'orders') }} b
 
 
 def source_names(folder: ProjectFolder, query: str) -> list[str]:
-    """The names of a query's readers, as its ledger has them."""
+    """Returns the names of a query's readers from its ledger."""
     ledger = json.loads((folder.root / f"store/queries/{query}/v1/ledger.json").read_text())
     return [use["name"] for use in ledger["identity"]["sources"]]
 
 
 @pytest.mark.smoke
 def test_a_diamond_runs_and_resumes(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """Two views over one source, united: each row comes through both arms once, over two runs."""
+    """A union of two views over one source gives each row once per view, over two runs."""
     orders.write(
         {
             "models/small.sql": "select id, 'small' as arm from {{ source('shop', 'orders') }} where amount < 2",
@@ -51,7 +51,7 @@ def test_a_diamond_runs_and_resumes(orders: ProjectFolder, read_parquet: Rows) -
 
 @pytest.mark.smoke
 def test_a_self_join_runs_and_resumes(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """A stream joined with itself in one text: the second reference is a view of its own, the SQL stays the user's."""
+    """A stream joined with itself in one query runs; the second reference becomes a view, and the user's SQL stays."""
     orders.write({"models/pairs.sql": SELF_JOIN})
 
     orders.result()
@@ -65,7 +65,7 @@ def test_a_self_join_runs_and_resumes(orders: ProjectFolder, read_parquet: Rows)
 
 
 def test_a_self_join_of_a_view_without_aliases_keeps_its_qualified_columns(orders: ProjectFolder) -> None:
-    """The second branch of a union may still say `orders_view.id` after its view has been renamed."""
+    """The second branch of a union can use the view's name for its columns, although its view has been renamed."""
     orders.write(
         {
             "models/view.sql": "select id from {{ source('shop', 'orders') }}",
@@ -78,7 +78,7 @@ def test_a_self_join_of_a_view_without_aliases_keeps_its_qualified_columns(order
 
 
 def test_a_stream_stream_join_over_one_source_runs(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """Two views of one source joined within a time bound."""
+    """Two views of one source can be joined within a time bound."""
     orders.write(
         {
             "models/starts.sql": "select id as start_id, ts as start_ts from {{ source('shop', 'orders') }} where kind = 'a'",
@@ -97,7 +97,7 @@ def test_a_stream_stream_join_over_one_source_runs(orders: ProjectFolder, read_p
 
 
 def test_references_that_change_places_go_on_where_each_stopped(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """A reader keeps its name when others are added before it: it reads no row twice, and the new one reads them all."""
+    """A reader keeps its name when another is added before it: it reads no row twice, the new one reads all rows."""
     small = "select id, 'small' as arm from {{ source('shop', 'orders') }} where amount < 2"
     orders.write({"models/small.sql": small, "models/some.sql": small.replace("small", "some")})
     first = "{{ config(sink='lake') }}\nselect * from {{ ref('small') }}"
@@ -119,7 +119,7 @@ def move(folder: ProjectFolder, path: str) -> None:
 
 
 def test_a_source_that_has_moved_is_refused(orders: ProjectFolder) -> None:
-    """Spark fails there for good: it looks for the files of the last batch below the new path."""
+    """A moved source is refused: Spark would look for the last batch's files below the new path and fail for good."""
     orders.write({"models/ids.sql": "{{ config(sink='lake') }}\nselect id from {{ source('shop', 'orders') }}"})
     orders.result()
     orders.rows("new/orders/2.json", [{"id": 20}], modified=2)
@@ -133,7 +133,7 @@ def test_a_source_that_has_moved_is_refused(orders: ProjectFolder) -> None:
 
 @pytest.mark.parametrize("path", ["{in,new}/orders", "."])
 def test_a_source_that_is_read_from_more_places_goes_on(orders: ProjectFolder, read_parquet: Rows, path: str) -> None:
-    """A pattern and a wider folder still find the files of the last batch: what is new is read, and nothing twice."""
+    """A pattern or a wider folder that still contains the last batch's files is allowed: each row is read once."""
     orders.write({"models/ids.sql": "{{ config(sink='lake') }}\nselect id from {{ source('shop', 'orders') }}"})
     orders.result()
     orders.rows("new/orders/2.json", [{"id": 20}], modified=2)
@@ -148,7 +148,9 @@ def test_a_source_that_is_read_from_more_places_goes_on(orders: ProjectFolder, r
 
 
 def test_a_branch_that_is_put_above_another_in_one_text_is_refused(orders: ProjectFolder) -> None:
-    """The two are told apart by their order alone, so the old one would read everything again."""
+    """A new branch above another one in the same query is refused: only their order tells them apart, so the old branch
+    would read everything again.
+    """
     branch = "select id from {{ source('shop', 'orders') }} where amount < 2"
     orders.write({"models/ids.sql": "{{ config(sink='lake') }}\n" + branch})
     orders.result()
