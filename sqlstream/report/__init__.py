@@ -1,1 +1,1 @@
-"""Plain values to terminal text and JSON."""
+"""Formats plain values as terminal text and JSON."""

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 
 NAME_WIDTH = 9
-"""Characters that the longest name of a check takes."""
+"""The length of the longest name of a check."""
 
 
 def check_text(name: str, ok: bool, found: str, fix: str) -> str:
-    """Returns `OK     Java      17.0.15 (/usr/bin/java)`, with the fix below it where it is not OK."""
+    """Returns `OK     Java      17.0.15 (/usr/bin/java)`, followed by the fix if it is not OK."""
     line = f"{'OK' if ok else 'ERROR':<6} {name:<{NAME_WIDTH}} {found}"
     return line if ok or not fix else f"{line}\n  fix: {fix}"
 

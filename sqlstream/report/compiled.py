@@ -1,4 +1,4 @@
-"""What `sqlstream compile` prints."""
+"""The output of `sqlstream compile`."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from sqlstream.report.numbers import plural
 
 
 def found_line(compiled: CompiledProject) -> str:
-    """Returns dbt's line: `Found 12 models, 4 sources, 3 sinks`, seeds where there are any."""
+    """Returns `Found 12 models, 4 sources, 3 sinks` as in dbt, with the seeds if there are any."""
     project = compiled.project
     sources = len(declared_sources(project.sources))
     return found_text(len(compiled.models), sources, len(project.sinks), len(project.seeds))
 
 
 def found_text(models: int, sources: int, sinks: int, seeds: int) -> str:
-    """Returns the same from the four counts."""
+    """Returns the line of `found_line` for these counts."""
     counts = [plural(models, "model"), plural(sources, "source"), plural(sinks, "sink")]
     return f"Found {', '.join(counts + ([plural(seeds, 'seed')] if seeds else []))}"
 
 
 def compiled_text(compiled: CompiledProject, models: Sequence[CompiledModel], spark: str | None = None) -> str:
-    """Returns what was found and where the SQL lies; a single model's SQL is shown, as dbt does.
+    """Returns the counts of nodes and the path of the compiled SQL. For a single model also its SQL, as in dbt.
 
-    `spark` is the version of the Spark that was asked about the models, None where none was.
+    `spark` is the version of the Spark that has checked the models, if any.
     """
     lines = [found_line(compiled)]
     if spark is not None:
@@ -43,7 +43,7 @@ def compiled_text(compiled: CompiledProject, models: Sequence[CompiledModel], sp
 def compiled_json(
     compiled: CompiledProject, models: Sequence[CompiledModel], warnings: Sequence[Finding], spark: str | None = None
 ) -> str:
-    """Returns the same, and the warnings, as one JSON object."""
+    """Returns the models and the warnings as one JSON object."""
     content = {
         "succeeded": True,
         "project": compiled.project.name,

@@ -1,4 +1,4 @@
-"""What `sqlstream dev` prints after each change."""
+"""The output of `sqlstream dev` after each change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlstream.report.rows import rows_text
 from sqlstream.state.results.rows import ShownRows
 
 SHOWN_PATHS = 3
-"""Paths of changed files that a line names; after a change of branches there may be hundreds."""
+"""The number of changed files to name. After switching a branch there may be hundreds."""
 
 
 def refreshed_text(
@@ -23,7 +23,7 @@ def refreshed_text(
     seconds: float,
     width: int | None,
 ) -> str:
-    """Returns a line with the time and the changed files, the findings and the rows, and a blank line."""
+    """Returns a line with the time and the changed files, then the findings and the rows, and a blank line."""
     parts = [f"{at:%H:%M:%S}  {_changes(changed)} ({seconds_text(seconds)})"]
     if findings:
         parts.append(findings_text(findings))

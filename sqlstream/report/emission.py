@@ -1,4 +1,4 @@
-"""When the rows of a query come out, as text or JSON."""
+"""When a query emits its rows, as text or JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlstream.location import Location
 from sqlstream.project.configuration.trigger import Trigger
 
 Locate = Callable[[Where, str], Location]
-"""The place of an operator, or of the key of the source that it belongs to."""
+"""Returns the location of an operator, or of a key of its source."""
 
 RULES = {
     Release.ROW: "emits each row in the batch that reads it",
@@ -33,11 +33,11 @@ RULES = {
 }
 
 TIMED = frozenset({Release.WINDOW, Release.SESSION, Release.TIME, Release.UNMATCHED})
-"""What waits for the watermark."""
+"""The releases that wait for the watermark."""
 
 
 def emission_text(model: CompiledModel, emission: Emission, locate: Locate, *, is_foreseen: bool) -> str:
-    """Returns a paragraph for each operator that holds rows back, one for the watermarks, and one for the batches."""
+    """Returns a paragraph for each operator that delays rows, one for the watermarks, and one for the batches."""
     paragraphs = [[_head(model)]]
     paragraphs += [_step_lines(step, emission, locate) for step in emission.steps]
     if any(step.release in TIMED for step in emission.steps):
@@ -51,12 +51,12 @@ def emission_text(model: CompiledModel, emission: Emission, locate: Locate, *, i
 
 
 def refused_text(model: CompiledModel) -> str:
-    """Returns what is said of a query that cannot run."""
+    """Returns the line above the errors of a query that cannot run."""
     return f"`{model.name}` cannot run, so it emits no rows:"
 
 
 def emission_json(model: CompiledModel, emission: Emission, locate: Locate, *, is_foreseen: bool) -> str:
-    """Returns the same as one JSON object; times are ISO 8601 in UTC, delays seconds, and null is not known."""
+    """Returns the same as one JSON object. Times are ISO 8601 in UTC, delays are in seconds, null means unknown."""
     content = {
         "succeeded": True,
         "model": model.name,
@@ -138,13 +138,14 @@ def _shown(delay: Delay) -> str:
 
 
 def _time(moment: datetime, *, dated: bool) -> str:
-    """`12:00`, with what is finer where it is not zero, and the date where several are talked about."""
-    fine = "minutes"
-    if moment.second or moment.microsecond:
-        fine = "seconds" if not moment.microsecond else "milliseconds"
+    """Returns `12:00`, more precisely if needed, and with the date if `dated`."""
     if moment.microsecond % timedelta(milliseconds=1).microseconds:
-        fine = "microseconds"
-    text = moment.time().isoformat(fine)
+        precision = "microseconds"
+    elif moment.microsecond:
+        precision = "milliseconds"
+    else:
+        precision = "seconds" if moment.second else "minutes"
+    text = moment.time().isoformat(precision)
     return f"{moment.date()} {text}" if dated else text
 
 

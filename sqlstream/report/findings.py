@@ -1,4 +1,4 @@
-"""Findings as three lines each, or as JSON."""
+"""Formats findings as three lines each, or as JSON."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 
 NOWHERE = Location("")
-"""Stands for the place of findings without one where findings are put in order."""
+"""The sort key of findings without a location."""
 
 
 def finding_text(finding: Finding) -> str:
-    """Returns the three lines of a finding, and one more for each line of the model that led into a macro; of a finding
-    that is `BRIEF` its first line.
-
-    Calls from one and the same place, those of a macro that calls itself, are one line.
+    """Returns the three lines of a finding, with another one for each call that led into a macro. Repeated calls from
+    the same location, as in a recursive macro, are one line. A finding that is `BRIEF` has only its first line.
     """
     if finding.code in BRIEF:
         return finding.head
@@ -31,7 +29,7 @@ def _call_line(call: Location, times: int) -> str:
 
 
 def findings_text(findings: Iterable[Finding]) -> str:
-    """Returns all findings, in the order of `sort_findings`; a last line counts the errors where there are several."""
+    """Returns all findings in the order of `sort_findings`. If there are several errors, the last line counts them."""
     ordered = sort_findings(findings)
     texts = [finding_text(finding) for finding in ordered]
     errors = sum(finding.is_error for finding in ordered)
@@ -41,12 +39,12 @@ def findings_text(findings: Iterable[Finding]) -> str:
 
 
 def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Returns each finding once, by file, line and column, those without a place last."""
+    """Returns each finding once, by file, line and column. Findings without a location are last."""
     return sorted(dict.fromkeys(findings), key=lambda finding: (finding.location is None, finding.location or NOWHERE))
 
 
 def findings_json(findings: Iterable[Finding]) -> list[dict[str, object]]:
-    """Returns all findings as plain data, in the same order."""
+    """Returns all findings as plain data in the order of `sort_findings`."""
     return [finding.as_json() for finding in sort_findings(findings)]
 
 

@@ -1,4 +1,4 @@
-"""What `sqlstream init` prints."""
+"""The output of `sqlstream init`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlstream.report.numbers import plural
 
 
 def next_steps_text(root: Path, file_count: int, here: Path) -> str:
-    """Returns what was made in `root`, and the commands to go on with from the folder `here`."""
+    """Returns a line about the project in `root`, and the next commands to run in the folder `here`."""
     folder = str(root.relative_to(here)) if root.is_relative_to(here) else str(root)
     steps = (
         (f"cd {shlex.quote(folder)}", "open the project; its README.md describes the files"),

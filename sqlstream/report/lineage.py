@@ -14,7 +14,7 @@ HEADER = ("column", "type", "watermark", "made from")
 
 
 def lineage_text(columns: Sequence[Column]) -> str:
-    """Returns a table with a row for each column; `-` is what is not known, or not there."""
+    """Returns a table with a row for each column; `-` means none or unknown."""
     return table_text(HEADER, [_row(column) for column in columns])
 
 
@@ -30,6 +30,6 @@ def _row(column: Column) -> tuple[str, ...]:
 
 
 def _shown(node: str) -> str:
-    """A source as `source.table`, a seed by its name."""
+    """Returns a source as `source.table`, a model or a seed by its name."""
     parts = node.split(".")
     return ".".join(parts[2:]) if kind_of(node) == "source" else parts[-1]

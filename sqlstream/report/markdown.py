@@ -1,4 +1,4 @@
-"""A page of Markdown as a terminal shows it."""
+"""Renders a page of Markdown for a terminal."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 WIDEST = 100
-"""Characters of a line that are still read with ease."""
+"""The maximal length of a line, for readability."""
 
 _HEADING = re.compile(r"#+ (.+)")
 _LINK_WITHIN = re.compile(r"\[([^\]]+)\]\((?!\w+://)[^)]*\)")
-"""A link to another page of the documentation, which a terminal cannot follow."""
+"""A relative link to another page of the documentation, which a terminal cannot open."""
 
 _TEMPLATED = re.compile(r"^(```(?:sql|yaml))$", re.MULTILINE)
 _EMPTY_LINES = re.compile(r"\n{3,}")
 
 
 def markdown_text(page: str, width: int | None) -> str:
-    """Returns `page`, whose first line is its heading, with the colours and lines of a terminal of `width`."""
+    """Returns `page`, whose first line is its heading, with colors and line breaks for a terminal of `width`."""
     first, _, rest = page.partition("\n")
     heading = _HEADING.fullmatch(first)
     console = Console(file=io.StringIO(), force_terminal=True, width=min(width or WIDEST, WIDEST), highlight=False)

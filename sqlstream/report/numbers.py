@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Formats numbers for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ HOUR = 3600
 
 
 def count_text(count: int | None) -> str:
-    """Returns `1,234`, or `-` for a figure that is not known."""
+    """Returns `1,234`, or `-` for an unknown number."""
     return "-" if count is None else f"{count:,}"
 
 
@@ -25,22 +25,19 @@ def seconds_text(seconds: float) -> str:
 
 
 def plural(count: int | None, word: str, words: str | None = None) -> str:
-    """Returns `1 model`, `3 models` or `- models` for a figure that is not known.
-
-    `words` is the plural of `word` where that is not `word` with an s.
-    """
+    """Returns `1 model`, `3 models`, or `- models` for an unknown number. `words` is the plural if it is irregular."""
     return f"{count_text(count)} {word if count == 1 else words or word + 's'}"
 
 
 def rate_text(rate: float | None) -> str:
-    """Returns rows a second as `1,234`, `12.3` or `0.25`, or `-` where the rate is not known."""
+    """Returns rows per second as `1,234`, `12.3` or `0.25`, or `-` for an unknown rate."""
     if rate is None:
         return "-"
     return f"{rate:,.0f}" if rate >= 100 or rate == 0 else f"{rate:.1f}" if rate >= 1 else f"{rate:.2f}"
 
 
 def bytes_text(count: int | None) -> str:
-    """Returns a size as `812 B`, `1.5 kB`, `23.0 MB` or `4.1 GB`, or `-` where it is not known."""
+    """Returns a size as `812 B`, `1.5 kB`, `23.0 MB` or `4.1 GB`, or `-` for an unknown size."""
     if count is None:
         return "-"
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):

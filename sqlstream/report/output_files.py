@@ -1,4 +1,4 @@
-"""The files of a model's output, and what `state repair` has put aside."""
+"""The output of `state files` and `state repair`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlstream.state.output_files import ModelFiles, Repaired
 
 
 def files_text(found: ModelFiles) -> str:
-    """Returns the committed files, one a line, as absolute paths or URIs."""
+    """Returns the committed files, one per line, as absolute paths or URIs."""
     return "\n".join(f"{found.output}/{file.name}" for file in found.files.committed)
 
 
@@ -34,7 +34,7 @@ def files_json(found: ModelFiles) -> str:
 
 
 def files_notes(found: ModelFiles) -> list[str]:
-    """Returns what else there is to know about the output, a line each."""
+    """Returns notes about the other files in the output, one per line."""
     model, files = found.model, found.files
     notes = [] if found.version else [f"`{model}` has not run yet."]
     if files.leftover:
@@ -55,7 +55,7 @@ def files_notes(found: ModelFiles) -> list[str]:
 
 
 def repaired_text(done: Repaired) -> str:
-    """Returns what was put aside and where it lies now."""
+    """Returns the archived files and their new paths."""
     left = done.leftovers
     if not done.moved and left is None:
         return (

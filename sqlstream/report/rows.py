@@ -13,11 +13,11 @@ from sqlstream.report.table import fit_table
 from sqlstream.state.results.rows import ShownRows
 
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
-"""The types whose columns stand to the right."""
+"""The types whose columns are aligned to the right."""
 
 
 def rows_text(shown: ShownRows, width: int | None) -> str:
-    """Returns a line of title and the table, at most `width` characters wide; uncut where that is None."""
+    """Returns a title line and the table, at most `width` characters wide (None: no limit)."""
     header = [column.name for column in shown.columns]
     cells = [[shown_text(value) for value in row] for row in shown.rows]
     right = [at for at, column in enumerate(shown.columns) if column.data_type.partition("(")[0] in NUMBERS]
@@ -37,15 +37,15 @@ def _count(shown: ShownRows) -> str:
 
 
 def cell_text(value: object) -> str:
-    """Returns a value as a cell of a table shows it: text as it is, anything else as JSON."""
+    """Returns a value for a cell of a table: text unchanged, other values as JSON."""
     if value is None:
         return "null"
     return value if isinstance(value, str) else json_text(value)
 
 
 def shown_text(value: object) -> str:
-    """Returns a value as a person tells it from others: text that would not be seen as it is stands in quotes and
-    escaped, such as no text at all, `null`, blanks at an end, and characters that print nothing.
+    """Returns a value for a cell of a table. Ambiguous text is quoted and escaped: empty text, the text `null`, leading
+    and trailing blanks, and characters that are not printable.
     """
     if not isinstance(value, str) or _is_plain(value):
         return cell_text(value)
@@ -58,7 +58,7 @@ def _is_plain(text: str) -> bool:
 
 
 def rows_json(shown: Sequence[ShownRows]) -> str:
-    """Returns one JSON object with an entry for each node; `rows` are objects by the names of the columns."""
+    """Returns one JSON object with an entry for each node. `rows` are objects keyed by column names."""
     return json_text({"succeeded": True, "results": [_entry(each) for each in shown]}, indent=2)
 
 
@@ -71,7 +71,7 @@ def _entry(shown: ShownRows) -> dict[str, object]:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """The names, with a number after those that an earlier column has: an object has each name once."""
+    """Returns the names, with a number added to repeated ones, because JSON objects need unique keys."""
     unique: list[str] = []
     for name in names:
         numbered = (name, *(f"{name}_{number}" for number in range(2, len(names) + 2)))
@@ -80,7 +80,7 @@ def _unique(names: Sequence[str]) -> list[str]:
 
 
 def rows_csv(shown: ShownRows) -> str:
-    """Returns the rows as CSV with a header; null is nothing, and nested values are JSON."""
+    """Returns the rows as CSV with a header. Null is empty, and nested values are JSON."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([column.name for column in shown.columns])
@@ -89,7 +89,7 @@ def rows_csv(shown: ShownRows) -> str:
 
 
 def json_text(value: object, indent: int = 0, depth: int = 0) -> str:
-    """Returns `value` as JSON; figures keep all their digits, and rows and what is in them stand on one line."""
+    """Returns `value` as JSON. Numbers keep all their digits, and each row is on one line."""
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, dict):
@@ -101,7 +101,7 @@ def json_text(value: object, indent: int = 0, depth: int = 0) -> str:
 
 
 DEEPEST_LINE = 4
-"""How deep a document is broken into lines: a row, and what is in it, is one."""
+"""The depth from which values stay on one line: that of a row."""
 
 
 def _joined(parts: Sequence[str], brackets: str, indent: int, depth: int) -> str:

@@ -1,4 +1,4 @@
-"""The columns of a source as YAML to paste."""
+"""The columns of a source as YAML to copy into sources.yml."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sqlstream.report.rows import json_text
 from sqlstream.state.results.source_columns import FoundColumn, SourceColumns
 
 PLAIN = re.compile(r"[A-Za-z_](?:[\w .,()<>/`'-]|:(?=\S)|(?<=\S)#)*(?<![ :])")
-"""Text that YAML takes as it stands, in a block."""
+"""Text that needs no quotes in block YAML."""
 
 WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n", "~"})
-"""Words that YAML 1.1 takes for something else than text."""
+"""Words that YAML 1.1 does not read as text."""
 
 
 def columns_yaml(found: SourceColumns) -> str:
-    """Returns `columns:` as it can stand under the table, with a comment above that says where the columns are from."""
+    """Returns `columns:` with the indentation of the table's keys, and a comment on where the columns come from."""
     margin = " " * found.indent
     lines = [*(f"# {line}" for line in _comments(found)), "columns:"]
     for column in found.columns:
@@ -26,7 +26,7 @@ def columns_yaml(found: SourceColumns) -> str:
 
 
 def columns_json(found: SourceColumns) -> str:
-    """Returns the columns as one JSON object; `files` is null where the format gives its columns itself."""
+    """Returns the columns as one JSON object. `files` is null if the format has fixed columns."""
     files = {"total": found.files, "looked_at": found.looked_at, "empty": found.empty}
     columns = [
         {
@@ -61,12 +61,9 @@ def _comments(found: SourceColumns) -> list[str]:
 
 def _column(column: FoundColumn, *, typed: bool) -> list[str]:
     lines = [f"  - name: {_scalar(column.name)}"]
-    note = "; ".join(column.notes)
     if typed:
         lines.append(f"    data_type: {_scalar(column.data_type)}")
-    else:
-        note = "; ".join([column.data_type, *column.notes])
-    if note:
+    if note := "; ".join(column.notes if typed else [column.data_type, *column.notes]):
         lines[-1] += f"  # {note}"
     if column.description:
         lines.append(f"    description: {_scalar(column.description)}")

@@ -1,4 +1,4 @@
-"""Plain tables, drawn by rich."""
+"""Plain-text tables, drawn by rich."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rich.table import Table
 from rich.text import Text
 
 LINE_BREAKERS = frozenset({"Cc", "Zl", "Zp"})
-"""The Unicode categories of control characters and of the separators of lines and paragraphs."""
+"""The Unicode categories of control characters and of line and paragraph separators."""
 PADDING = 3
-"""Cells of the screen between two columns, at most."""
+"""The maximal space between two columns, in terminal cells."""
 NARROWEST = 12
-"""Cells of the screen that a cut column keeps at least: a date, or what tells one text from another."""
+"""The minimal width of a cut column, in terminal cells: enough for a date."""
 
 
 def table_text(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Returns a table as text; the columns whose numbers (from 0) are in `right` are aligned to the right.
+    """Returns a table as text. Columns with the indexes in `right` are aligned to the right.
 
-    A row is one line, however long: control characters in cells are shown escaped and no cell is cut or folded, so that
-    a path can be copied.
+    Each row is one line. Control characters are escaped, and cells are neither cut nor wrapped, so that paths can be
+    copied.
     """
     cells = [[_one_line(cell) for cell in row] for row in (header, *rows)]
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
@@ -40,10 +40,9 @@ def table_text(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequ
 def fit_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int], width: int | None
 ) -> tuple[str, tuple[str, ...]]:
-    """Returns `table_text` cut to `width` cells of the screen, and the names of the columns that have no room in it.
+    """Returns `table_text` cut to `width` terminal cells (None: uncut), and the names of the columns that do not fit.
 
-    The widest columns are cut first, each to `NARROWEST` cells at the least; `…` stands for what is left out.
-    Nothing is cut where `width` is None.
+    The widest columns are cut first, with `…` at the end, to at least `NARROWEST` cells.
     """
     cells = [[_one_line(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
@@ -55,18 +54,18 @@ def fit_table(
 
 
 def _room(widths: Sequence[int], width: int | None) -> tuple[int, int]:
-    """How many columns fit into `width`, and how wide the widest may be."""
+    """Returns how many columns fit into `width`, and the maximal width of a column."""
     if width is None:
         return len(widths), max(widths, default=0)
 
-    def taken(count: int, widest: int) -> int:
+    def total(count: int, widest: int) -> int:
         return sum(min(each, widest) for each in widths[:count]) + PADDING * (count - 1)
 
     count = len(widths)
-    while count > 1 and taken(count, NARROWEST) > width:
+    while count > 1 and total(count, NARROWEST) > width:
         count -= 1
     widest = max(widths, default=0)
-    while widest > 1 and taken(count, widest) > width:
+    while widest > 1 and total(count, widest) > width:
         widest -= 1
     return count, widest
 
@@ -82,5 +81,5 @@ def _one_line(cell: str) -> str:
 
 
 def _enough(cells: Sequence[Sequence[str]]) -> int:
-    """A width in which no cell is cut: every column as wide as its longest cell, and the space between them."""
+    """Returns a width in which no cell is cut: the longest cell of each column, and the space between columns."""
     return sum(max(cell_len(cell) for cell in column) + PADDING for column in zip(*cells, strict=True)) + PADDING

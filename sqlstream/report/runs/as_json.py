@@ -1,4 +1,4 @@
-"""A run as JSON lines, for machines."""
+"""Formats a run as JSON lines."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 class JsonReporter:
-    """Writes each event as one line: `{"time": ..., "event": ..., ...}`, time in UTC, unknown figures as null."""
+    """Writes each event as one line: `{"time": ..., "event": ..., ...}`, with the time in UTC and null for unknown."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
 
     def __call__(self, event: RunEvent) -> None:
-        """Writes the line of `event`; what has been said of a silent query is not said again."""
+        """Writes the line of `event`. Does not repeat why a query emits no rows."""
         if not isinstance(event, QuerySilent) or event.is_new:
             self.emit(event_name(event), event_fields(event))
 
@@ -64,7 +64,7 @@ class JsonReporter:
 
 
 def event_name(event: RunEvent) -> str:
-    """Returns what an event is called in JSON lines."""
+    """Returns the name of an event in JSON lines."""
     return EVENT_NAMES[type(event)]
 
 
@@ -76,7 +76,7 @@ def to_line(name: str, fields: Mapping[str, Any]) -> str:
 
 
 def event_fields(event: RunEvent) -> dict[str, Any]:
-    """Returns what an event tells, as plain JSON values."""
+    """Returns the fields of an event as plain JSON values."""
     if isinstance(event, QueryResult):
         return {"model": event.model, **event.as_json()}
     if isinstance(event, Warned):

@@ -1,4 +1,4 @@
-"""A run as a table that is drawn anew while it goes on, below the lines that stay."""
+"""Shows a run in a terminal: a table that is updated, below the lines of events."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.run_state import QueryState, RunState, follow
 
 FRAMES_PER_SECOND = 2.0
-"""Enough for batches, and for a terminal whose size changes."""
+"""Enough to follow batches, and changes of the terminal's size."""
 CONSOLE = "console"
-"""The format of sinks that print into the terminal themselves: a table would be torn by them."""
+"""The format of sinks that print to the terminal, which would break the table."""
 
 
 class LiveReporter:
     """Shows each event of a run: starts, notices, failures and ends as lines, batches in the table below them.
 
-    The table is drawn by a thread of rich's from the first start of a query on, and stays as it is when `close` is
-    called. Where a query prints into the terminal itself, batches are lines and there is no table.
+    A thread of rich draws the table from the first start of a query until `close`. If a query prints to the terminal,
+    there is no table, and batches are lines.
     """
 
     def __init__(self, file: IO[str], width: int | None = None) -> None:
@@ -48,12 +48,12 @@ class LiveReporter:
             self._plain(event)
 
     def close(self) -> None:
-        """Leaves the table as it is; it is drawn once more."""
+        """Draws the table for the last time and leaves it in the terminal."""
         if self._live is not None:
             self._live.stop()
 
     def summary(self, results: Sequence[QueryResult], warnings: int, here: Path) -> str | None:
-        """Returns what to say below the table: where rows were written, and dbt's closing line; None without one."""
+        """Returns the lines below the table: the output of each query, and dbt's closing line. None without a table."""
         if self._live is None:
             return None
         written = [
@@ -72,10 +72,10 @@ class LiveReporter:
             get_renderable=self._frame,
         )
         self._live.start()
-        self._console.show_cursor(True)  # else a run that is killed would leave the terminal without one
+        self._console.show_cursor(True)  # rich hides it, and a killed run could not show it again
 
     def _frame(self) -> RenderableType:
-        """The table as wide as the terminal is now, and why some queries give nothing."""
+        """Returns the table in the terminal's present width, and the reasons why some queries emit no rows."""
         now, queries = datetime.now(UTC), self._run.queries.values()
         table = query_table([query.as_json(now) for query in queries], self._console.width)
         notes = silence_texts(silent for query in queries if (silent := _silence_of(query)))

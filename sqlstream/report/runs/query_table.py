@@ -1,4 +1,4 @@
-"""The queries of a run as a table: of the columns those that fit into the terminal."""
+"""The queries of a run as a table, with the columns that fit into the terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BARS = "▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column; of two that do not both fit, the one with the higher `rank` is left out."""
+    """A column. If not all columns fit, those with the highest `rank` are left out."""
 
     name: str
     rank: int
@@ -45,8 +45,8 @@ COLUMNS = (
 def query_table(entries: Sequence[Mapping[str, Any]], width: int | None) -> str:
     """Returns a table with a row for each entry of run_results.json.
 
-    Where it is wider than `width` (None: any width will do) columns are left out, the least important first, and at
-    last names are cut.
+    If it is wider than `width` (None: no limit), columns are left out, the least important first. If that is not
+    enough, the names of queries are cut.
     """
     rows = [_cells(entry) for entry in entries]
     kept = list(COLUMNS)
@@ -93,12 +93,12 @@ def _cells(entry: Mapping[str, Any]) -> dict[str, str]:
 
 
 def time_text(text: str | None) -> str:
-    """Returns a time of Spark's as `2024-01-01 12:00:00`, in UTC, and `-` for none."""
+    """Returns a time from Spark as `2024-01-01 12:00:00` in UTC, and `-` for None."""
     time = moment(text)
     return text or "-" if time is None else time.replace(tzinfo=None).isoformat(" ", "seconds")
 
 
 def sparkline(rates: Sequence[float]) -> str:
-    """Returns a small curve of the rates, the newest to the right, whose highest one is the highest bar."""
+    """Returns a bar for each rate, the newest one on the right, relative to the highest rate."""
     top = max(rates, default=0.0)
     return "".join(BARS[round(rate / top * (len(BARS) - 1)) if top > 0 else 0] for rate in rates)

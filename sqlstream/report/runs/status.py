@@ -1,4 +1,4 @@
-"""How the queries of a project stand, as text or JSON."""
+"""The status of a project's queries, as text or JSON."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ DAY = 24 * HOUR
 
 
 def status_text(status: ProjectStatus, now: datetime, width: int | None) -> str:
-    """Returns a line for each run, the table of the queries, and below it why some give no rows or have failed.
+    """Returns a line for each run, the table of the queries, and the reasons why some emit no rows or have failed.
 
-    `now` has a time zone; `width` is that of the terminal, None where the table may have any.
+    `now` has a time zone. `width` is that of the terminal (None: no limit).
     """
     heads = [_run_line(run, now) for run in status.runs]
     table = query_table([query.entry for query in status.queries], width) if status.queries else "No query was started."
@@ -29,7 +29,7 @@ def status_text(status: ProjectStatus, now: datetime, width: int | None) -> str:
 
 
 def status_json(status: ProjectStatus) -> str:
-    """Returns the same as one JSON object: `queries` are entries of run_results.json."""
+    """Returns the same as one JSON object. `queries` are entries of run_results.json."""
     content = {
         "succeeded": status.is_well,
         "runs": [
@@ -53,14 +53,14 @@ def _run_line(seen: KnownRun, now: datetime) -> str:
     run = seen.run
     of = f" of target {run.target}" if run.target else ""
     heard = _ago(run.heard_at, now)
-    told = {
+    status = {
         RunStatus.RUNNING: f"has been running for {_span(run.began_at, now)} as process {run.pid}, last update {heard}",
         RunStatus.ENDED: f"{_ended(seen)} {heard}",
         RunStatus.KILLED: f"was killed: process {run.pid} ended without reporting a result, last update {heard}",
         RunStatus.ELSEWHERE: "has not reported a result, and ran on another machine, in another container or before a "
         f"restart of this one; last update {heard}",
     }[seen.life]
-    return f"Run {run.invocation_id[:8]}{of} {told}"
+    return f"Run {run.invocation_id[:8]}{of} {status}"
 
 
 def _ended(seen: KnownRun) -> str:
@@ -88,7 +88,7 @@ def _notes(query: KnownQuery, now: datetime) -> Iterator[str]:
 
 
 def _finding(finding: Mapping[str, Any]) -> str:
-    """The three lines of a finding that was written as JSON."""
+    """Returns the three lines of a finding, given as JSON."""
     place = finding.get("location")
     where = f"{place['path']}:{place['line']}:{place['column']}: " if isinstance(place, Mapping) else ""
     head = f"{where}[{finding.get('code')}] {finding.get('message')}"

@@ -1,4 +1,4 @@
-"""A run as lines of text, in dbt's words."""
+"""Formats a run as lines of text, in dbt's style."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sqlstream.state.runs.events import (
 from sqlstream.state.runs.progress import BatchProgress
 
 LINE_WIDTH = 88
-"""Where `[RUN]` and its like stand, so that they form a column."""
+"""The position of `[RUN]`, `[SUCCESS]` and so on, so that they form a column."""
 
 OUTCOMES = {
     Status.SUCCESS: ("OK", "SUCCESS"),
@@ -39,16 +39,14 @@ OUTCOMES = {
 
 
 TIME_LAYOUT = "%H:%M:%S"
-"""Of a line in a terminal, where somebody watches."""
+"""The time of a line in a terminal."""
 
 DATE_LAYOUT = f"%Y-%m-%d {TIME_LAYOUT}"
-"""Of a line in a file, which may hold months."""
+"""The time of a line in a log file, which may cover months."""
 
 
 class TextReporter:
-    """Prints each event of a run as it happens, through `write` (one call per line, no newline), with the local time in
-    `layout`.
-    """
+    """Prints each event of a run with `write` (one call per line, no newline), with the local time in `layout`."""
 
     def __init__(
         self,
@@ -67,9 +65,9 @@ class TextReporter:
             what = f"START {event.kind} {event.model} -> {event.sink}{when}"
             self._line(event.index, event.total, what, "RUN")
         elif isinstance(event, BatchProgress | QuerySilent | Notice):
-            self._say_line(event)
+            self._note(event)
         elif isinstance(event, QueryRestarting):
-            self._say(restart_text(event))
+            self._print(restart_text(event))
             self._write(finding_text(event.finding))
         elif isinstance(event, QueryResult):
             self._result(event)
@@ -78,16 +76,16 @@ class TextReporter:
         elif isinstance(event, Warned):
             self._write(finding_text(event.finding))
         elif isinstance(event, ProjectFound):
-            self._say(f"sqlstream {event.sqlstream_version} on Spark {event.spark_version}")
-            self._say(found_text(event.models, event.sources, event.sinks, event.seeds))
+            self._print(f"sqlstream {event.sqlstream_version} on Spark {event.spark_version}")
+            self._print(found_text(event.models, event.sources, event.sinks, event.seeds))
 
-    def _say_line(self, event: BatchProgress | QuerySilent | Notice) -> None:
+    def _note(self, event: BatchProgress | QuerySilent | Notice) -> None:
         if isinstance(event, BatchProgress):
-            self._say(batch_text(event))
+            self._print(batch_text(event))
         elif isinstance(event, Notice):
-            self._say(event.text)
+            self._print(event.text)
         elif event.is_new:
-            self._say(*silence_texts([Silent(event.model, event.silence.text, event.has_ended)]))
+            self._print(*silence_texts([Silent(event.model, event.silence.text, event.has_ended)]))
 
     def _result(self, result: QueryResult) -> None:
         word, status = OUTCOMES[result.status]
@@ -103,9 +101,9 @@ class TextReporter:
 
     def _line(self, index: int, total: int, what: str, end: str) -> None:
         start = f"{index} of {total} {what} "
-        self._say(f"{start.ljust(LINE_WIDTH, '.')} [{end}]" if len(start) < LINE_WIDTH else f"{start}[{end}]")
+        self._print(f"{start.ljust(LINE_WIDTH, '.')} [{end}]" if len(start) < LINE_WIDTH else f"{start}[{end}]")
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self._write(f"{self._clock():{self._layout}}  {text}")
 
 
@@ -125,7 +123,7 @@ def batch_text(batch: BatchProgress) -> str:
 
 @dataclass(frozen=True)
 class Silent:
-    """Why the query of a model gives no rows, or gave none until it ended; `had_rows` says that it gave some before."""
+    """Why the query of a model emits no rows, or emitted none until its end. `had_rows`: it emitted rows before."""
 
     model: str
     why: str
@@ -134,7 +132,7 @@ class Silent:
 
 
 def silence_texts(silent: Iterable[Silent]) -> list[str]:
-    """Returns a line for each reason, with the names of all queries that have it."""
+    """Returns a line for each reason, with the names of its queries."""
     names: dict[tuple[str, bool, bool], list[str]] = {}
     for each in silent:
         names.setdefault((each.why, each.has_ended, each.had_rows), []).append(each.model)
@@ -147,18 +145,18 @@ def _silence_text(models: Sequence[str], why: str, has_ended: bool, had_rows: bo
 
 
 def dropped_text(records: int) -> str:
-    """Returns how many records could not be read and were dropped."""
+    """Returns the number of corrupt records that were dropped."""
     return f"{plural(records, 'corrupt record')} dropped"
 
 
 def restart_text(restarting: QueryRestarting) -> str:
-    """Returns the line of a query that failed and will be started again."""
+    """Returns the line for a failed query that restarts."""
     count = f"attempt {restarting.attempt} of {restarting.attempts}"
     return f"{restarting.model} failed and restarts in {seconds_text(restarting.delay_seconds)}, {count}"
 
 
 def memory_text(shown: TableShown) -> str:
-    """Returns the table of a memory sink with its name above it."""
+    """Returns the table of a memory sink with a title line."""
     is_cut = shown.count > len(shown.rows)
     part = f", the first {len(shown.rows):,} shown; use --limit to show more" if is_cut else ""
     rows = [[cell_text(value) for value in row] for row in shown.rows]
@@ -199,7 +197,7 @@ def done_line(results: Sequence[QueryResult], warnings: int) -> str:
 
 
 def shown_path(path: str | None, here: Path) -> str:
-    """Returns `path` relative to `here` where it lies below, and `-` for none."""
+    """Returns `path`, relative to `here` if it is below, and `-` for None."""
     if path is None:
         return "-"
     try:

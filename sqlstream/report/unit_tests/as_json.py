@@ -1,4 +1,4 @@
-"""Results of unit tests for machines: one JSON object, or JUnit's XML."""
+"""Formats results of unit tests as one JSON object, or as JUnit XML."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from sqlstream.state.results.unit_tests import (
     RowKind,
     ValueDifference,
 )
+
+XML_KINDS = {Outcome.FAILED: "failure", Outcome.BROKEN: "error", Outcome.SKIPPED: "skipped"}
 
 
 def results_json(results: Sequence[CaseResult], findings: Sequence[Finding], *, succeeded: bool) -> str:
@@ -74,35 +76,34 @@ def _object(columns: Sequence[str], row: Row | None) -> dict[str, object] | None
 
 
 def results_xml(results: Sequence[CaseResult], project: str) -> str:
-    """Returns the results as JUnit's XML, which continuous integration shows: one suite, a class for each model.
-
-    `project` is its name.
-    """
-    bad = [result.outcome for result in results]
-    suite = ET.Element(
+    """Returns the results as JUnit XML for CI systems: one suite named `project`, and a class for each model."""
+    outcomes = [result.outcome for result in results]
+    root = ET.Element("testsuites")
+    suite = ET.SubElement(
+        root,
         "testsuite",
         name=project,
         tests=str(len(results)),
-        failures=str(bad.count(Outcome.FAILED)),
-        errors=str(bad.count(Outcome.BROKEN)),
-        skipped=str(bad.count(Outcome.SKIPPED)),
+        failures=str(outcomes.count(Outcome.FAILED)),
+        errors=str(outcomes.count(Outcome.BROKEN)),
+        skipped=str(outcomes.count(Outcome.SKIPPED)),
         time=f"{sum(result.seconds for result in results):.3f}",
     )
-    for result in results:
-        case = ET.SubElement(
-            suite,
-            "testcase",
-            classname=result.model or project,
-            name=result.name,
-            file=result.location.path,
-            line=str(result.location.line),
-            time=f"{result.seconds:.3f}",
-        )
-        kind = {Outcome.FAILED: "failure", Outcome.BROKEN: "error", Outcome.SKIPPED: "skipped"}.get(result.outcome)
-        if kind is not None:
-            said = failure_text(result, None)
-            ET.SubElement(case, kind, message=said.split("\n", 1)[0]).text = said
-    root = ET.Element("testsuites")
-    root.append(suite)
+    suite.extend(_xml_case(result, project) for result in results)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True)
+
+
+def _xml_case(result: CaseResult, project: str) -> ET.Element:
+    case = ET.Element(
+        "testcase",
+        classname=result.model or project,
+        name=result.name,
+        file=result.location.path,
+        line=str(result.location.line),
+        time=f"{result.seconds:.3f}",
+    )
+    if kind := XML_KINDS.get(result.outcome):
+        text = failure_text(result, None)
+        ET.SubElement(case, kind, message=text.split("\n", 1)[0]).text = text
+    return case

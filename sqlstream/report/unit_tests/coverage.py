@@ -7,19 +7,17 @@ from sqlstream.report.table import fit_table
 from sqlstream.state.results.unit_tests import Coverage, ModelCoverage
 
 MOST_NAMED = 6
-"""Columns that are named of one model."""
+"""The number of columns to name for each model."""
 
 
 def coverage_text(coverage: Coverage, width: int | None) -> str:
-    """Returns a table with a line for each model, and the whole in percent."""
+    """Returns a table with a row for each model, and the total in percent."""
     header = ["model", "tests", "columns", "not covered"]
     cells = [[model.model, str(model.tests), _count(model), _left(model)] for model in coverage.models]
     table, _ = fit_table(header, cells, [1, 2], width)
     untested = [model for model in coverage.models if not model.tests]
-    said = f"tests cover {coverage.percent:.0f} % of the columns"
-    return f"{table}\n\n{said}" + (
-        f"; {len(untested)} of {len(coverage.models)} models have no test" if untested else ""
-    )
+    rest = f"; {len(untested)} of {len(coverage.models)} models have no test" if untested else ""
+    return f"{table}\n\ntests cover {coverage.percent:.0f} % of the columns{rest}"
 
 
 def _count(model: ModelCoverage) -> str:

@@ -1,4 +1,4 @@
-"""Results of unit tests as lines of text, in dbt's words; what failed as a table of rows that can be read."""
+"""Formats results of unit tests as lines of text, in dbt's style, with a table of the rows that differ."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def result_line(result: CaseResult, index: int, total: int) -> str:
 
 
 def failure_text(result: CaseResult, width: int | None) -> str:
-    """Returns why a test did not pass, empty for one that did; tables are at most `width` characters wide."""
+    """Returns why a test did not pass, or empty text if it did. Tables are at most `width` characters wide."""
     if result.outcome not in (Outcome.FAILED, Outcome.BROKEN):
         return ""
     if result.outcome is Outcome.BROKEN:
@@ -81,7 +81,7 @@ def _other_fix(result: CaseResult) -> str:
 
 
 def _is_split(result: CaseResult) -> bool:
-    """Whether the stream differs from its batch, and not from what is expected."""
+    """Whether the stream differs from the batch query, not from the expected rows."""
     return bool(result.split)
 
 
@@ -94,8 +94,8 @@ def _summary(difference: RowDifference | ValueDifference) -> str:
     if isinstance(difference, ValueDifference):
         return f"{difference.what}: expected {difference.expected}, is {difference.actual}"
     counts = Counter(row.kind for row in difference.rows)
-    said = ", ".join(f"{counts[kind]} {WORDS_OF_ROWS[kind]}" for kind in WORDS_OF_ROWS if counts[kind])
-    return f"{_name(difference)}: {said}"
+    kinds = ", ".join(f"{counts[kind]} {word}" for kind, word in WORDS_OF_ROWS.items() if counts[kind])
+    return f"{_name(difference)}: {kinds}"
 
 
 def _name(difference: RowDifference) -> str:
@@ -130,7 +130,7 @@ def _cell(value: object) -> str:
 
 
 def _change(expected: object, actual: object) -> str:
-    """Both values of a column that differs; letters that look the same are escaped."""
+    """Returns both values of a column that differs, escaped if they look the same."""
     one, other = _cell(expected), _cell(actual)
     if normalize("NFKC", one) == normalize("NFKC", other):
         one, other = ascii(one), ascii(other)
@@ -138,7 +138,7 @@ def _change(expected: object, actual: object) -> str:
 
 
 def done_line(results: Sequence[CaseResult], findings: Sequence[Finding] = ()) -> str:
-    """Returns the last line, as dbt has it: tests that failed count as errors, and so do the errors of `findings`."""
+    """Returns the last line, as in dbt. ERROR counts failed and broken tests, and the errors in `findings`."""
     counts = Counter(result.outcome for result in results)
     errors = sum(finding.is_error for finding in findings)
     bad = counts[Outcome.FAILED] + counts[Outcome.BROKEN] + errors
