@@ -67,7 +67,7 @@ class LoadResult:
 
 @dataclass(frozen=True)
 class _Parts:
-    """The contents of the files beside project.yml."""
+    """The contents of the files other than project.yml: the fields of `Project` with the same names."""
 
     sources: tuple[SourceTable, ...]
     sinks: tuple[Sink, ...]
@@ -93,7 +93,7 @@ def load_project(
     """Returns the project in the folder `root`, or the findings that prevent it.
 
     `target` is the name of the target, None for the project's default, and `target_named_by` says where the name comes
-    from. `cli_vars` override all variables of the files. `parse` reads the YAML files beside project.yml. If
+    from. `cli_vars` override all variables of the files. `parse` reads the YAML files other than project.yml. If
     project.yml is invalid, the other files are still checked as far as possible without its variables.
     """
     findings: list[Finding] = []
@@ -125,18 +125,9 @@ def _build_project(root: Path, settings: Settings, parts: _Parts) -> Project:
         target=settings.target,
         target_names=settings.target_names,
         vars=settings.vars,
-        sources=parts.sources,
-        sinks=parts.sinks,
-        seeds=parts.seeds,
-        models=parts.models,
-        macros=parts.macros,
         rules=settings.document.rules,
         written_vars=settings.written_vars,
-        selectors=parts.selectors,
-        python=parts.python,
-        functions=parts.functions,
-        tests=parts.tests,
-        commented=parts.commented,
+        **vars(parts),
     )
 
 

@@ -31,33 +31,94 @@ CORRUPT_OPTION = "columnNameOfCorruptRecord"
 CORRUPT_COLUMN = "_corrupt_record"
 """The column for corrupt records that Spark fills if the schema declares it, unless the option names another."""
 
-KEPT_CONFIG = ("trigger", "retries", "pool", "tags", "meta")
-"""The configuration of all models in project.yml that also applies to the model of a quarantine."""
+INHERITED_CONFIG = ("trigger", "retries", "pool", "tags", "meta")
+"""The keys of the configuration of all models that also apply to the model of a quarantine: how a query runs."""
 
 
 def on_corrupt_problems(table: SourceTable) -> Iterator[Finding]:
     """Yields the errors in `on_corrupt` and `quarantine_sink` of `table` that the table alone shows."""
     if table.quarantine_sink is not None and table.on_corrupt != "quarantine":
-        yield _sink_alone(table)
+        yield _problem(
+            table,
+            "quarantine_sink",
+            "has a quarantine_sink but no on_corrupt: quarantine",
+            "the sink receives the corrupt records only with on_corrupt: quarantine",
+            "add on_corrupt: quarantine, or remove quarantine_sink",
+        )
     if table.on_corrupt is None:
         return
     if not format_of(table.format).is_parsed:
-        yield _other_format(table)
-        return
-    if option_of(table, "mode") is not None:
-        yield _two_answers(table, "options.mode", "the option mode", "remove one of them")
-    if captures_corrupt(table):
-        yield _two_answers(
-            table, "on_corrupt", "a column for corrupt records", "remove `on_corrupt`, or the column and its option"
+        yield _problem(
+            table,
+            "on_corrupt",
+            f"sets on_corrupt, but its format is {quoted(table.format)}",
+            "Spark parses single records only for json, csv and xml",
+            "remove `on_corrupt`; to parse text or Kafka values, use from_json or try_cast in a model",
         )
-    if table.on_corrupt != "fail" and not _declares_types(table):
-        yield _without_schema(table)
+        return
+    yield from _conflicts(table)
     if table.on_corrupt == "quarantine":
         yield from _quarantine_problems(table)
 
 
+def _conflicts(table: SourceTable) -> Iterator[Finding]:
+    """Yields the errors in other keys of a table with `on_corrupt`."""
+    sets_both = f"sets both on_corrupt: {table.on_corrupt} and"
+    why = "both define how to handle corrupt records"
+    if option_of(table, "mode") is not None:
+        yield _problem(table, "options.mode", f"{sets_both} the option mode", why, "remove one of them")
+    if captures_corrupt(table):
+        fix = "remove `on_corrupt`, or the column and its option"
+        yield _problem(table, "on_corrupt", f"{sets_both} a column for corrupt records", why, fix)
+    if table.on_corrupt != "fail" and not _declares_types(table):
+        yield _problem(
+            table,
+            "on_corrupt",
+            f"sets on_corrupt: {table.on_corrupt} but has no schema",
+            "Spark needs the declared columns to detect corrupt records",
+            'declare columns: or schema:, for example schema: "id bigint, ts timestamp"',
+            code="missing-schema",
+        )
+
+
+def _quarantine_problems(table: SourceTable) -> Iterator[Finding]:
+    if table.quarantine_sink is None:
+        yield _problem(
+            table,
+            "on_corrupt",
+            "sets on_corrupt: quarantine but no quarantine_sink",
+            "a separate query writes the corrupt records to a sink",
+            "add quarantine_sink: with the name of a sink in sinks.yml, or use on_corrupt: drop",
+            code="missing-key",
+        )
+    if table.mode == "batch":
+        yield _problem(
+            table,
+            "on_corrupt",
+            "sets both on_corrupt: quarantine and mode: batch",
+            "each run would quarantine the records of a static table again, so only streams can use it",
+            "use on_corrupt: drop, or remove `mode: batch`",
+        )
+    clean = option_of(table, "cleanSource")
+    if clean is not None and str(table.options[clean]).lower() != "off":
+        yield _problem(
+            table,
+            f"options.{clean}",
+            "sets both on_corrupt: quarantine and the option cleanSource",
+            "two queries read the files, and one could remove files that the other has not read",
+            "use cleanSource: off, or on_corrupt: drop",
+        )
+
+
+def _problem(table: SourceTable, key: str, problem: str, why: str, fix: str, code: str = "invalid-value") -> Finding:
+    """The finding at `key` of the table, in any letter case."""
+    written = next((place for place in table.places if place.lower() == key.lower()), key)
+    place = table.places.get(written, table.places.get("on_corrupt", table.location))
+    return Finding(code, f"source `{table.full_name}` {problem}", why, fix, place)
+
+
 def option_of(table: SourceTable, name: str) -> str | None:
-    """Returns the option `name` of `table` as it is written, in any letter case; None without it."""
+    """Returns the name of the option `name` as the table spells it, None without the option."""
     return next((key for key in table.options if key.lower() == name.lower()), None)
 
 
@@ -98,7 +159,7 @@ def quarantine_models(
 ) -> tuple[ModelFile, ...]:
     """Returns a model for each stream of corrupt records among `sources`, which writes it to the table's sink.
 
-    It takes only the part of the configuration of all models that says how a query runs. Properties can set more.
+    Of the configuration of all models, only `INHERITED_CONFIG` applies to it. Properties can set more.
     """
     return tuple(
         _quarantine_model(table, table.corrupt_of, folders, properties.get(quarantine_name(table)))
@@ -123,8 +184,8 @@ def _quarantine_model(
     name = quarantine_name(table)
     place = whole.places.get("quarantine_sink", table.location)
     sink: ConfigPatch = {"sink": Located(whole.quarantine_sink, place)}
-    configs = (*map(_kept, folders.patches_for((), name)), sink, *([properties.config] if properties else ()))
-    written = (*map(_kept, folders.written_for((), name)), sink, *([properties.written] if properties else ()))
+    configs = (*map(_inherited, folders.patches_for((), name)), sink, *([properties.config] if properties else ()))
+    written = (*map(_inherited, folders.written_for((), name)), sink, *([properties.written] if properties else ()))
     columns = ", ".join(column.name for column in CORRUPT_COLUMNS)
     return ModelFile(
         name=name,
@@ -140,8 +201,8 @@ def _quarantine_model(
     )
 
 
-def _kept(patch: ConfigPatch) -> ConfigPatch:
-    return {key: located for key, located in patch.items() if key in KEPT_CONFIG}
+def _inherited(patch: ConfigPatch) -> ConfigPatch:
+    return {key: located for key, located in patch.items() if key in INHERITED_CONFIG}
 
 
 def column_names(schema: Schema) -> tuple[str, ...]:
@@ -156,88 +217,3 @@ def column_names(schema: Schema) -> tuple[str, ...]:
 def _declares_types(table: SourceTable) -> bool:
     """Whether there is a schema, or an invalid one, which is another finding."""
     return bool(table.places.keys() & {"schema", "schema_file"}) or any(column.data_type for column in table.columns)
-
-
-def _quarantine_problems(table: SourceTable) -> Iterator[Finding]:
-    if table.quarantine_sink is None:
-        yield _without_sink(table)
-    if table.mode == "batch":
-        yield _static(table)
-    clean = option_of(table, "cleanSource")
-    if clean is not None and str(table.options[clean]).lower() != "off":
-        yield _cleaned(table, clean)
-
-
-def _place(table: SourceTable, key: str) -> Location:
-    written = next((place for place in table.places if place.lower() == key.lower()), key)
-    return table.places.get(written, table.places.get("on_corrupt", table.location))
-
-
-def _sink_alone(table: SourceTable) -> Finding:
-    return Finding(
-        "invalid-value",
-        f"source `{table.full_name}` has a quarantine_sink but no on_corrupt: quarantine",
-        "the sink receives the corrupt records only with on_corrupt: quarantine",
-        "add on_corrupt: quarantine, or remove quarantine_sink",
-        _place(table, "quarantine_sink"),
-    )
-
-
-def _other_format(table: SourceTable) -> Finding:
-    return Finding(
-        "invalid-value",
-        f"source `{table.full_name}` sets on_corrupt, but its format is {quoted(table.format)}",
-        "Spark parses single records only for json, csv and xml",
-        "remove `on_corrupt`; to parse text or Kafka values, use from_json or try_cast in a model",
-        _place(table, "on_corrupt"),
-    )
-
-
-def _two_answers(table: SourceTable, key: str, what: str, fix: str) -> Finding:
-    return Finding(
-        "invalid-value",
-        f"source `{table.full_name}` sets both on_corrupt: {table.on_corrupt} and {what}",
-        "both define how to handle corrupt records",
-        fix,
-        _place(table, key),
-    )
-
-
-def _without_schema(table: SourceTable) -> Finding:
-    return Finding(
-        "missing-schema",
-        f"source `{table.full_name}` sets on_corrupt: {table.on_corrupt} but has no schema",
-        "Spark needs the declared columns to detect corrupt records",
-        'declare columns: or schema:, for example schema: "id bigint, ts timestamp"',
-        _place(table, "on_corrupt"),
-    )
-
-
-def _without_sink(table: SourceTable) -> Finding:
-    return Finding(
-        "missing-key",
-        f"source `{table.full_name}` sets on_corrupt: quarantine but no quarantine_sink",
-        "a separate query writes the corrupt records to a sink",
-        "add quarantine_sink: with the name of a sink in sinks.yml, or use on_corrupt: drop",
-        _place(table, "on_corrupt"),
-    )
-
-
-def _static(table: SourceTable) -> Finding:
-    return Finding(
-        "invalid-value",
-        f"source `{table.full_name}` sets both on_corrupt: quarantine and mode: batch",
-        "each run would quarantine the records of a static table again, so only streams can use it",
-        "use on_corrupt: drop, or remove `mode: batch`",
-        _place(table, "on_corrupt"),
-    )
-
-
-def _cleaned(table: SourceTable, option: str) -> Finding:
-    return Finding(
-        "invalid-value",
-        f"source `{table.full_name}` sets both on_corrupt: quarantine and the option cleanSource",
-        "two queries read the files, and one could remove files that the other has not read",
-        "use cleanSource: off, or on_corrupt: drop",
-        _place(table, f"options.{option}"),
-    )

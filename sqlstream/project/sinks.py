@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.documents import SinkDocument
 from sqlstream.project.configuration.resources import Resources, SeenNames, places_of
@@ -18,15 +16,13 @@ def build_sinks(resources: Resources, findings: list[Finding]) -> tuple[Sink, ..
     names = SeenNames("sinks")
     sinks: list[Sink] = []
     for file, (document, node) in resources.documents.items():
-        for index, sink in enumerate(document.sinks):
-            path: Path = ("sinks", index)
-            built = replace(_build_sink(sink, node, path), written=written_keys(resources.written[file], path))
-            if names.add(built.name, built.location, findings):
-                sinks.append(built)
-    return tuple(sorted(sinks, key=lambda sink: sink.name))
+        written = resources.written[file]
+        sinks += [_build_sink(sink, node, written, ("sinks", index)) for index, sink in enumerate(document.sinks)]
+    new = (sink for sink in sinks if names.add(sink.name, sink.location, findings))
+    return tuple(sorted(new, key=lambda sink: sink.name))
 
 
-def _build_sink(sink: SinkDocument, node: YamlMapping, path: Path) -> Sink:
+def _build_sink(sink: SinkDocument, node: YamlMapping, written: YamlMapping, path: Path) -> Sink:
     options = {key: Located(value, locate(node, (*path, "options", key))) for key, value in sink.options.items()}
     return Sink(
         name=sink.name,
@@ -39,6 +35,7 @@ def _build_sink(sink: SinkDocument, node: YamlMapping, path: Path) -> Sink:
         meta=sink.meta,
         location=locate(node, (*path, "name")),
         places=places_of(node, path),
+        written=written_keys(written, path),
         table=Located(sink.table, locate(node, (*path, "table"))) if sink.table is not None else None,
         python=sink.function,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sqlstream.errors import Finding
@@ -25,18 +25,24 @@ def build_sources(resources: Resources, files: ProjectFiles, findings: list[Find
     """
     names = SeenNames("source tables")
     tables: list[SourceTable] = []
-    for file, (document, node) in resources.documents.items():
-        for index, source in enumerate(document.sources):
-            for table_index, table in enumerate(source.tables):
-                path: Path = ("sources", index, "tables", table_index)
-                built = _build_table(source, table, node, path, files, findings)
-                built = replace(built, written=written_table(resources.written[file], path, built.schema))
-                if _has_format(built, findings) and names.add(built.full_name, built.location, findings):
-                    findings.extend(on_corrupt_problems(built))
-                    tables.append(built)
+    for table in _declared_tables(resources, files, findings):
+        if _has_format(table, findings) and names.add(table.full_name, table.location, findings):
+            findings.extend(on_corrupt_problems(table))
+            tables.append(table)
     corrupt = [found for found in map(corrupt_table, tables) if found is not None]
     tables += [found for found in corrupt if names.add(found.full_name, found.location, findings)]
     return tuple(sorted(tables, key=lambda table: (table.source, table.name)))
+
+
+def _declared_tables(resources: Resources, files: ProjectFiles, findings: list[Finding]) -> Iterator[SourceTable]:
+    for file, (document, node) in resources.documents.items():
+        entries = (
+            (at, source, index) for at, source in enumerate(document.sources) for index in range(len(source.tables))
+        )
+        for at, source, index in entries:
+            path: Path = ("sources", at, "tables", index)
+            built = _build_table(source, source.tables[index], node, path, files, findings)
+            yield replace(built, written=written_table(resources.written[file], path, built.schema))
 
 
 def _build_table(

@@ -7,7 +7,7 @@ from typing import Any
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.node_ids import seed_id, source_id
-from sqlstream.project.files.checksum import checksum
+from sqlstream.project.files.files import checksum
 from sqlstream.project.values import DeclaredColumn, Seed, Sink, SourceTable
 from sqlstream.version import __version__
 

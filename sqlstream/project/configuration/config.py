@@ -35,10 +35,10 @@ __all__ = [
     "merge_configs",
 ]
 
-ADDED_UP = ("tags",)
+COLLECTED_KEYS = ("tags",)
 """Keys that collect the values of all patches, as in dbt (https://docs.getdbt.com/reference/define-configs)."""
 
-MERGED = ("meta", "options")
+MERGED_KEYS = ("meta", "options")
 """Keys whose mappings are merged entry by entry, as dbt does with `meta`."""
 
 
@@ -142,20 +142,18 @@ def _findings(problems: Iterable[ErrorDetails], patch: ConfigPatch, model: type[
 def combine_patches(patches: Iterable[ConfigPatch]) -> ConfigPatch:
     """Returns patches in ascending precedence as one patch, without validation."""
     combined: dict[str, Located] = {}
-    for patch in patches:
-        for key, located in patch.items():
-            if located.value is None:
-                continue
-            below = combined.get(key)
-            value = _laid_over(key, below.value, located.value) if below else located.value
-            combined[key] = Located(value, located.location)
+    values = ((key, located) for patch in patches for key, located in patch.items() if located.value is not None)
+    for key, located in values:
+        below = combined.get(key)
+        value = _merge_values(key, below.value, located.value) if below else located.value
+        combined[key] = Located(value, located.location)
     return combined
 
 
-def _laid_over(key: str, below: object, over: object) -> object:
-    if key in ADDED_UP:
+def _merge_values(key: str, below: object, over: object) -> object:
+    if key in COLLECTED_KEYS:
         return [*_listed(below), *(item for item in _listed(over) if item not in _listed(below))]
-    if key in MERGED and isinstance(below, dict) and isinstance(over, dict):
+    if key in MERGED_KEYS and isinstance(below, dict) and isinstance(over, dict):
         return {**below, **over}
     return over
 

@@ -26,8 +26,8 @@ NO_OVERRIDES = Overrides(YamlMapping((), Location("")), YamlMapping((), Location
 """The overrides of a target without any."""
 
 
-OF_A_SOURCE_FORMAT = frozenset({"path", "table", "class", "options", "on_corrupt", "quarantine_sink"})
-OF_A_SINK_FORMAT = frozenset({"path", "table", "function", "options", "partition_by"})
+SOURCE_FORMAT_KEYS = frozenset({"path", "table", "class", "options", "on_corrupt", "quarantine_sink"})
+SINK_FORMAT_KEYS = frozenset({"path", "table", "function", "options", "partition_by"})
 """Keys that belong to the format. An override with another format drops their declared values."""
 
 SCHEMA_KEYS = frozenset({"schema", "schema_file", "columns"})
@@ -42,9 +42,9 @@ def apply_overrides(document: YamlMapping, overrides: Overrides, render: RenderT
 
     An override with another format also replaces the keys of the declared format.
     """
-    layers = _Layers(render)
-    changed = _map_items(document, "sources", lambda source: layers.override_source(source, overrides.sources))
-    return _map_items(changed, "sinks", lambda sink: layers.override_sink(sink, overrides.sinks.get(_name(sink))))
+    merger = _OverrideMerger(render)
+    changed = _map_items(document, "sources", lambda source: merger.override_source(source, overrides.sources))
+    return _map_items(changed, "sinks", lambda sink: merger.override_sink(sink, overrides.sinks.get(_name(sink))))
 
 
 def wrong_keys(overrides: Overrides) -> list[Finding]:
@@ -52,14 +52,11 @@ def wrong_keys(overrides: Overrides) -> list[Finding]:
 
     Those of the used target are validated together with the declarations that they override.
     """
-    findings: list[Finding] = []
+    problems: list[Finding] = []
     for section, model, kept in ((overrides.sources, TableDocument, ()), (overrides.sinks, SinkDocument, _KEPT)):
-        for entry in section.entries:
-            if isinstance(entry.value, YamlMapping):
-                problems: list[Finding] = []
-                validate_node(model, entry.value, problems, kept)
-                findings += [problem for problem in problems if problem.code != "missing-key"]
-    return findings
+        for node in (entry.value for entry in section.entries if isinstance(entry.value, YamlMapping)):
+            validate_node(model, node, problems, kept)
+    return [problem for problem in problems if problem.code != "missing-key"]
 
 
 _KEPT = (("options",), ("path",), ("table",))
@@ -81,7 +78,7 @@ def wrong_overrides(overrides: Overrides, tables: Iterable[tuple[str, str]], sin
     return findings + [_unknown(entry, "sink", known) for entry in overrides.sinks.entries if entry.key not in known]
 
 
-class _Layers:
+class _OverrideMerger:
     """Merges overrides into declarations. Formats are compared after rendering."""
 
     def __init__(self, render: RenderText) -> None:
@@ -100,17 +97,17 @@ class _Layers:
 
         def override(table: YamlNode) -> YamlNode:
             declared = _inheriting(table, inherited)
-            below = self._laid_over(declared, overrides.get(name), OF_A_SOURCE_FORMAT)
-            return self._laid_over(below, overrides.get(f"{name}.{_name(table)}"), OF_A_SOURCE_FORMAT)
+            below = self._merge(declared, overrides.get(name), SOURCE_FORMAT_KEYS)
+            return self._merge(below, overrides.get(f"{name}.{_name(table)}"), SOURCE_FORMAT_KEYS)
 
         rest = tuple(entry for entry in source.entries if entry.key not in _INHERITED)
         return _map_items(YamlMapping(rest, source.location), "tables", override)
 
     def override_sink(self, sink: YamlNode, over: YamlNode | None) -> YamlNode:
         """Returns a sink with its override."""
-        return self._laid_over(sink, over, OF_A_SINK_FORMAT)
+        return self._merge(sink, over, SINK_FORMAT_KEYS)
 
-    def _laid_over(self, node: YamlNode, over: YamlNode | None, of_format: frozenset[str]) -> YamlNode:
+    def _merge(self, node: YamlNode, over: YamlNode | None, of_format: frozenset[str]) -> YamlNode:
         if not isinstance(over, YamlMapping) or not isinstance(node, YamlMapping):
             return node
         # `wrong_overrides` reports a `name`; using it here would only cause follow-up errors.

@@ -39,10 +39,10 @@ def collect_properties(resources: Resources, kind: str, findings: list[Finding])
     collected: dict[str, Properties] = {}
     for file, (document, node) in resources.documents.items():
         entries: Sequence[ModelProperties | SeedProperties] = document.models if kind == "models" else document.seeds
-        for index, entry in enumerate(entries):
-            properties = _read(entry, node, resources.written[file], (kind, index), findings)
-            if names.add(entry.name, properties.location, findings):
-                collected[entry.name] = properties
+        written = resources.written[file]
+        found = [_read(entry, node, written, (kind, index), findings) for index, entry in enumerate(entries)]
+        new = (properties for properties in found if names.add(properties.name, properties.location, findings))
+        collected.update((properties.name, properties) for properties in new)
     return collected
 
 
@@ -106,7 +106,7 @@ def _configuration(node: YamlMapping, path: Path, keys: Collection[str]) -> Conf
 
 
 def _patch(node: YamlMapping, path: Path, keys: Collection[str]) -> ConfigPatch:
-    """Returns the ones of `keys` that the mapping at `path` sets."""
+    """Returns those of `keys` that the mapping at `path` sets."""
     mapping = follow(node, path)
     entries = [entry for entry in mapping.entries if entry.key in keys] if isinstance(mapping, YamlMapping) else []
     return {entry.key: Located(plain(entry.value), locate(node, (*path, entry.key))) for entry in entries}

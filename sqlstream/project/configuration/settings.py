@@ -43,7 +43,7 @@ class Settings:
     @property
     def written_vars(self) -> Mapping[str, object]:
         """The variables of the file, without those of a target, with Jinja unrendered."""
-        return _vars_of(self.written)
+        return _text_keys(self.written.get("vars"))
 
     def written_section(self, *path: str) -> YamlMapping:
         """Returns the same as `section`, with Jinja unrendered."""
@@ -71,7 +71,9 @@ def load_settings(
     name = choose_target(node, target, findings)
     if name is None:
         return None
-    variables = {**_vars_of(node), **_target_vars(node, name, first, findings), **cli_vars}
+    of_target = follow(node, ("targets", name, "vars"))
+    target_vars = _text_keys(render_node(of_target, first, {}, findings) if of_target else None)
+    variables = {**_text_keys(node.get("vars")), **target_vars, **cli_vars}
     return _finish(node, written, name, variables, make_render(variables, name), findings)
 
 
@@ -175,19 +177,9 @@ def _without_other_targets(node: YamlMapping, name: str) -> YamlMapping:
     return _replace(node, ("targets",), only)
 
 
-def _vars_of(node: YamlNode | None) -> dict[str, object]:
-    variables = node.get("vars") if isinstance(node, YamlMapping) else None
+def _text_keys(variables: YamlNode | None) -> dict[str, object]:
+    """The values of a mapping, with its keys as text; empty for any other node."""
     values = plain(variables) if variables else None
-    return {str(key): value for key, value in values.items()} if isinstance(values, dict) else {}
-
-
-def _target_vars(node: YamlMapping, name: str, render: RenderYaml, findings: list[Finding]) -> dict[str, object]:
-    targets = node.get("targets")
-    target = targets.get(name) if isinstance(targets, YamlMapping) else None
-    variables = target.get("vars") if isinstance(target, YamlMapping) else None
-    if variables is None:
-        return {}
-    values = plain(render_node(variables, render, {}, findings))
     return {str(key): value for key, value in values.items()} if isinstance(values, dict) else {}
 
 

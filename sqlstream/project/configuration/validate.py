@@ -48,21 +48,26 @@ def validate_node(
         return model.model_validate(plain(node))
     except ValidationError as error:
         problems = error.errors(include_url=False)
-        split = {(*path[:-1], str(path[-1]).partition(":")[0]) for path in _unknown_paths(problems)}
-        short = {path: fix for path in _unknown_paths(problems) if (fix := _short_column(model, path, node))}
-        split |= {(*path[:-1], "name") for path in short}
-        for problem in problems:
-            if problem["type"] == "missing" and problem["loc"] in split:
-                continue  # `{name:orders}` has the key, without a space after its colon, and `{orders: ...}` its value
-            value = follow(node, problem["loc"])
-            is_text = any(_covers(path, problem["loc"]) for path in kept)
-            if is_text or not (isinstance(value, YamlScalar) and is_template(value.value)):
-                around = follow(node, problem["loc"][:-1])
-                beside = [entry.key for entry in around.entries] if isinstance(around, YamlMapping) else []
-                found = to_finding(model, problem, lambda path, key: _locate(node, path, key=key), beside)
-                fix = short.get(problem["loc"])
-                findings.append(found if fix is None else replace(found, fix=fix))
-        return None
+    short = {path: fix for path in _unknown_paths(problems) if (fix := _short_column(model, path, node))}
+    # `{name:orders}` has the key `name`, without a space after its colon, and `{orders: ...}` has its value
+    present = {(*path[:-1], str(path[-1]).partition(":")[0]) for path in _unknown_paths(problems)}
+    present |= {(*path[:-1], "name") for path in short}
+    for problem in problems:
+        path = problem["loc"]
+        if (problem["type"] == "missing" and path in present) or _is_unrendered(node, path, kept):
+            continue
+        around = follow(node, path[:-1])
+        beside = [entry.key for entry in around.entries] if isinstance(around, YamlMapping) else []
+        found = to_finding(model, problem, lambda at, key: _locate(node, at, key=key), beside)
+        findings.append(replace(found, fix=short.get(path, found.fix)))
+    return None
+
+
+def _is_unrendered(node: YamlMapping, path: Path, kept: Collection[tuple[str, ...]]) -> bool:
+    """Whether the value at `path` still contains Jinja, and none of the paths `kept` covers it."""
+    value = follow(node, path)
+    is_kept = any(_covers(kept_path, path) for kept_path in kept)
+    return not is_kept and isinstance(value, YamlScalar) and is_template(value.value)
 
 
 def _unknown_paths(problems: Iterable[ErrorDetails]) -> Iterator[Path]:
@@ -87,7 +92,7 @@ def to_finding(
     place = document_at(model, path[:-1])
     if problem["type"] == "extra_forbidden":
         found = _unknown_key(model, place, path, location_of(path, True))
-        return of_dbt(found, place, str(path[-1]), problem["input"], beside)
+        return with_dbt_hint(found, place, str(path[-1]), problem["input"], beside)
     if problem["type"] == "missing":
         return _missing_key(place, path, location_of(path[:-1], False))
     return _invalid_value(place, problem, location_of(path, False))
@@ -189,7 +194,7 @@ def _spaced(key: str) -> str:
     return f"add a space after the colon: {quoted(key.replace(':', ': ', 1))}"
 
 
-def of_dbt(finding: Finding, place: type[Document], key: str, value: object, beside: Collection[str]) -> Finding:
+def with_dbt_hint(finding: Finding, place: type[Document], key: str, value: object, beside: Collection[str]) -> Finding:
     """Returns the finding for an unknown key, with a replacement if it is a key of dbt or of another file."""
     if key in MISPLACED.get(place.called, {}):
         return replace(finding, fix=MISPLACED[place.called][key])
@@ -257,9 +262,9 @@ def _problem_and_fix(problem: ErrorDetails) -> tuple[str, str]:
         fix = "start each entry with `- `, for example `- name: ...`"
         by_name = f"use `- name: {first}` instead of `{first}:`, with its keys below it"
         return "must be a list, but is a mapping", fix if first is None or first == "name" else by_name
-    for start, wanted, fix in _WANTED:
+    for start, expected, fix in _EXPECTED:
         if kind.startswith(start):
-            return f"must be {wanted}, but is {given(value)}", fix
+            return f"must be {expected}, but is {given(value)}", fix
     return f"cannot be {given(value)}", f"fix the value: {problem['msg'].lower()}"
 
 
@@ -268,7 +273,7 @@ def _nearest_literal(value: object, allowed: Sequence[str]) -> str:
     return close if close.startswith("did") else f"use {alternatives(allowed)}"
 
 
-_WANTED: tuple[tuple[str, str, str], ...] = (
+_EXPECTED: tuple[tuple[str, str, str], ...] = (
     ("string", "text", "put the value in quotes"),
     ("bool", "true or false", "use `true` or `false`"),
     ("int", "a whole number", "use a whole number"),

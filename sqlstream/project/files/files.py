@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from dataclasses import dataclass, field
@@ -80,6 +81,11 @@ class ProjectFiles:
             self._found.update(walk.files)
         whole = self._listings[folder]
         return FileListing(tuple(path for path in whole.paths if path.endswith(suffixes)), whole.findings)
+
+
+def checksum(text: str) -> str:
+    """Returns the sha256 of a file's text under the name that dbt's manifest uses."""
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 def find_project_root(start: Path) -> Path:

@@ -10,7 +10,7 @@ from sqlstream.location import Location
 from sqlstream.project.configuration.config import check_patch
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.templates import as_written
-from sqlstream.project.configuration.validate import allowed_keys, of_dbt
+from sqlstream.project.configuration.validate import allowed_keys, with_dbt_hint
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.values import ConfigPatch, Located
 from sqlstream.project.wording import quoted, quoted_list
@@ -52,8 +52,8 @@ def read_folder_config(
 ) -> FolderConfig:
     """Returns what a section (`models` or `seeds`) of project.yml sets, and adds its errors to `findings`.
 
-    `known` are the files' paths as `Folders`. The project's name can stand above the folders, as in dbt, unless a
-    folder has this name.
+    `known` are the files' paths as `Folders`. As in dbt, the project's name can be above the folders, unless a folder
+    has this name.
     """
     folders = _with_parents(known)
     reader = _Reader(model, folders, findings)
@@ -125,7 +125,7 @@ class _Reader:
             entry.key_location,
         )
         beside = [other.key.removeprefix("+") for other in around.entries]
-        return of_dbt(found, self._model, key, plain(entry.value), beside)
+        return with_dbt_hint(found, self._model, key, plain(entry.value), beside)
 
 
 def _located(entry: YamlEntry, key: str) -> Located:

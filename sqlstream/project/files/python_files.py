@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.files.checksum import checksum
-from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.files.files import ProjectFiles, checksum
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.wording import quoted, quoted_list
 
@@ -137,11 +137,10 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements of a module, including those in `if`, `try` and `with`."""
     for statement in body:
         yield statement
-        for name in ("body", "orelse", "finalbody"):
-            if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                yield from _statements(getattr(statement, name, []))
-        for handler in getattr(statement, "handlers", []):
-            yield from _statements(handler.body)
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = (getattr(statement, name, []) for name in ("body", "orelse", "finalbody"))
+            handlers = (handler.body for handler in getattr(statement, "handlers", []))
+            yield from _statements(list(chain(*inner, *handlers)))
 
 
 def _names(statement: ast.stmt) -> Iterator[PythonName]:
@@ -152,12 +151,10 @@ def _names(statement: ast.stmt) -> Iterator[PythonName]:
         bases = tuple(map(_last_word, statement.bases)) if isinstance(statement, ast.ClassDef) else ()
         yield PythonName(statement.name, *(made or (unknown, None)), bases=bases)
     elif isinstance(statement, ast.Import | ast.ImportFrom):
-        for alias in statement.names:
-            yield PythonName(alias.asname or alias.name.split(".")[0], "value")
+        yield from (PythonName(alias.asname or alias.name.split(".")[0], "value") for alias in statement.names)
     else:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                yield PythonName(node.id, "value")
+        names = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
+        yield from (PythonName(node.id, "value") for node in names if isinstance(node.ctx, ast.Store))
 
 
 def _last_word(node: ast.expr) -> str:
@@ -181,11 +178,11 @@ def _decorated(node: ast.expr) -> tuple[str, str | None] | None:
 
 def _unparsed(path: str, error: Exception) -> Finding:
     line = error.lineno if isinstance(error, SyntaxError) and error.lineno else 1
-    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    reported = error.msg if isinstance(error, SyntaxError) else str(error)
     return Finding(
         "python-import",
         f"{path} is not valid Python",
-        f"Python reports: {said or type(error).__name__}",
+        f"Python reports: {reported or type(error).__name__}",
         "fix the file",
         Location(path, line),
     )

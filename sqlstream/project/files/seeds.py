@@ -12,9 +12,8 @@ from sqlstream.location import Location, location_at
 from sqlstream.project.configuration.config import SeedConfig, check_patch, combine_patches
 from sqlstream.project.configuration.properties import Properties
 from sqlstream.project.configuration.written import written_config
-from sqlstream.project.files.checksum import checksum
 from sqlstream.project.files.csv_text import CsvText
-from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.files.files import ProjectFiles, checksum
 from sqlstream.project.files.folders import FolderConfig
 from sqlstream.project.files.models import file_name, folders_of
 from sqlstream.project.files.seed_checks import SeedCheck, check_columns, check_file_name, check_types

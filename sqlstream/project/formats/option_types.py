@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlstream.project.formats.date_patterns import is_date_pattern
-from sqlstream.project.formats.kafka_json import (
+from sqlstream.project.formats.option_checks import (
     EARLIEST,
     LATEST,
     is_assignment,
+    is_date_pattern,
     is_numbers_by_partition,
     is_offsets,
     is_positions,

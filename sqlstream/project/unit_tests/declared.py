@@ -47,16 +47,16 @@ def load_unit_tests(
     broken: list[BrokenTest] = []
     names: dict[tuple[str, str], Location] = {}
     findings += _misplaced(files)
-    for tests in (*written, *_other_files(files, parse, findings)):
-        for node in _nodes_of(tests, findings):
-            problems: list[Finding] = []
-            case = _read(node, render, files, problems)
-            if case is not None:
-                problems += _second(case, names)
-            if case is None or problems:
-                broken.append(_broken(node, problems))
-            else:
-                cases.append(case)
+    all_tests = (*written, *_other_files(files, parse, findings))
+    for node in [node for tests in all_tests for node in _nodes_of(tests, findings)]:
+        problems: list[Finding] = []
+        case = _read(node, render, files, problems)
+        if case is not None:
+            problems += _duplicate_name(case, names)
+        if case is None or problems:
+            broken.append(_broken(node, problems))
+        else:
+            cases.append(case)
     return UnitTests(tuple(cases), tuple(broken), tuple(findings))
 
 
@@ -113,7 +113,7 @@ def _nodes_of(tests: WrittenTests, findings: list[Finding]) -> tuple[YamlNode, .
     return ()
 
 
-def _second(case: UnitTest, names: dict[tuple[str, str], Location]) -> list[Finding]:
+def _duplicate_name(case: UnitTest, names: dict[tuple[str, str], Location]) -> list[Finding]:
     first = names.setdefault((case.model, case.name), case.location)
     if first is case.location:
         return []

@@ -213,15 +213,13 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 
 
 def _json_lines(rows: RowText) -> list[YamlMapping]:
-    found, offset = [], 0
-    for line in rows.text.split("\n"):
-        if line.strip():
-            try:
-                value = _DECODER.decode(line)
-            except json.JSONDecodeError as error:
-                raise json.JSONDecodeError(error.msg, rows.text, offset + error.pos) from error
-            found.append(_json_row(value, rows.place(offset)))
-        offset += len(line) + 1
+    found = []
+    for line in re.finditer(r"[^\n]*\S[^\n]*", rows.text):
+        try:
+            value = _DECODER.decode(line[0])
+        except json.JSONDecodeError as error:
+            raise json.JSONDecodeError(error.msg, rows.text, line.start() + error.pos) from error
+        found.append(_json_row(value, rows.place(line.start())))
     return found
 
 

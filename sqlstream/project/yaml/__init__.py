@@ -16,7 +16,7 @@ from sqlstream.project.yaml.nodes import (
 )
 from sqlstream.project.yaml.packed import pack, unpack
 from sqlstream.project.yaml.parse import ParseYaml, parse_yaml
-from sqlstream.project.yaml.written import locate_in_scalar
+from sqlstream.project.yaml.spans import locate_in_scalar
 
 __all__ = [
     "ParseYaml",

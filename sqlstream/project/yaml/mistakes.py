@@ -240,11 +240,8 @@ def _dashes(lines: list[str], at: int) -> Iterator[_Repair]:
 def _indents(lines: list[str], at: int) -> Iterator[_Repair]:
     """The line alone, or with the indented lines below it, indented as a line above."""
     own = _indent(lines[at])
-    levels: dict[int, int] = {}
-    for above in range(at - 1, -1, -1):
-        if lines[above].strip() and not lines[above].lstrip().startswith("#"):
-            for level in _levels(lines[above]):
-                levels.setdefault(level, above)
+    above = [number for number in range(at) if lines[number].strip() and not lines[number].lstrip().startswith("#")]
+    levels = {level: number for number in above for level in _levels(lines[number])}
     below = at + 1
     while below < len(lines) and (not lines[below].strip() or _indent(lines[below]) > own):
         below += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -57,19 +57,25 @@ def parse_yaml(text: str, path: str) -> YamlMapping:
 
 
 def _take_events(text: str, path: str, builder: _Builder) -> None:
-    """Passes each event of a text to `builder`. It takes half the time of `yaml.parse`."""
+    """Passes each event of a text to `builder`."""
     try:
-        parser = yaml.CSafeLoader(text)
-        try:
-            while (event := parser.get_event()) is not None:
-                builder.take(event)
-        finally:
-            parser.dispose()
+        for event in _events(text):
+            builder.take(event)
     except yaml.MarkedYAMLError as error:
         raise FindingsError([syntax_problem(error, text, _error_location(error, path, text))]) from error
     except yaml.reader.ReaderError as error:
         offset = next((at for at, letter in enumerate(text) if _refused(letter)), 0)
         raise FindingsError([syntax_problem(error, text, location_at(path, text, offset))]) from error
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    """Yields the events of a text, in half the time of `yaml.parse`."""
+    parser = yaml.CSafeLoader(text)
+    try:
+        while (event := parser.get_event()) is not None:
+            yield event
+    finally:
+        parser.dispose()
 
 
 def _error_location(error: yaml.MarkedYAMLError, path: str, text: str) -> Location:

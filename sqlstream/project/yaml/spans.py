@@ -1,10 +1,12 @@
-"""The range of a value in a YAML text, from its first to its last character, for replacements."""
+"""Positions in a YAML text: the range of a value, and the location of a character in a scalar."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import yaml
+
+from sqlstream.location import Location
 
 
 def span_of(text: str, path: Sequence[str | int]) -> tuple[int, int] | None:
@@ -35,3 +37,30 @@ def flow_text(value: object) -> str:
     """Returns a value as YAML on one line that reads back as the same value."""
     dumped = yaml.safe_dump(value, default_flow_style=True, width=float("inf"), allow_unicode=True, sort_keys=False)
     return dumped.strip().removesuffix("\n...").removesuffix("...").strip()
+
+
+def locate_in_scalar(file_text: str, scalar: Location, text: str, offset: int) -> Location:
+    """Returns the location of the character at `offset` of `text`, the text of the scalar at `scalar` in the file.
+
+    It is exact for text on one line, with or without quotes, and for a literal block (`|`). For text that YAML or Jinja
+    has changed, it is the location of the scalar.
+    """
+    lines = file_text.split("\n")
+    written = lines[scalar.line - 1][scalar.column - 1 :] if scalar.line <= len(lines) else ""
+    if written.startswith("|"):
+        return _in_block(lines, scalar, text, offset)
+    quote = 1 if written[:1] in ("'", '"') else 0
+    if text and written[quote:].startswith(text):
+        return Location(scalar.path, scalar.line, scalar.column + quote + offset)
+    return scalar
+
+
+def _in_block(lines: list[str], scalar: Location, text: str, offset: int) -> Location:
+    """The location in a literal block, whose lines follow the line of the scalar with equal indentation."""
+    before = text[:offset]
+    number, column = before.count("\n"), offset - (before.rfind("\n") + 1)
+    wanted = text.split("\n")[number]
+    index = scalar.line + number
+    if index >= len(lines) or not lines[index].endswith(wanted):
+        return scalar
+    return Location(scalar.path, index + 1, len(lines[index]) - len(wanted) + column + 1)
