@@ -1,4 +1,4 @@
-"""The worked examples of the repository's root, run on their own data: what they give is computed from it in Python."""
+"""The worked examples in the repository root, run on their own data; the expected rows are computed in Python."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ Rows = Callable[[Path], list[dict[str, Any]]]
 
 ROOT = Path(__file__).parents[2]
 EXTRA_DAY = "2024-03-08"
-"""The folder of the further files that a reader of the README may have made, which do not belong to the repository."""
+"""The folder that readers of the README may have created; its files are not part of the repository."""
 HOUR = 60 * MINUTE
 
 
 @pytest.fixture
 def examples(tmp_path: Path) -> ProjectFolder:
-    """A copy of the examples and their data, whose files are as old as their names say."""
+    """A copy of the examples and their data; file times follow the order of file names."""
     for name in ("models", "macros", "seeds", "tests/data"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", EXTRA_DAY))
     for name in ("project.yml", "sources.yml", "sinks.yml"):
@@ -55,7 +55,7 @@ def examples(tmp_path: Path) -> ProjectFolder:
 
 
 def data(example: str, project: ProjectFolder) -> Path:
-    """Returns the folder of an example's data."""
+    """Returns the data folder of an example."""
     return project.root / "tests/data" / example
 
 
@@ -65,14 +65,14 @@ def output(model: str, project: ProjectFolder) -> Path:
 
 
 def shown(project: ProjectFolder) -> dict[str, list[list[Any]]]:
-    """Returns the rows of all memory tables, with figures that are no whole numbers as float."""
+    """Returns the rows of all memory tables, with fractions as floats."""
     tables = [event for event in project.events if isinstance(event, TableShown)]
     assert all(table.count == len(table.rows) for table in tables)
     return {table.model: [[plain(value) for value in row] for row in table.rows] for table in tables}
 
 
 def plain(value: Any) -> Any:
-    """Returns a value of JSON with float in place of Decimal."""
+    """Returns a JSON value with floats in place of Decimals."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -81,7 +81,7 @@ def plain(value: Any) -> Any:
 
 
 def test_cloudtrail_reads_each_record_once(examples: ProjectFolder, read_parquet: Rows) -> None:
-    """All records come out by date; a second run reads nothing; one more file is all that the third reads."""
+    """All CloudTrail records come out by date; a second run reads nothing, and a third run reads only a new file."""
     records = audit_records(data("cloudtrail", examples))
     first = {result.model: result for result in examples.run("cloudtrail").results}
     second = {result.model: result for result in examples.run("cloudtrail").results}
@@ -111,7 +111,7 @@ def test_cloudtrail_reads_each_record_once(examples: ProjectFolder, read_parquet
 
 
 def test_devices_leave_out_what_is_too_late(examples: ProjectFolder, read_parquet: Rows) -> None:
-    """The windows and sessions lack the signals that are too late, the running average has them all."""
+    """Windows and sessions lack the signals that are too late; the running average includes them."""
     files = batches(data("devices", examples))
     rows, watermark = timely(files, lambda row: epoch(row["event_time"]))
     signals = [(epoch(row["event_time"]), row["device"]) for row in rows]
@@ -140,7 +140,7 @@ def test_devices_leave_out_what_is_too_late(examples: ProjectFolder, read_parque
 
 
 def test_words_are_counted_from_the_examples_own_server(examples: ProjectFolder) -> None:
-    """The line server feeds the socket; the console's last table has the twenty words that are read most often."""
+    """The line server feeds the socket, and the console's last table has the twenty most frequent words."""
     server = [sys.executable, "-u", str(ROOT / "tests/data/serve_lines.py"), "--port", "0", "--rate", "0"]
     serving = subprocess.Popen(server, stdout=subprocess.PIPE, text=True)
     assert serving.stdout is not None
@@ -162,8 +162,8 @@ def test_words_are_counted_from_the_examples_own_server(examples: ProjectFolder)
 
 
 def test_events_are_counted_in_windows_and_joined(examples: ProjectFolder, read_parquet: Rows) -> None:
-    """Late events count, those that are too late do not; a customer who is not in the table is of no city, and an open
-    that no close follows is told.
+    """Late events count and events that are too late do not. Unknown customers have no city, and the alert lists each
+    open that no close follows.
     """
     files = batches(data("events", examples))
     rows, watermark = timely(files, lambda row: float(row["time"]))
@@ -199,7 +199,7 @@ def test_events_are_counted_in_windows_and_joined(examples: ProjectFolder, read_
 
 
 def test_logs_are_taken_once_and_parsed_by_their_form(examples: ProjectFolder, read_parquet: Rows) -> None:
-    """Lines that were delivered again are left out, in the batch and later; text that is no entry stays as it is."""
+    """Lines delivered twice come out once, within a batch and across batches; unparsed text is kept as it is."""
     files = batches(data("logs", examples))
     rows, _ = timely(files, lambda row: epoch(row["collected_at"]))
     lines = {tuple(row["metadata"].values()): row for row in rows}
@@ -222,7 +222,7 @@ def test_logs_are_taken_once_and_parsed_by_their_form(examples: ProjectFolder, r
 
 
 def test_activity_is_counted_and_followed_per_user(examples: ProjectFolder, read_parquet: Rows) -> None:
-    """Duplicates count once; spells end with another activity or ten minutes of silence, late reports in their place."""
+    """Duplicates count once; another activity or ten silent minutes end a spell, and late reports are sorted in."""
     files = batches(data("activity", examples))
     rows, watermark = timely(files, lambda row: epoch(row["event_time"]))
     users = by_user(rows)
@@ -246,7 +246,7 @@ def test_activity_is_counted_and_followed_per_user(examples: ProjectFolder, read
 
 
 def test_transforms_show_what_nested_data_becomes(examples: ProjectFolder) -> None:
-    """One table for each model of the cookbook, from streams and from static tables."""
+    """Each model of the cookbook gives one table, from streams and from static tables."""
     readings = [row for file in batches(data("transforms", examples) / "readings") for row in file]
     (messages,) = batches(data("transforms", examples) / "messages")
 

@@ -1,4 +1,4 @@
-"""What the compiler says of an expression's type, next to the schema that Spark's analyser gives it."""
+"""The compiler's type of each expression equals the type in the schema of Spark's analyser."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KNOWN_AT_LEAST = 0.95
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession) -> SparkSession:
-    """The session with a view `t` that has a column of every type."""
+    """A session with a view `t` that has a column of every type."""
     casts = (UNCASTABLE.get(name, f"cast(null as {type_})") + f" as {name}" for name, type_ in TYPES.items())
     spark.sql(f"select {', '.join(casts)}").createOrReplaceTempView("t")
     return spark
@@ -55,7 +55,7 @@ def column_type(node: exp.Expr) -> DataType | None:
 
 
 def ours(expressions: Iterable[str]) -> list[str | None]:
-    """Returns what the compiler says of each expression."""
+    """Returns the compiler's type of each expression."""
     found = []
     for expression in expressions:
         sql = f"select {expression} from t"
@@ -67,13 +67,13 @@ def ours(expressions: Iterable[str]) -> list[str | None]:
 
 
 def theirs(table: SparkSession, expressions: Iterable[str]) -> list[str]:
-    """Returns what Spark says of each expression, asked for all at once."""
+    """Returns Spark's type of each expression, all in one query."""
     listed = ", ".join(f"{expression} as c{place}" for place, expression in enumerate(expressions))
     return [field.dataType.simpleString() for field in table.sql(f"select {listed} from t").schema]
 
 
 def compare(expressions: list[str], ours: list[str | None], theirs: list[str]) -> float:
-    """Returns the share of types that are known, all of which must be right."""
+    """Returns the share of expressions with a known type, after asserting that each known type is right."""
     told = list(zip(expressions, ours, theirs, strict=True))
     assert [line for line in told if line[1] not in (None, line[2])] == []
     unknown = [line for line in told if line[1] is None]
@@ -83,14 +83,14 @@ def compare(expressions: list[str], ours: list[str | None], theirs: list[str]) -
 
 @pytest.mark.parametrize("kind", ["plain", "aggregate"])
 def test_a_type_that_is_told_is_the_one_that_spark_gives(table: SparkSession, kind: str) -> None:
-    """Of more than a thousand expressions at least 95 of 100 are known, and none is wrong."""
+    """Of more than a thousand expressions at least 95 % have a known type, and none is wrong."""
     expressions = (EXPRESSIONS / f"{kind}.txt").read_text().splitlines()
 
     assert compare(expressions, ours(expressions), theirs(table, expressions)) >= KNOWN_AT_LEAST
 
 
 def test_time_windows_are_known(table: SparkSession) -> None:
-    """A query may have one window only, so each is asked for alone."""
+    """Types of time windows are known; each has its own query, because a query may have only one window."""
     expressions = (EXPRESSIONS / "window.txt").read_text().splitlines()
 
     found = [theirs(table, [expression])[0] for expression in expressions]
@@ -100,7 +100,7 @@ def test_time_windows_are_known(table: SparkSession) -> None:
 
 @pytest.mark.parametrize("operator", ["+", "-", "*", "/", "%"])
 def test_every_pair_of_numbers_under_an_operator(table: SparkSession, operator: str) -> None:
-    """Decimals grow by Spark's rules, literals by their digits, and text becomes a number."""
+    """Arithmetic has Spark's result types: decimals and literals follow its rules, and text becomes a number."""
     pairs = [f"{one} {operator} {other}" for one, other in product(NUMBERS, NUMBERS) if {one, other} - {"s", "n"}]
 
     assert compare(pairs, ours(pairs), theirs(table, pairs)) == 1
@@ -114,7 +114,7 @@ def test_every_pair_of_numbers_under_an_operator(table: SparkSession, operator: 
     ],
 )
 def test_every_pair_of_columns_that_go_together(table: SparkSession, form: str) -> None:
-    """Whatever has a common type has Spark's."""
+    """Columns that have a common type get the same one from Spark."""
     pairs = [form.format(one, other) for one, other in product(TYPES, TYPES) if _together(one, other)]
     found = ours(pairs)
     known = [pair for pair, type_ in zip(pairs, found, strict=True) if type_ is not None]
@@ -124,14 +124,14 @@ def test_every_pair_of_columns_that_go_together(table: SparkSession, form: str) 
 
 
 def _together(one: str, other: str) -> bool:
-    """Whether two columns can be compared, and text is left aside where it is not cast to other types."""
+    """Returns whether two columns can be compared, without text next to types to which Spark does not cast it."""
     found = common_type(TYPES[one], TYPES[other])
     uncomparable = {"m", "mi", "v", "cal", "sc"}
     return found is not None and not {one, other} & uncomparable and (one == other or "n" not in (one, other))
 
 
 def test_a_union_has_the_common_type(table: SparkSession) -> None:
-    """The type is the same from both sides, whichever query comes first."""
+    """A union has the common type of its branches, whichever branch comes first."""
     pairs = [(one, other) for one, other in product(TYPES, TYPES) if one < other and "sc" not in (one, other)]
     told = {pair: common_type(TYPES[pair[0]], TYPES[pair[1]]) for pair in pairs}
     known = [pair for pair, type_ in told.items() if type_ is not None]
@@ -154,7 +154,7 @@ def test_a_union_has_the_common_type(table: SparkSession) -> None:
 )
 @pytest.mark.parametrize("form", ["select {0} from t", "select g.* from t lateral view {0} g"])
 def test_a_generator_gives_these_columns(table: SparkSession, generator: str, form: str) -> None:
-    """Names and types are those that Spark gives, in a select list and in LATERAL VIEW."""
+    """Generators give Spark's column names and types, in a select list and in LATERAL VIEW."""
     sql = form.format(generator)
     (tree,) = Spark().parse(sql)
     assert tree is not None

@@ -1,4 +1,4 @@
-"""What Spark runs and gives false rows for, or none: what the warnings about it say is what happens."""
+"""Queries that Spark runs with wrong rows or none: the compiler's warnings describe what really happens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 
 def test_an_aggregation_of_changing_groups_counts_them_again(spark: SparkSession, tmp_path: Path) -> None:
-    """Two orders of one window: the inner group is given as 1 and then as 2, and the outer sum takes both for new."""
+    """An aggregation of changing groups counts them again: the outer sum adds both 1 and 2 of the same inner group."""
     inner = f"select window(ts, '1 hour') as w, count(*) as n from {MARKED} group by 1"
     compiled = compile_orders(
         tmp_path,
@@ -24,7 +24,7 @@ def test_an_aggregation_of_changing_groups_counts_them_again(spark: SparkSession
 
 
 def test_grouping_sets_without_the_event_time_never_come_out(spark: SparkSession, tmp_path: Path) -> None:
-    """The watermark is hours past every window; the sums over all windows are in no batch."""
+    """Grouping sets without the event time never come out, although the watermark is hours past every window."""
     compiled = compile_orders(
         tmp_path,
         "append",
@@ -40,7 +40,7 @@ def test_grouping_sets_without_the_event_time_never_come_out(spark: SparkSession
 
 
 def test_rows_beside_an_aggregation_are_in_one_result_only(spark: SparkSession, tmp_path: Path) -> None:
-    """In complete mode the last result has the whole count, and of the other rows those of the last batch."""
+    """In complete mode the last result has the whole count, but of the rows beside it only those of the last batch."""
     compiled = compile_orders(
         tmp_path,
         "complete",

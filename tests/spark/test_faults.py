@@ -1,5 +1,5 @@
-"""What breaks around a query: each failure names the model, its batch and the cause, the others go on, and the next run
-goes on exactly.
+"""Faults around a query: each failure names the model, its batch and the cause, the other queries continue, and the
+next run resumes exactly.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def checked(value):
 
 @pytest.fixture
 def faulty(orders: ProjectFolder) -> ProjectFolder:
-    """The project of orders with a query that does well, and Python that can fail in batch 1, with the row 13."""
+    """The project of orders with a good query, and Python code that can fail in batch 1 at row 13."""
     orders.write(
         {
             "project.yml": "name: shop\ntargets: {local: {master: 'local[2]', storage: store}}\n"
@@ -68,12 +68,12 @@ def faulty(orders: ProjectFolder) -> ProjectFolder:
 
 
 def sent(project: ProjectFolder) -> list[tuple[int, list[int]]]:
-    """The batches that the sink has taken whole, with their rows."""
+    """Returns the complete batches that the sink received, with their rows."""
     return [tuple(json.loads(line)) for line in (project.root / "sent").read_text().splitlines()]
 
 
 def told(result: QueryResult) -> tuple[str, str]:
-    """What a failure says, and where."""
+    """Returns the message and location of a failure, and its cause."""
     assert result.status is Status.ERROR
     assert result.finding is not None
     assert "\n" not in result.finding.why
@@ -82,7 +82,7 @@ def told(result: QueryResult) -> tuple[str, str]:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_sink_that_raises_gets_its_batch_again(faulty: ProjectFolder, when: str) -> None:
-    """Under the same number: a sink that has taken it already can tell by that."""
+    """A sink that fails gets the same batch again under the same number, by which it can detect a repeated batch."""
     faulty.write({"models/poor.sql": f"{{{{ config(sink='door') }}}} {IDS}", "fails": when})
     first, second = [0, 1, 2, 3, 4], [10, 11, 12, 13, 14]
 
@@ -102,7 +102,7 @@ def test_a_sink_that_raises_gets_its_batch_again(faulty: ProjectFolder, when: st
 
 
 def test_a_python_function_that_raises(faulty: ProjectFolder, read_parquet: Rows) -> None:
-    """The function's own words are the cause; when it is fixed no row is lost and none comes twice."""
+    """An exception in a Python function is the cause that is reported; after a fix no row is lost or repeated."""
     faulty.write({"models/poor.sql": f"{{{{ config(sink='lake') }}}} select checked(id) as id from ({IDS})"})
 
     good, poor = faulty.run().results
@@ -119,7 +119,7 @@ def test_a_python_function_that_raises(faulty: ProjectFolder, read_parquet: Rows
 
 
 def test_one_bad_query_of_twenty(faulty: ProjectFolder) -> None:
-    """The nineteen others do all of their work."""
+    """When one query of twenty fails, the other nineteen finish."""
     for number in range(19):
         expression = "id / (id - 13)" if number == 7 else "id"
         faulty.write(
@@ -143,11 +143,11 @@ mount -o remount,size=100m store
 "$@"
 cp -r store kept
 """
-"""Two runs with a disk of their own, which is full in the first: nobody else sees it, and it goes with its shell."""
+"""Two runs on a small disk that is full in the first. Only this shell can see the mount, and it ends with the shell."""
 
 
 def test_a_full_disk(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """The query says so, one that writes elsewhere goes on, and with room again every row comes out once."""
+    """On a full disk the query reports it and queries elsewhere continue; with free space each row comes out once."""
     for number in range(2, 12):
         orders.rows(f"in/orders/{number}.json", order_rows(number), modified=number)
     orders.write(

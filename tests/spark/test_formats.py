@@ -1,4 +1,4 @@
-"""Every source and sink format of this version, by real files and a real socket."""
+"""Every supported source and sink format, with real files and a real socket."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def written(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pa
 
 @pytest.mark.parametrize("name", ["json", "csv", "parquet", "orc", "text"])
 def test_file_sources_are_read(folder: ProjectFolder, written: Path, name: str, read_parquet: Rows) -> None:
-    """Three rows in each format come out as three rows."""
+    """Every file format reads three rows as three rows."""
     schema, column = ("value string", "value") if name == "text" else ("id int, name string", "name")
     folder.write(
         {
@@ -57,7 +57,7 @@ def test_file_sources_are_read(folder: ProjectFolder, written: Path, name: str, 
 
 @pytest.mark.parametrize("name", ["json", "csv", "parquet", "orc", "text"])
 def test_file_sinks_are_written(orders: ProjectFolder, name: str) -> None:
-    """Each file sink leaves a file per batch with what the model gave, split by partition_by."""
+    """Each file sink writes the model's rows into one file per batch, split by `partition_by`."""
     columns = "kind, cast(id as string) as id" if name == "text" else "kind, id, amount"
     orders.write(
         {
@@ -73,7 +73,7 @@ def test_file_sinks_are_written(orders: ProjectFolder, name: str) -> None:
 
 
 def test_writer_options_of_sink_and_model_are_passed_through(orders: ProjectFolder) -> None:
-    """The model's options are laid over the sink's."""
+    """Writer options of a model override those of its sink."""
     orders.write(
         {
             "models/_sinks.yml": "sinks:\n  - {name: out, format: csv, path: out, options: {sep: ';', header: true}}\n",
@@ -99,7 +99,7 @@ def test_writer_options_of_sink_and_model_are_passed_through(orders: ProjectFold
 def test_columns_that_a_sink_cannot_take_are_refused_before_start(
     orders: ProjectFolder, columns: str, sink: str, code: str
 ) -> None:
-    """Spark would find out in the first batch."""
+    """Columns that a sink cannot write are refused before the start; Spark would find them only in the first batch."""
     orders.write(
         {
             "models/_sinks.yml": f"sinks:\n  - {{name: out, format: {sink}, path: out}}\n",
@@ -114,7 +114,7 @@ def test_columns_that_a_sink_cannot_take_are_refused_before_start(
 
 
 def test_a_partition_column_that_the_model_lacks_is_refused(orders: ProjectFolder) -> None:
-    """The finding stands where partition_by was said."""
+    """A partition column that the model lacks is refused, with the finding at `partition_by`."""
     orders.write(
         {
             "models/out.sql": "{{ config(sink='lake',\n  partition_by=['day']) }} select id from {{ source('shop', 'orders') }}"
@@ -129,7 +129,7 @@ def test_a_partition_column_that_the_model_lacks_is_refused(orders: ProjectFolde
 
 
 def test_a_rate_source_runs_in_every_output_mode(folder: ProjectFolder) -> None:
-    """Append, update and complete each start, run and stop."""
+    """A rate source starts, runs and stops in append, update and complete mode."""
     folder.write(
         {
             "models/_rate.yml": "sources:\n  - name: made\n    tables:\n      - {name: ticks, format: rate, options: {rowsPerSecond: 100}}\n",
@@ -153,7 +153,7 @@ def test_a_rate_source_runs_in_every_output_mode(folder: ProjectFolder) -> None:
 
 @pytest.fixture
 def line_server() -> Iterator[int]:
-    """A server on loopback that gives three lines to whoever connects, and keeps the connection; its port."""
+    """A server on loopback that sends three lines to each client and keeps the connection open; returns its port."""
     listener = socket.create_server(("127.0.0.1", 0))
     kept: list[socket.socket] = []
 
@@ -176,7 +176,7 @@ def line_server() -> Iterator[int]:
 
 @pytest.mark.parametrize("runs", [2])
 def test_a_socket_is_counted_on_the_console(folder: ProjectFolder, line_server: int, runs: int) -> None:
-    """The classic: lines from a socket, counted, printed; each run begins with a fresh checkpoint and says so once."""
+    """Lines from a socket are counted on the console; each run starts with a fresh checkpoint and says so once."""
     folder.write(
         {
             "models/_lines.yml": "sources:\n  - name: text\n    tables:\n      - {name: lines, format: socket, "
@@ -196,7 +196,7 @@ def test_a_socket_is_counted_on_the_console(folder: ProjectFolder, line_server: 
 
 
 def test_a_socket_cannot_be_read_to_the_end_of_what_is_there(folder: ProjectFolder) -> None:
-    """available_now over a socket would read 0 rows; it is an error, on the command line too."""
+    """`available_now` over a socket is an error, also on the command line, because the run would read 0 rows."""
     folder.write(
         {
             "models/_lines.yml": "sources:\n  - name: text\n    tables:\n"
@@ -212,7 +212,7 @@ def test_a_socket_cannot_be_read_to_the_end_of_what_is_there(folder: ProjectFold
 
 
 def test_a_format_that_spark_does_not_know_is_refused_before_start(orders: ProjectFolder) -> None:
-    """Of a sink and of a source."""
+    """An unknown format of a sink or a source is refused before the start."""
     orders.write(
         {
             "models/_more.yml": "sinks:\n  - {name: odd, format: parkay, path: odd}\n"
@@ -232,7 +232,7 @@ def test_a_format_that_spark_does_not_know_is_refused_before_start(orders: Proje
 
 
 def test_partition_by_must_leave_a_column_for_the_files(orders: ProjectFolder) -> None:
-    """The columns of partition_by stand in the names of folders."""
+    """`partition_by` must leave at least one column for the files, because its columns go into folder names."""
     orders.write(
         {"models/c.sql": "{{ config(sink='lake', partition_by='id') }} select id from {{ source('shop', 'orders') }}"}
     )
@@ -244,7 +244,7 @@ def test_partition_by_must_leave_a_column_for_the_files(orders: ProjectFolder) -
 
 
 def test_columns_of_one_name_are_refused(orders: ProjectFolder) -> None:
-    """A stream would write them into files that Spark cannot read; letter case is no difference."""
+    """Two columns with the same name, ignoring case, are refused, because a stream would write unreadable files."""
     orders.write(
         {
             "models/twice.sql": "{{ config(sink='lake') }}\nselect id, ts, amount as ID from {{ source('shop', 'orders') }}"

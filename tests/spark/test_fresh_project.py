@@ -1,4 +1,4 @@
-"""A project fresh from `sqlstream init` runs at once."""
+"""A new project from `sqlstream init` runs without changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlstream.state.runs.events import Status, TableShown
 def test_a_fresh_project_runs_to_its_end_and_shows_rows(
     tmp_path: Path, read_parquet: Callable[[Path], list[dict[str, Any]]]
 ) -> None:
-    """Both queries end by themselves, without --available-now; one shows rows, the other writes closed windows."""
+    """Both queries end without --available-now: one shows rows, and the other writes closed windows."""
     fresh = ProjectFolder(init_project("my-shop", tmp_path).root)
 
     outcome = fresh.run(available_now=False)
@@ -38,7 +38,7 @@ def test_a_fresh_project_runs_to_its_end_and_shows_rows(
 def test_a_second_run_shows_rows_again_and_writes_none_twice(
     tmp_path: Path, read_parquet: Callable[[Path], list[dict[str, Any]]]
 ) -> None:
-    """The scaffold's README holds: what was written stays as it is, and the line that it gives as new is picked up."""
+    """A second run works as the scaffold's README says: old output stays the same, and the new line is read."""
     fresh = ProjectFolder(init_project("shop", tmp_path).root)
     fresh.run(available_now=False)
     (command,) = [line for line in (fresh.root / "README.md").read_text().splitlines() if line.startswith("    echo ")]

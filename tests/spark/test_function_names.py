@@ -1,4 +1,4 @@
-"""The lists of Spark's functions, and what is said of their arguments, next to the installed Spark."""
+"""The lists of Spark functions and the rules for their arguments agree with the installed Spark."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sqlstream.compiler.flow.functions.known import FUNCTIONS, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.types.families import family
 
 OF_THE_GRAMMAR = {"convert", "identifier", "timediff", "timestampadd", "timestampdiff", "try_cast"}
-"""Names that only Spark's parser knows."""
+"""Function names that only Spark's parser knows."""
 
 
 def test_the_names_are_those_of_spark(spark: SparkSession) -> None:
-    """No function of Spark's is missing from the lists, and none of them is another's."""
+    """The lists contain exactly Spark's function names."""
     words = {row[0] for row in spark.sql("show system functions").collect()}
     names = {word for word in words if word.isidentifier()} - {"case"}
 
@@ -33,9 +33,9 @@ def _refuses_the_number(spark: SparkSession, name: str, count: int) -> bool:
 
 @pytest.mark.parametrize("side", ["fewer", "more"])
 def test_functions_refuse_other_numbers_of_arguments(spark: SparkSession, side: str) -> None:
-    """One argument fewer than the least, and one more than the most, is refused for its number.
+    """Spark refuses one argument fewer than the minimum and one more than the maximum.
 
-    Spark takes a tenth of a second for each refusal, so every fifth function is asked for.
+    Each refusal takes a tenth of a second, so only every fifth function is checked.
     """
     counts = {name: function.counts for name, function in FUNCTIONS.items()}
     numbers = {
@@ -53,7 +53,7 @@ def test_functions_refuse_other_numbers_of_arguments(spark: SparkSession, side: 
 
 
 def test_first_arguments_of_other_families_are_refused(spark: SparkSession) -> None:
-    """No column of a family that is not named is taken where a function has one argument."""
+    """A function with one argument accepts only columns of the type families that the list names."""
     create_view(spark)
     resolves = analyser(spark)
     single = {name: families for name, function in FUNCTIONS.items() if (families := function.families(1))}

@@ -1,4 +1,4 @@
-"""The state of a query grows for ever just where `unbounded-state` says so."""
+"""The state of a query grows for ever exactly where `unbounded-state` warns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JOIN = f"select a.id from {MARKED} a join {MARKED} b on a.id = b.id"
 def test_state_grows_where_the_rule_says_so(
     spark: SparkSession, tmp_path: Path, mode: str, sql: str, kept: int
 ) -> None:
-    """One row an hour, each of an id of its own: `kept` rows are in the state at the end."""
+    """With one row an hour, each with a different id, `kept` rows are in the state at the end."""
     compiled = compile_orders(tmp_path, mode, sql)
 
     query = run_orders(spark, tmp_path, compiled.model, [f"2024-01-01T0{hour}:30:00" for hour in range(HOURS)], "grown")

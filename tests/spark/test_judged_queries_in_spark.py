@@ -1,4 +1,4 @@
-"""Spark's analyser says of single queries what is written beside them, with which the compiler is compared."""
+"""Spark's analyser agrees with the recorded verdicts on single queries, which also test the compiler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 @pytest.fixture(scope="module")
 def views(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    """The session with the stream `o` and the static table `c`."""
+    """A session with the stream `o` and the static table `c`."""
     folder = str(tmp_path_factory.mktemp("orders"))
     spark.readStream.schema(STREAM.replace(": ", ":")).json(folder).createOrReplaceTempView("o")
     spark.createDataFrame([], TABLE).createOrReplaceTempView("c")
@@ -27,5 +27,5 @@ def _takes(spark: SparkSession, sql: str) -> bool:
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_verdicts_are_those_of_spark(views: SparkSession, theme: str) -> None:
-    """Each query is taken or refused as its line says."""
+    """Spark accepts or refuses each query as recorded."""
     assert [sql for verdict, sql in judged(theme) if _takes(views, sql) != (verdict == "+")] == []

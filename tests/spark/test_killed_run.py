@@ -1,4 +1,4 @@
-"""What a run that is killed leaves behind: target/run_results.json and logs/events.jsonl tell what was running."""
+"""After a kill, target/run_results.json and logs/events.jsonl show which queries were running."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ MODEL = "{{ config(sink='lake', trigger='1 hour') }} select id from {{ source('s
 
 
 def results(folder: ProjectFolder) -> dict[str, Any]:
-    """What run_results.json holds."""
+    """Returns the content of run_results.json."""
     content: dict[str, Any] = json.loads((folder.root / "target/run_results.json").read_text())
     return content
 
 
 def events(folder: ProjectFolder) -> list[dict[str, Any]]:
-    """The lines of events.jsonl."""
+    """Returns the lines of events.jsonl."""
     return [json.loads(line) for line in (folder.root / "logs/events.jsonl").read_text().splitlines()]
 
 
 @pytest.mark.smoke
 def test_a_killed_run_is_found_running(orders: ProjectFolder) -> None:
-    """It says which query had started and what it had done, and which process it was."""
+    """The results of a killed run name its process, the started query and its progress so far."""
     orders.write({"models/slow.sql": MODEL})
     process = orders.command("run", "--log-format", "json")
     wait_for(process, '"event": "batch"')
@@ -58,7 +58,7 @@ def test_a_killed_run_is_found_running(orders: ProjectFolder) -> None:
 
 
 def test_a_run_that_ends_says_so(orders: ProjectFolder) -> None:
-    """With the last progress of the query and all of its rows; each batch has a line of its own."""
+    """A finished run records the query's last progress and all of its rows; each batch has one line in the journal."""
     orders.write({"models/all.sql": MODEL})
 
     orders.run()
@@ -71,7 +71,7 @@ def test_a_run_that_ends_says_so(orders: ProjectFolder) -> None:
 
 
 def test_a_journal_that_cannot_be_written_ends_no_run(orders: ProjectFolder) -> None:
-    """It is said once."""
+    """A journal that cannot be written does not end the run, which warns about it once."""
     orders.write({"models/all.sql": MODEL, "logs": "a file where the folder should be"})
 
     result = orders.result()
@@ -82,7 +82,7 @@ def test_a_journal_that_cannot_be_written_ends_no_run(orders: ProjectFolder) -> 
 
 
 def test_secrets_are_not_in_the_journal(orders: ProjectFolder) -> None:
-    """Spark says the path that a source was read from."""
+    """Secrets do not appear in the journal, although Spark reports the path of a source."""
     orders.write({"models/all.sql": MODEL})
     secret = orders.root.name
     sources = Path(orders.root / "sources.yml")

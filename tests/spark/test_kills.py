@@ -1,6 +1,6 @@
-"""`kill -9` of Python or of the JVM in the middle of a run: the output as Spark reads it is exact all the same.
+"""`kill -9` of Python or of the JVM in the middle of a run leaves an output that Spark reads exactly.
 
-SQLSTREAM_KILLS says how often (`make kills`: twenty times).
+SQLSTREAM_KILLS sets the number of kills (`make kills`: twenty).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Rows = Callable[[Path], list[dict[str, Any]]]
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "4"))
 FILES_FOR_A_KILL = 6
-"""More than a run reads until it is killed, so that there is always something to do."""
+"""More files than a run reads before it is killed, so that there is always work left."""
 
 
 def java_below(pid: int) -> int:
-    """The JVM that a process has started; what this one starts comes behind it."""
+    """Returns the JVM that a process has started; it is listed before its own children."""
     return next(each for each in descendants(pid) if told_by(each, "comm").strip() == "java")
 
 
 def test_killed_runs_leave_each_row_once(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """Stateless rows and closed windows, killed after a few batches each time, then read to the end."""
+    """Stateless rows and closed windows come out once after several runs that were killed and one that finishes."""
     folder.write(
         {
             "models/every.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}",

@@ -1,4 +1,4 @@
-"""Why a backlog must not be read newest first under a watermark."""
+"""Reading a backlog newest first under a watermark loses rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 @pytest.mark.parametrize(("latest_first", "hours"), [("false", [0, 1, 2]), ("true", [2])])
 def test_rows_of_older_files_are_lost(spark: SparkSession, tmp_path: Path, latest_first: str, hours: list[int]) -> None:
-    """The newest file moves the watermark past all others. Only the batch right after it is not held against it yet: the
-    rows of all older files never come out. The newest window itself is still open either way.
+    """The newest file moves the watermark past all other files. The next batch still uses the old watermark; after it
+    the rows of all older files are dropped. The newest window stays open in either order.
     """
     for hour in range(4):
         file = tmp_path / f"in/{hour}.json"

@@ -1,5 +1,5 @@
-"""Files of a batch that a killed run did not finish: what a reader of the whole folder counts, how `state files` and
-`state repair` tell them from what is committed, and that Spark reads the same all along.
+"""Leftover files of a batch that a killed run did not finish: what a reader of the whole folder counts, and how
+`state files` and `state repair` tell them from committed files. Spark always reads the same rows.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Rows = Callable[[Path], list[dict[str, Any]]]
 
 ALL = "{{ config(sink='lake') }} select id, kind from {{ source('shop', 'orders') }}"
 STUCK = f"{ALL} where id < 20 or reflect('java.lang.Thread', 'sleep', 600000L) is null"
-"""A batch of which one task ends and another one does not."""
+"""A batch with one task that ends and one that hangs."""
 
 IDS = [10 * number + i for number in range(3) for i in range(5)]
 
 
 @dataclass(frozen=True)
 class Printed:
-    """What a command printed, and its exit code."""
+    """The output and the exit code of a command."""
 
     code: int
     out: str
@@ -51,7 +51,7 @@ def state(folder: ProjectFolder, *arguments: str) -> Printed:
 
 
 def whole(path: Path) -> bool:
-    """Whether a Parquet file has its footer."""
+    """Returns whether a Parquet file has its footer."""
     try:
         pq.read_metadata(path)
     except (ArrowInvalid, OSError):
@@ -60,12 +60,12 @@ def whole(path: Path) -> bool:
 
 
 def globbed(folder: ProjectFolder, output: str = "all") -> list[Path]:
-    """The files that pandas, DuckDB or Athena find in the output."""
+    """Returns the files that pandas, DuckDB or Athena find in the output."""
     return sorted((folder.root / "store" / output).glob("**/part-*.parquet"))
 
 
 def ids(paths: list[Path]) -> list[int]:
-    """The ids in all files that can be read."""
+    """Returns the ids in all readable files."""
     return sorted(
         row["id"] for path in paths if whole(path) for row in pq.read_table(path, partitioning=None).to_pylist()
     )
@@ -73,8 +73,9 @@ def ids(paths: list[Path]) -> list[int]:
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A query with one committed batch, killed in the second one after some of its files were written: the project, and
-    a copy of it.
+    """A query with one committed batch, killed in the second after it wrote some files.
+
+    Returns the project and a copy of it.
     """
     folder = ProjectFolder(tmp_path_factory.mktemp("killed") / "project")
     folder.write(
@@ -114,7 +115,7 @@ def project(killed: tuple[Path, Path]) -> ProjectFolder:
 
 
 def test_leftovers_are_put_aside_and_spark_reads_the_same(project: ProjectFolder, read_parquet: Rows) -> None:
-    """A reader of the whole folder counts rows twice after the run that goes on, and once after the repair."""
+    """A reader of the whole folder counts rows twice after the query resumes, and once after the repair."""
     assert project.result().rows_out == 10
     output = project.root / "store/all"
     assert sorted(row["id"] for row in read_parquet(output)) == IDS
@@ -136,7 +137,7 @@ def test_leftovers_are_put_aside_and_spark_reads_the_same(project: ProjectFolder
 
 
 def test_leftovers_may_be_put_aside_before_the_next_run(project: ProjectFolder, read_parquet: Rows) -> None:
-    """The batch that was cut off is done again, each row once, for any reader."""
+    """Leftover files can be moved aside before the next run, which repeats the batch: any reader gets each row once."""
     assert state(project, "repair", "all").code == 0
     assert ids(globbed(project)) == list(range(5))
 
@@ -146,7 +147,7 @@ def test_leftovers_may_be_put_aside_before_the_next_run(project: ProjectFolder, 
 
 
 def test_committed_files_are_listed_without_java(project: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One absolute path a line; what no batch has committed, and what Spark did not write, is counted beside them."""
+    """Without Java, `state files` lists one committed file per line and counts uncommitted and foreign files."""
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     monkeypatch.setenv("PATH", "/nowhere")
     (project.root / "store/all/kind=a/mine.parquet").write_bytes(b"")
@@ -168,7 +169,7 @@ def test_committed_files_are_listed_without_java(project: ProjectFolder, monkeyp
 
 
 def test_a_running_query_is_not_repaired(project: ProjectFolder) -> None:
-    """Its files may be those of the batch that it is writing."""
+    """A running query is not repaired, because its files may belong to the batch that it is writing."""
     before = globbed(project)
     with holding(project.root / "store/queries/all/run.lock"):
         refused = state(project, "repair", "all")
@@ -180,7 +181,7 @@ def test_a_running_query_is_not_repaired(project: ProjectFolder) -> None:
 
 @pytest.mark.parametrize("gone", ["0", ""])
 def test_nothing_is_moved_where_the_log_is_not_whole(project: ProjectFolder, gone: str) -> None:
-    """Without an entry, or the whole log, every file would look like one that no batch has committed."""
+    """No file moves if the sink's log or an entry is missing, because every file would look uncommitted."""
     path = project.root / "store/all/_spark_metadata" / gone
     if gone:
         path.unlink()
@@ -196,7 +197,7 @@ def test_nothing_is_moved_where_the_log_is_not_whole(project: ProjectFolder, gon
 
 
 def test_a_compacted_log_is_read(project: ProjectFolder) -> None:
-    """Spark puts ten batches into one entry, which does not say which batch a file is of."""
+    """A compacted log is read: Spark merges ten batches into one entry, which does not say which batch wrote a file."""
     for number in range(3, 16):
         project.rows(f"in/orders/{number}.json", order_rows(number, 1), modified=number)
     sources = project.root / "sources.yml"
@@ -213,7 +214,7 @@ def test_a_compacted_log_is_read(project: ProjectFolder) -> None:
 
 
 def test_each_version_has_files_of_its_own(project: ProjectFolder) -> None:
-    """A full refresh writes beside the old output; what lies there can still be listed and put aside."""
+    """A full refresh writes beside the old output, whose files can still be listed and moved aside."""
     project.run(full_refresh=("all",))
 
     assert ids([Path(line) for line in state(project, "files", "all").out.splitlines()]) == IDS
@@ -228,7 +229,7 @@ def test_each_version_has_files_of_its_own(project: ProjectFolder) -> None:
 
 @pytest.fixture
 def behind_uri(project: ProjectFolder) -> ProjectFolder:
-    """The same storage behind a URI, which only Hadoop's file systems reach and which has no locks."""
+    """The same storage behind a URI, which only Hadoop's file systems can reach and which has no locks."""
     settings = f"{{spark.hadoop.fs.viewfs.mounttable.default.link./store: 'file://{project.root}/store'}}"
     local = project.root / "project.yml"
     local.write_text(PROJECT.replace("storage: store", f"storage: 'viewfs:///store', spark: {settings}"))
@@ -236,7 +237,7 @@ def behind_uri(project: ProjectFolder) -> ProjectFolder:
 
 
 def test_storage_behind_a_uri_waits_for_the_open_batch(behind_uri: ProjectFolder) -> None:
-    """A run might still write it; when a run has committed the batch, what was left is put aside."""
+    """A repair behind a URI waits until the open batch is committed, because a run might still write it."""
     listed = state(behind_uri, "files", "all")
     assert all(line.startswith("viewfs:///store/all/kind=") for line in listed.out.splitlines())
     refused = state(behind_uri, "repair", "all")

@@ -1,4 +1,4 @@
-"""A run in a real terminal: the table, Ctrl-C, and what stays on the screen."""
+"""A run in a real terminal: the table, Ctrl-C, and the final screen."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ import pytest
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-"""The sequences by which a terminal is told to move and to colour."""
+"""Terminal control sequences for cursor movement and colour."""
 
 
 class Terminal:
-    """A terminal of some size with a command in it, whose keys are pressed and whose output is read."""
+    """A terminal of a given size that runs a command; the tests press keys and read the screen."""
 
     def __init__(self, root: Path, arguments: list[str], columns: int) -> None:
         self._keys, inside = pty.openpty()
@@ -48,11 +48,11 @@ class Terminal:
         os.write(self._keys, keys)
 
     def read_until(self, text: str | None) -> str:
-        """Reads on until `text` has been shown, or (None) until the command has ended; a watchdog ends a stuck one."""
+        """Reads until `text` appears or, for None, until the command ends; a watchdog kills a stuck command."""
         before = signal.signal(signal.SIGALRM, lambda _n, _f: os.killpg(self.process.pid, signal.SIGKILL))
         signal.alarm(LONGEST_WAIT_SECONDS)
         try:
-            with suppress(OSError):  # nobody is at the other end any more
+            with suppress(OSError):  # the other end is closed
                 while text is None or text not in self.screen:
                     self.screen += os.read(self._keys, 65536).decode("utf-8", "replace")
         finally:
@@ -64,7 +64,7 @@ class Terminal:
 
 @pytest.mark.parametrize("columns", [140, 40])
 def test_a_run_in_a_terminal(orders: ProjectFolder, columns: int) -> None:
-    """The table shows the batches, Ctrl-C ends the query after its batch, and the last table stays."""
+    """The table shows the batches, Ctrl-C ends the query after its batch, and the last table stays on the screen."""
     model = "{{ config(sink='lake', trigger='100 milliseconds') }} select id from {{ source('shop', 'orders') }}"
     orders.write({"models/all.sql": model})
     terminal = Terminal(orders.root, ["run"], columns)

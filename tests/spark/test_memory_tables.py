@@ -1,4 +1,4 @@
-"""The table that a memory sink fills: whole in JSON, cut for people, and shown to others while its run lasts."""
+"""The table of a memory sink: complete in JSON, cut for people, and visible to other processes during the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROW = {"id": 3, "kind": "b", "share": 0.75, "ids": [3]}
 
 
 def run(folder: ProjectFolder, *arguments: str) -> list[str]:
-    """The lines of a command that ends well."""
+    """Returns the output lines of a command that must succeed."""
     process = folder.command(*arguments)
     out, _ = process.communicate()
     assert process.returncode == 0, out
@@ -25,7 +25,7 @@ def run(folder: ProjectFolder, *arguments: str) -> list[str]:
 
 
 def shown(folder: ProjectFolder, *arguments: str) -> tuple[list[str], list[dict[str, Any]]]:
-    """What `show` says besides, and the rows of its JSON."""
+    """Returns the messages of `show`, and the rows of its JSON."""
     lines = run(folder, "show", "-s", "shown", "--output", "json", *arguments)
     begins = lines.index("{")
     rows: list[dict[str, Any]] = json.loads("\n".join(lines[begins:]))["results"][0]["rows"]
@@ -34,14 +34,14 @@ def shown(folder: ProjectFolder, *arguments: str) -> tuple[list[str], list[dict[
 
 @pytest.fixture
 def running(orders: ProjectFolder) -> ProjectFolder:
-    """A project with 30 orders, more than are shown."""
+    """A project with 30 orders, more than the default limit shows."""
     orders.rows("in/orders/2.json", order_rows(2, 20), modified=2)
     orders.write({"models/shown.sql": MODEL})
     return orders
 
 
 def test_the_whole_table_is_in_json_with_typed_values(running: ProjectFolder) -> None:
-    """And people see the first 20 rows of it, or as many as they ask for."""
+    """JSON has the whole table with typed values; people see the first 20 rows, or as many as `--limit` says."""
     lines = run(running, "run", "--available-now", "--log-format", "json")
 
     (table,) = [line for line in map(json.loads, lines) if line["event"] == "memory_table"]
@@ -53,13 +53,13 @@ def test_the_whole_table_is_in_json_with_typed_values(running: ProjectFolder) ->
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    """Ends a run as a supervisor does, and waits for it."""
+    """Ends a run with SIGTERM, as a supervisor does, and waits for it."""
     os.kill(process.pid, signal.SIGTERM)
     process.communicate()
 
 
 def test_show_gives_the_table_of_a_run_that_lasts(running: ProjectFolder) -> None:
-    """From another process, and without Spark of its own; when the run has ended the sources are read instead."""
+    """During a run `show` gets the table from the run's process without Spark; afterwards it reads the sources."""
     process = running.command("run")
     wait_for(process, "shown batch 2:")
 
@@ -76,7 +76,7 @@ def test_show_gives_the_table_of_a_run_that_lasts(running: ProjectFolder) -> Non
 
 
 def test_a_table_without_rows_yet_is_shown_as_it_is(folder: ProjectFolder) -> None:
-    """Columns and no rows, and not those that the model would give as a batch."""
+    """A table without rows yet shows its columns and no rows, not the rows that the model would give as a batch."""
     (folder.root / "in/orders").mkdir(parents=True)
     folder.write({"models/shown.sql": MODEL})
     process = folder.command("run")

@@ -1,4 +1,4 @@
-"""Spark's parser overruns its stack on what the compiler refuses as nested too deeply."""
+"""Spark's parser overflows its stack on the SQL that the compiler refuses as nested too deeply."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pyspark.sql import SparkSession
 from too_deep import TOO_DEEP
 
 QUICK = ("calls", "coalesce", "plus", "concatenation")
-"""Forms that the parser gives up at once: it reads brackets and CASE for a minute before it overflows."""
+"""Forms on which the parser fails at once; it reads brackets and CASE for a minute before it overflows."""
 
 
 @pytest.mark.parametrize("form", QUICK)
 def test_the_parser_overflows(spark: SparkSession, form: str) -> None:
-    """Also when the JVM has compiled the parser, which makes its calls smaller."""
+    """The parser overflows even after the JVM has compiled it, which makes its stack frames smaller."""
     for _ in range(100):
         spark.sql("select coalesce(abs((((case when id > 1 then 1 + 2 else 3 || 4 end)))), 5) from range(1)")
 

@@ -1,4 +1,4 @@
-"""Records that cannot be read: with `on_corrupt` none is lost, doubled or nulled, whatever columns a model reads."""
+"""Unreadable records: `on_corrupt` loses, repeats and nulls none, whichever columns a model reads."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ XML_CORRUPT = ["<row><id>2</id><amount>many</amount></row>", "<row><id>3</id><na
 
 
 class Case(NamedTuple):
-    """Files of a format, the ids of the good records in them, and the text of the others."""
+    """Files of a format, the ids of their good records, and the text of their corrupt records."""
 
     format: str
     options: str
@@ -101,7 +101,7 @@ MODELS = {
 
 
 def declare(folder: ProjectFolder, on_corrupt: str, table: str = "format: json", columns: str = COLUMNS) -> None:
-    """Gives the project a source `made.rows` over in/rows."""
+    """Adds a source `made.rows` over in/rows to the project."""
     said = f"sources:\n  - name: made\n    tables:\n      - {{name: rows, {table}, path: in/rows, schema: '{columns}'"
     folder.write({"sources/made.yml": f"{said}{on_corrupt and ', ' + on_corrupt}}}\n"})
 
@@ -112,7 +112,7 @@ def write(folder: ProjectFolder, *texts: str) -> None:
 
 
 def shown(folder: ProjectFolder) -> dict[str, list[tuple[str, ...]]]:
-    """The rows of memory tables that the last run showed, by model, each value as text."""
+    """Returns the rows of the memory tables of the last run by model, each value as text."""
     tables = [event for event in folder.events if isinstance(event, TableShown)]
     return {
         table.model: [tuple("null" if value is None else str(value) for value in row) for row in table.rows]
@@ -125,7 +125,7 @@ QUARANTINE = "on_corrupt: quarantine, quarantine_sink: lake"
 
 @pytest.mark.parametrize("case", CASES)
 def test_good_and_quarantined_are_all_records(case: str, folder: ProjectFolder, read_parquet: Rows) -> None:
-    """Models of all columns, of one, of none and of groups have the same records, and the quarantine all others."""
+    """Models of all columns, one column, no column and groups see the good records; the quarantine has all others."""
     form, options, texts, good, corrupt = CASES[case]
     write(folder, *texts)
     declare(folder, QUARANTINE, f"format: {form}, options: {options}")
@@ -147,7 +147,7 @@ def test_good_and_quarantined_are_all_records(case: str, folder: ProjectFolder, 
 
 
 def test_a_killed_run_neither_loses_nor_repeats_records(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """The quarantine goes on where its own checkpoint says, as the other queries do."""
+    """After a kill no record is lost or repeated: the quarantine resumes from its own checkpoint."""
     write(folder, *(f'{{"id": {n}}}\n{{"id": "bad {n}"}}\n' for n in range(12)))
     declare(folder, QUARANTINE, "format: json, options: {maxFilesPerTrigger: 1}")
     folder.write({"models/one.sql": MODELS["models/one.sql"]})
@@ -165,7 +165,7 @@ def test_a_killed_run_neither_loses_nor_repeats_records(folder: ProjectFolder, r
 
 
 def test_dropped_records_are_counted(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """In the results; two ways to one table have a reader each, and each reader counts what it drops."""
+    """Results count dropped records; two references to one source have two readers, and each counts what it drops."""
     write(folder, JSON)
     declare(folder, "on_corrupt: drop")
     folder.write(
@@ -188,8 +188,9 @@ def test_dropped_records_are_counted(folder: ProjectFolder, read_parquet: Rows) 
 
 
 def test_dropped_records_of_a_static_table_are_counted(folder: ProjectFolder) -> None:
-    """In a batch model, also where one view is read twice or nothing of the table is needed; in a stream each batch
-    reads the table anew, and the total has its records once.
+    """Dropped records of a static table are counted in batch models, also if a view is read twice or no row is needed.
+
+    A stream reads the table again in each batch; its total counts each record once.
     """
     write(folder, JSON)
     declare(folder, "on_corrupt: drop, mode: batch")
@@ -220,8 +221,8 @@ def test_dropped_records_of_a_static_table_are_counted(folder: ProjectFolder) ->
 
 @pytest.mark.parametrize("form", ["json", "csv", "xml"])
 def test_a_corrupt_record_fails_the_query_at_once(form: str, folder: ProjectFolder, read_parquet: Rows) -> None:
-    """Without the key too: the finding names the file, and a new start would not help. What is not read is not nulled,
-    so a query of another column goes on.
+    """A corrupt record fails the query at once, also without `on_corrupt`: the finding names the file, and there is no
+    retry. A query that does not read the corrupt column continues.
     """
     _, options, texts, *_ = CASES[form]
     broken = {
@@ -255,7 +256,7 @@ def test_a_corrupt_record_fails_the_query_at_once(form: str, folder: ProjectFold
 
 
 def test_who_captures_corrupt_records_has_them_as_before(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """A declared column, and Spark's own option, stay what they are in Spark."""
+    """A declared column for corrupt records and Spark's own option work as they do in Spark."""
     write(folder, '{"id": 1}\n{"id": 2\n')
     declare(folder, "", columns="id int, _corrupt_record string")
     folder.write({"models/whole.sql": MODELS["models/whole.sql"]})
@@ -268,7 +269,7 @@ def test_who_captures_corrupt_records_has_them_as_before(folder: ProjectFolder, 
 
 
 def test_a_run_may_go_on_with_another_answer(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """State has seen good records only, so it means the same; a quarantine finds what was dropped before."""
+    """`on_corrupt` may change between runs, as state has only good records; a new quarantine gets all corrupt ones."""
     write(folder, '{"id": 1, "name": "a"}\n{"id": 2\n')
     declare(folder, "on_corrupt: drop")
     folder.write(
@@ -289,7 +290,7 @@ def test_a_run_may_go_on_with_another_answer(folder: ProjectFolder, read_parquet
 
 
 def test_the_hidden_metadata_is_there_for_python(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """A Python model has the reader itself, and with it Spark's column `_metadata`."""
+    """A Python model gets the reader itself, with Spark's column `_metadata`."""
     write(folder, '{"id": 1}\n{"id": 2\n')
     declare(folder, "on_corrupt: drop")
     folder.write(
@@ -305,12 +306,12 @@ def test_the_hidden_metadata_is_there_for_python(folder: ProjectFolder, read_par
 
 
 def show(folder: ProjectFolder, *select: str) -> list[list[tuple[object, ...]]]:
-    """The rows that `show` prints of each node."""
+    """Returns the rows that `show` prints for each node."""
     return [list(node.rows) for node in show_rows(ShowRequest(ProjectRequest(folder.root), Selection(select))).nodes]
 
 
 def test_show_has_the_records_that_a_run_has(folder: ProjectFolder) -> None:
-    """The good ones of the source and of models, the others of the quarantine; and it fails where a run would."""
+    """`show` has the good records of sources and models and the corrupt ones of the quarantine, or fails, as a run."""
     write(folder, '{"id": 1}\n{"id": 2\n')
     declare(folder, QUARANTINE)
     folder.write({"models/counted.sql": MODELS["models/counted.sql"]})
@@ -328,7 +329,7 @@ def test_show_has_the_records_that_a_run_has(folder: ProjectFolder) -> None:
 
 
 def test_static_tables_have_the_same_answers(folder: ProjectFolder) -> None:
-    """They are read whole on each run: corrupt records are left out of it, or end it."""
+    """Static tables are read completely on each run: corrupt records are left out, or fail the run."""
     import pyarrow.parquet as pq
 
     write(folder, '{"id": 1}\n{"id": 2\n{"id": "no"}\n')

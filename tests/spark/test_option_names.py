@@ -1,4 +1,4 @@
-"""The options that the compiler knows are those of the installed Spark."""
+"""The compiler's list of options equals that of the installed Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLASSES = {
 
 
 def options_of(spark: SparkSession, name: str) -> set[str]:
-    """The options that a class of Spark's lists itself."""
+    """Returns the options that a Spark class lists."""
     instance = jvm_of(spark).java.lang.Class.forName(f"org.apache.spark.sql.{name}$").getField("MODULE$").get(None)
     found = instance.getAllOptions().iterator()
     names = set()
@@ -30,12 +30,12 @@ def options_of(spark: SparkSession, name: str) -> set[str]:
 
 @pytest.mark.parametrize("name", sorted(CLASSES))
 def test_no_option_of_a_format_is_missing(spark: SparkSession, name: str) -> None:
-    """A missing one would be taken for a misspelling."""
+    """The list contains every option of a format; a missing one would be reported as misspelt."""
     assert options_of(spark, CLASSES[name]) <= {option.lower() for option in format_of(name).options}
 
 
 def test_no_option_of_files_is_missing(spark: SparkSession) -> None:
-    """Those that choose which files are read."""
+    """The list contains the options that choose which files are read."""
     known = {option.lower() for option in format_of("binaryFile").options}
 
     assert options_of(spark, "execution.datasources.FileIndexOptions") <= known

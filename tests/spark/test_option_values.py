@@ -1,4 +1,4 @@
-"""What the compiler says of the values of options is what the installed Spark does with them."""
+"""The compiler accepts and refuses the same option values as the installed Spark."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TAKEN = {
     "orc": {"mergeSchema": "false"},
     "rate-micro-batch": {"rowsPerBatch": "10", "startTimestamp": "0", "advanceMillisPerBatch": "0"},
 }
-"""Values that Spark takes, by format."""
+"""Values that Spark accepts, by format."""
 
 REFUSED = {
     "json": {
@@ -140,7 +140,7 @@ NEEDED = {
 
 @pytest.fixture(scope="module")
 def data(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of one row for each format of files."""
+    """A folder with one row for each file format."""
     root = tmp_path_factory.mktemp("options")
     rows = spark.sql("select 1 as id, timestamp'2024-01-31 00:00:00' as ts, date'2024-01-31' as d").coalesce(1)
     for name in ("csv", "json", "parquet", "orc"):
@@ -151,7 +151,7 @@ def data(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(spark: SparkSession, name: str, options: dict[str, str], data: Path) -> DataFrame:
-    """A stream of the data of one format."""
+    """Returns a stream of the data of one format."""
     reader = spark.readStream.format(name).options(**{**NEEDED.get(name, {}), **options})
     if name in ("csv", "json", "parquet", "orc", "xml"):
         reader = reader.schema(COLUMNS)
@@ -159,7 +159,7 @@ def opened(spark: SparkSession, name: str, options: dict[str, str], data: Path) 
 
 
 def is_taken(rows: DataFrame, folder: Path) -> bool:
-    """Whether Spark reads a first batch of them."""
+    """Returns whether Spark reads a first batch with these options."""
     query = rows.writeStream.format("noop").option("checkpointLocation", str(folder)).trigger(once=True).start()
     query.awaitTermination(60)
     return query.exception() is None
@@ -167,7 +167,7 @@ def is_taken(rows: DataFrame, folder: Path) -> bool:
 
 @pytest.mark.parametrize("name", sorted({*TAKEN, *REFUSED}))
 def test_spark_and_the_compiler_judge_values_alike(spark: SparkSession, data: Path, tmp_path: Path, name: str) -> None:
-    """Each value alone, in a stream."""
+    """Spark and the compiler agree on each value in a stream."""
     asked = [
         *((True, item) for item in TAKEN.get(name, {}).items()),
         *((False, item) for item in REFUSED[name].items()),
@@ -209,12 +209,12 @@ PATTERNS = {
     "V": "UTC",
     "": "2024-01-31",
 }
-"""Patterns of times, each with a text that is written so."""
+"""Time patterns, each with a matching text."""
 
 
 @pytest.mark.parametrize(("pattern", "text"), PATTERNS.items())
 def test_a_pattern_is_taken_by_which_spark_reads_something(spark: SparkSession, pattern: str, text: str) -> None:
-    """With others the query fails, or every value is NULL."""
+    """The compiler accepts the patterns with which Spark reads a value; others fail or make all values NULL."""
     lines = spark.createDataFrame([(text,)], "value string")
     try:
         (row,) = (

@@ -50,7 +50,7 @@ except AnalysisException:
 
 
 def test_logging_is_as_it_was(orders: ProjectFolder) -> None:
-    """Levels and handlers return after a run, also one that Spark refuses, and PySpark logs its own errors again."""
+    """After a run, also one that Spark refuses, levels and handlers are restored and PySpark logs its errors again."""
     orders.write(
         {
             "models/good.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}",

@@ -1,4 +1,4 @@
-"""SQL that sqlstream cannot read: Spark's own parser is asked, without a session, and its answer is remembered."""
+"""For SQL that sqlstream cannot parse, it asks Spark's own parser without a session and caches the answer."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ READS = "from {{ source('shop', 'orders') }}"
 
 @dataclass
 class Compilations:
-    """Compiles a project, and keeps what was told of things that take time."""
+    """Compiles a project and keeps the progress messages."""
 
     project: ProjectFolder
     told: list[str] = field(default_factory=list)
 
     def findings(self, **wishes: Any) -> list[Finding]:
-        """Returns the findings in models, but those that say only that nothing reads one."""
+        """Returns the findings in models, except those for models that nothing reads."""
         self.told.clear()
         try:
             found = compile_models(ProjectRequest(self.project.root, notify=self.told.append, **wishes)).findings
@@ -42,13 +42,13 @@ class Compilations:
 
 @pytest.fixture
 def compiling(folder: ProjectFolder) -> Compilations:
-    """The project of the fixture `folder`."""
+    """The project of the fixture `folder`, ready to compile."""
     return Compilations(folder)
 
 
 @pytest.mark.smoke
 def test_typos_are_errors_on_their_lines_and_asked_about_once(compiling: Compilations) -> None:
-    """All texts are asked about together; the second time nothing is asked, and Java is not needed."""
+    """Typos are errors on their lines; Spark is asked about all texts once, and the second compile needs no Java."""
     compiling.project.write(
         {
             "models/a.sql": f"select kind, count(*) as n\n{READS} o\nwhere id betwen 1 and 2\ngroup by kind",
@@ -77,7 +77,7 @@ def test_typos_are_errors_on_their_lines_and_asked_about_once(compiling: Compila
 
 
 def test_the_targets_settings_are_those_of_the_parser(compiling: Compilations) -> None:
-    """Whether double quotes are names is a setting."""
+    """The parser uses the target's settings, such as whether double quotes mark names."""
     compiling.project.write({"models/a.sql": f'select id as "my id", x:y:z::string {READS}'})
     (refused,) = compiling.findings()
     setting = "spark: {spark.sql.ansi.enabled: 'true', spark.sql.ansi.doubleQuotedIdentifiers: 'true'}"
@@ -85,11 +85,11 @@ def test_the_targets_settings_are_those_of_the_parser(compiling: Compilations) -
     (accepted,) = compiling.findings()
 
     assert (refused.code, accepted.code, str(accepted.severity)) == ("sql-syntax", "not-followed", "info")
-    assert len(compiling.told) == 1  # with another setting it is another question
+    assert len(compiling.told) == 1  # another setting needs a new answer
 
 
 def test_a_misspelt_from_is_the_one_mistake_of_a_model_with_a_watermark_hint(compiling: Compilations) -> None:
-    """The hint has no relation only because FROM is misspelt. Where Spark reads the text, the hint is the mistake."""
+    """A misspelt FROM is the only error of a model with a watermark hint; where Spark parses the text, the hint is."""
     hint = "/*+ WATERMARK(at, '1 minute') */"
     compiling.project.write(
         {
@@ -103,7 +103,7 @@ def test_a_misspelt_from_is_the_one_mistake_of_a_model_with_a_watermark_hint(com
 
 
 def test_nothing_is_started_for_sql_that_can_be_read(compiling: Compilations) -> None:
-    """Neither for what is right nor for what sqlstream itself finds wrong."""
+    """Java does not start for valid SQL, nor for mistakes that sqlstream finds itself."""
     compiling.project.write(
         {"models/a.sql": f"select id {READS}", "models/b.sql": f"select kind {READS} gruop by kind"}
     )
@@ -115,7 +115,7 @@ def test_nothing_is_started_for_sql_that_can_be_read(compiling: Compilations) ->
 
 
 def test_a_java_that_does_not_start_is_a_warning_with_its_words(compiling: Compilations) -> None:
-    """The model may be right all the same."""
+    """A Java that does not start gives a warning with its message, because the model may be right."""
     compiling.project.write({"models/a.sql": f"select id as x y {READS}"})
     (found,) = compiling.findings(env={**os.environ, "JAVA_TOOL_OPTIONS": "-Xmx1k"})
 
@@ -124,7 +124,7 @@ def test_a_java_that_does_not_start_is_a_warning_with_its_words(compiling: Compi
 
 
 def test_no_text_that_spark_reads_is_refused_for_what_follows_an_alias(spark: SparkSession) -> None:
-    """Every keyword of this Spark, in the place of an alias and behind one."""
+    """No SQL that Spark parses is refused because of a keyword as an alias or after an alias."""
     parser: Any = spark._jsparkSession.sessionState().sqlParser()
     keywords = [row.keyword for row in spark.sql("select keyword from sql_keywords()").collect()]
     texts = [
@@ -148,7 +148,7 @@ def _reads(parser: Any, text: str) -> bool:
 
 
 def test_threads_ask_at_once(tmp_path: Path) -> None:
-    """Each a Java of its own; PySpark takes its port and secret from the environment that all threads share."""
+    """Threads can ask at the same time, although PySpark takes port and secret from the shared environment."""
     projects = [shop_project(tmp_path / name) for name in ("a", "b")]
     for project in projects:
         project.write({"models/m.sql": f"select {project.root.name} as x y\n{READS}"})

@@ -1,6 +1,6 @@
-"""Ten bugs that streams have, each planted in an example of its own: the example's unit tests find it.
+"""Ten typical streaming bugs, each planted in one example: the example's unit tests find it.
 
-All of them compile and run without a word; what they give is wrong.
+All of them compile and run without a warning, but give wrong rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PARTS = ("project.yml", "sources.yml", "sinks.yml", "models", "macros", "seeds",
 
 @dataclass(frozen=True)
 class Bug:
-    """What is written instead of what, in the file of a model, and the cases that find it."""
+    """A replacement in a model's file, and the cases that detect it."""
 
     name: str
     file: str
@@ -31,7 +31,7 @@ class Bug:
 
 
 def bug(name: str, file: str, right: str, wrong: str, *found_by: str) -> Bug:
-    """A bug, by the file below models/."""
+    """Returns a bug in a file below models/."""
     return Bug(name, file, right, wrong, frozenset(found_by))
 
 
@@ -119,7 +119,7 @@ BUGS = (
 
 @pytest.mark.parametrize("planted", [pytest.param(each, id=each.name.replace(" ", "-")) for each in BUGS])
 def test_the_cases_of_the_examples_find_a_planted_bug(planted: Bug, tmp_path: Path) -> None:
-    """All cases of the model pass before; those that are named do not any more."""
+    """All cases of the model pass before the bug is planted; afterwards exactly the named cases fail."""
     for part in PARTS:
         copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
         (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)

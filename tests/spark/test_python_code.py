@@ -1,4 +1,4 @@
-"""The project's own Python: sinks, sources and functions of python/, and changes of it between runs."""
+"""The project's own Python: sinks, sources and functions of python/, and changes to them between runs."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ FACTOR = 2
 
 @pytest.fixture
 def coded(orders: ProjectFolder) -> ProjectFolder:
-    """The project of orders with Python of its own."""
+    """The project of orders with its own Python code."""
     out = orders.root / "noted"
     out.mkdir()
     orders.write(
@@ -168,13 +168,13 @@ def coded(orders: ProjectFolder) -> ProjectFolder:
 
 
 def noted(project: ProjectFolder, name: str) -> list[dict[str, Any]]:
-    """What the project's code has noted under a name."""
+    """Returns the entries that the project's code has written under a name."""
     path = project.root / "noted" / name
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def test_rows_go_to_functions_and_classes_of_the_project(coded: ProjectFolder) -> None:
-    """A function gets each batch with its number, a class each row, a data source's writer each partition."""
+    """A function gets each batch with its number, a class each row, and a data source's writer each partition."""
     for sink in ("sent", "each", "written"):
         text = f"{{{{ config(sink='{sink}') }}}} select id from {{{{ source('shop', 'orders') }}}}"
         coded.write({f"models/to_{sink}.sql": text})
@@ -195,7 +195,7 @@ def test_rows_go_to_functions_and_classes_of_the_project(coded: ProjectFolder) -
 
 
 def test_functions_of_the_project_are_sql(coded: ProjectFolder, read_parquet: Rows) -> None:
-    """In expressions and in FROM; the compiler knows their names, and the types that their decorators say."""
+    """Functions of the project work in expressions and in FROM; the compiler knows their names and declared types."""
     coded.write(
         {
             "models/called.sql": "{{ config(sink='lake') }} select id, twice(id) as doubled, plus_one(id) as next, a.high "
@@ -210,7 +210,7 @@ def test_functions_of_the_project_are_sql(coded: ProjectFolder, read_parquet: Ro
 
 
 def test_a_data_source_of_the_project_streams(coded: ProjectFolder, read_parquet: Rows) -> None:
-    """A second run goes on where the first one stopped: no number comes twice."""
+    """A data source of the project resumes in the second run: no number comes twice."""
     coded.write({"models/counted.sql": "{{ config(sink='lake') }} select n from {{ source('made', 'numbers') }}"})
 
     read = 0
@@ -223,7 +223,7 @@ def test_a_data_source_of_the_project_streams(coded: ProjectFolder, read_parquet
 
 
 def test_what_cannot_be_imported_or_does_not_fit_is_found_at_start(coded: ProjectFolder) -> None:
-    """All of it together, at the keys that name it."""
+    """Failed imports and unsuitable objects are all found at start, at the keys that name them."""
     coded.write(
         {
             "python/broken.py": "import surely_not_installed\n\n\ndef send(rows, batch_id):\n    pass\n",
@@ -247,7 +247,7 @@ def test_what_cannot_be_imported_or_does_not_fit_is_found_at_start(coded: Projec
 
 
 def test_a_changed_function_is_a_changed_query(coded: ProjectFolder) -> None:
-    """What is in the state was made by the old code; comments are none."""
+    """A changed function changes the query, because the old code made the state; changed comments do not."""
     coded.write(
         {
             "models/summed.sql": "{{ config(sink='nowhere', output_mode='update') }} select kind, sum(twice(id)) as total "
@@ -269,7 +269,7 @@ def test_a_changed_function_is_a_changed_query(coded: ProjectFolder) -> None:
 
 
 def test_a_pandas_aggregate_over_a_stream_is_found_before_anything_starts(coded: ProjectFolder) -> None:
-    """At each call, in views and queries, by `compile --check` and `run`."""
+    """`compile --check` and `run` find each call of a pandas aggregate over a stream, in views and in queries."""
     grouped = "from {{ source('shop', 'orders') }} group by kind"
     coded.write(
         {
@@ -293,7 +293,7 @@ def test_a_pandas_aggregate_over_a_stream_is_found_before_anything_starts(coded:
 def test_spark_itself_refuses_a_pandas_aggregate_over_a_stream_in_the_first_batch(
     coded: ProjectFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it is not found before: the reason for finding it."""
+    """Without the check, Spark refuses a pandas aggregate over a stream only in the first batch."""
     monkeypatch.setattr(inputs, "streaming_python_aggregates", lambda _: ())
     text = "select kind, middle(id) as middle from {{ source('shop', 'orders') }} group by kind"
     coded.write({"models/middles.sql": f"{CONFIG}\n{text}"})
@@ -306,7 +306,7 @@ def test_spark_itself_refuses_a_pandas_aggregate_over_a_stream_in_the_first_batc
 def test_a_pandas_aggregate_of_a_static_table_or_of_a_collected_list_runs(
     coded: ProjectFolder, read_parquet: Rows
 ) -> None:
-    """Beside a stream too; a list of a stream's values goes into a plain function."""
+    """A pandas aggregate of a static table runs, also beside a stream; a plain function takes a collected list."""
     coded.write(
         {
             "seeds/sizes.csv": "size\n1\n2\n6\n",

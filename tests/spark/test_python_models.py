@@ -1,4 +1,4 @@
-"""Python models: DataFrames of the same inputs, errors on their own lines, state with timers across a restart."""
+"""Python models: DataFrames of their inputs, errors on their own lines, and state with timers across a restart."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ TIMED = "select /*+ WATERMARK(ts, '1 minute') */ kind, ts, unix_millis(ts) as at
 
 @pytest.mark.smoke
 def test_a_python_model_runs_and_resumes_like_any_other(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """It reads a source and a seed, a model reads it in turn, and nothing is read twice."""
+    """A Python model reads a source and a seed, another model reads it, and no row is read twice."""
     orders.write(
         {
             "seeds/kinds.csv": "kind,name\na,Apples\nb,Berries\n",
@@ -82,7 +82,7 @@ def test_a_python_model_runs_and_resumes_like_any_other(orders: ProjectFolder, r
 
 
 def test_each_reference_has_a_reader_of_its_own(orders: ProjectFolder) -> None:
-    """A join of a source with itself is no doubled source to Spark; a column of one is told from the other's."""
+    """In a self-join each reference has its own reader, so Spark can tell their columns apart."""
     orders.write(
         {
             "models/pairs.py": """def model(sqlstream, spark):
@@ -97,7 +97,7 @@ def test_each_reference_has_a_reader_of_its_own(orders: ProjectFolder) -> None:
 
 
 def test_state_with_timers_goes_on_after_a_restart(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """RocksDB is set for this query alone; a changed file is a changed query."""
+    """State with timers survives a restart; only this query uses RocksDB, and a changed file changes the query."""
     pytest.importorskip("google.protobuf", reason="Spark sends state to Python in its messages")
     folder.write(
         {
@@ -139,7 +139,7 @@ def test_state_with_timers_goes_on_after_a_restart(folder: ProjectFolder, read_p
     ],
 )
 def test_an_error_is_told_on_the_line_of_the_model(orders: ProjectFolder, body: str, line: int, word: str) -> None:
-    """No traceback: the last line of the model's own file, and what Python or Spark said."""
+    """An error points to the last line of the model's file, with the message of Python or Spark and no traceback."""
     text = f"def model(sqlstream, spark):\n    sqlstream.config(sink='nowhere')\n    {body}\n\ndef helper(spark):\n    x = 1\n"
     orders.write({"models/broken.py": f"{text}    return x / 0\n"})
     with pytest.raises(FindingsError) as caught:

@@ -1,4 +1,4 @@
-"""What Spark allows under a real-time trigger, asked with the one source of its own that it takes there."""
+"""The queries that Spark allows under a real-time trigger, checked with the one test source that it accepts there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import try_load
 
 LONGEST_SECONDS = 60
-"""How long a query that is to be refused may go on: its first batch lasts five seconds."""
+"""The longest time to wait for a refusal. The first batch of a query lasts five seconds."""
 
 BY_LENGTH = "select value, count(*) as c from {a} group by value"
 
@@ -63,7 +63,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def streams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session with the streams `a` and `b` and the static table `s`; all tasks of a query run at once."""
+    """A session with the streams `a` and `b`, the static table `s`, and cores for all tasks of a query at once."""
     spark = bare_session("local[4]")
     jvm = spark._jvm
     assert jvm is not None
@@ -82,8 +82,8 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def is_refused_by_spark(
     session: SparkSession, sql: str, checkpoint: Path, interval: str, sink: str, *, is_allowed: bool
 ) -> bool:
-    """Whether Spark refuses the query for what the mode does not allow: at start, or when its first batch ends. What
-    should be allowed is not watched for longer than until its tasks run.
+    """Returns whether Spark refuses the query for its mode, at start or at the end of the first batch. An allowed query
+    is watched only until its tasks run.
     """
     writer = session.sql(sql.format(a="a", b="b", s="s")).writeStream.format(sink).queryName("real_time")
     writer = writer.outputMode("update").option("checkpointLocation", str(checkpoint))
@@ -103,7 +103,7 @@ def is_refused_by_spark(
 
 
 def is_refused_by_the_compiler(root: Path, sql: str, interval: str, sink: str) -> bool:
-    """Whether a rule on real-time triggers refuses the query, and no other rule does."""
+    """Returns whether only rules on real-time triggers refuse the query."""
     config = f"{{{{ config(sink='{sink}', output_mode='update', trigger={{'real_time': '{interval}'}}) }}}}\n"
     names = {"a": "{{ ref('a') }}", "b": "{{ ref('b') }}", "s": "{{ source('shop', 's') }}"}
     sinks = f"sinks:\n  - {{name: {sink}, format: {sink}}}\n"
@@ -129,7 +129,7 @@ def is_refused_by_the_compiler(root: Path, sql: str, interval: str, sink: str) -
 def test_the_compiler_refuses_what_spark_refuses(
     streams: SparkSession, tmp_path: Path, sql: str, interval: str, sink: str, is_refused: bool
 ) -> None:
-    """And takes what it takes."""
+    """The compiler refuses and accepts the same queries as Spark."""
     checkpoint = tmp_path / "checkpoint"
     assert is_refused_by_spark(streams, sql, checkpoint, interval, sink, is_allowed=not is_refused) == is_refused
     assert is_refused_by_the_compiler(tmp_path / "project", sql, interval, sink) == is_refused

@@ -1,4 +1,4 @@
-"""What a run that Spark refuses leaves in run_results.json."""
+"""The run_results.json of a run that Spark refuses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlstream import FindingsError
 
 
 def test_a_run_that_spark_refuses_leaves_its_findings(orders: ProjectFolder) -> None:
-    """The results of the run before are replaced: what refused this one, and no query."""
+    """A refused run replaces the results of the previous run with its findings and no queries."""
     model = "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"
     orders.write({"models/a.sql": model})
     orders.run()

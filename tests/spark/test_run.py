@@ -1,4 +1,4 @@
-"""A project's queries run to the end of their input, and again; what is told of them is true."""
+"""Queries run to the end of their input, and again; their reported results are true."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BIG = (
 
 @pytest.mark.smoke
 def test_every_row_is_written_once_over_several_runs(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """A second run processes nothing twice, and a file dropped in between is picked up by it."""
+    """A second run processes no row twice, and reads a file that was added between the runs."""
     orders.write({"models/big.sql": BIG})
 
     first = orders.result()
@@ -40,7 +40,7 @@ def test_every_row_is_written_once_over_several_runs(orders: ProjectFolder, read
 
 
 def test_figures_are_true(orders: ProjectFolder) -> None:
-    """Rows in are the rows of the files, although a filter could be pushed into the reader; rows out what was kept."""
+    """Rows in count all rows of the files, although the reader could apply the filter; rows out count the kept rows."""
     orders.write({"models/big.sql": BIG})
 
     result = orders.result()
@@ -51,7 +51,7 @@ def test_figures_are_true(orders: ProjectFolder) -> None:
 
 
 def test_rows_that_nobody_counted_are_not_given_as_zero(orders: ProjectFolder, written: Path) -> None:
-    """Parquet that a filter lets Spark skip unread: how many rows there were is not known, and not 0."""
+    """When a Parquet filter skips rows unread, the number of rows in is unknown instead of 0."""
     orders.write(
         {
             "models/_rows.yml": "sources:\n  - name: made\n    tables:\n"
@@ -78,7 +78,7 @@ def written(tmp_path: Path) -> Path:
 
 
 def test_many_batches_are_all_counted(orders: ProjectFolder) -> None:
-    """A run of more batches than Spark remembers progress of (100) still adds up."""
+    """A run of more batches than Spark keeps progress for (100) still has correct totals."""
     for number in range(2, 110):
         orders.rows(f"in/orders/{number}.json", [{"id": number}], modified=number)
     orders.write({"models/all.sql": "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"})
@@ -89,7 +89,7 @@ def test_many_batches_are_all_counted(orders: ProjectFolder) -> None:
 
 
 def test_results_and_ledger_are_written(orders: ProjectFolder) -> None:
-    """run_results.json tells how each query ended; the ledger what made the checkpoint, before its first batch."""
+    """run_results.json has the result of each query; the ledger is written before the first batch."""
     orders.write({"models/big.sql": BIG})
 
     orders.result()
@@ -107,7 +107,7 @@ def test_results_and_ledger_are_written(orders: ProjectFolder) -> None:
 
 @pytest.mark.smoke
 def test_a_memory_table_is_shown_when_the_run_ends(orders: ProjectFolder) -> None:
-    """The rows of a memory sink are told after the last batch, sorted as the query sorts them."""
+    """A memory table is shown after the last batch, in the order of the query's ORDER BY."""
     orders.write(
         {
             "models/totals.sql": "{{ config(sink='table', output_mode='complete') }}\n"
@@ -122,7 +122,7 @@ def test_a_memory_table_is_shown_when_the_run_ends(orders: ProjectFolder) -> Non
 
 
 def test_nothing_starts_when_one_query_is_refused(orders: ProjectFolder) -> None:
-    """Spark checks every query before the first starts; what it says of all of them comes together."""
+    """Spark checks every query before the first one starts; one refusal starts none, and all findings come together."""
     orders.write(
         {
             "models/big.sql": BIG,
@@ -142,7 +142,7 @@ def test_nothing_starts_when_one_query_is_refused(orders: ProjectFolder) -> None
 
 
 def test_a_run_warns_about_what_it_runs(orders: ProjectFolder) -> None:
-    """Warnings about other models are neither printed nor counted; those about an upstream model are."""
+    """A run prints and counts only warnings about its selected and upstream models."""
     kinds = "select kind, count(*) as n from {{ source('shop', 'orders') }} group by kind"
     orders.write(
         {
@@ -160,7 +160,7 @@ def test_a_run_warns_about_what_it_runs(orders: ProjectFolder) -> None:
 
 
 def test_a_failing_query_does_not_take_the_others_with_it(orders: ProjectFolder) -> None:
-    """A query that fails in a batch is reported with its cause; the others go on to their end."""
+    """A query that fails in a batch is reported with its cause; the others run to their end."""
     orders.write(
         {
             "models/good.sql": BIG,
@@ -180,7 +180,7 @@ def test_a_failing_query_does_not_take_the_others_with_it(orders: ProjectFolder)
 
 
 def test_once_runs_one_batch_over_all_there_is(orders: ProjectFolder) -> None:
-    """As Spark runs it today: one batch, whatever limits the source has."""
+    """`once` runs one batch over all available data, ignoring the source's limits, as Spark does today."""
     orders.write(
         {"models/all.sql": "{{ config(sink='lake', trigger='once') }} select id from {{ source('shop', 'orders') }}"}
     )
@@ -191,7 +191,7 @@ def test_once_runs_one_batch_over_all_there_is(orders: ProjectFolder) -> None:
 
 
 def test_the_output_can_be_queried_while_it_is_written(orders: ProjectFolder, spark: SparkSession) -> None:
-    """Another Spark reads whole batches in the middle of a run, and sees the next one when it has been written."""
+    """During a run, another Spark session reads whole batches, and sees the next batch after it is written."""
     orders.write(
         {
             "models/all.sql": "{{ config(sink='lake', trigger='1 second') }} select id from {{ source('shop', 'orders') }}"

@@ -1,4 +1,4 @@
-"""What the queries of a project read, and the names and folders that projects may have."""
+"""What the queries of a project read, and which names and folders a project may have."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rows = Callable[[Path], list[dict[str, Any]]]
 
 
 def test_several_terminal_models_fan_out_of_one_view(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """Each terminal model is a query of its own; the view between them is none."""
+    """Each terminal model over a shared view is a query; the view itself is not."""
     orders.write(
         {
             "models/positive.sql": "select * from {{ source('shop', 'orders') }} where amount > 0",
@@ -36,7 +36,7 @@ def test_several_terminal_models_fan_out_of_one_view(orders: ProjectFolder, read
 
 
 def test_a_static_table_and_a_seed_join_a_stream(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """`mode: batch` and seeds are static; a seed's declared types hold, so a zip code keeps its zero."""
+    """`mode: batch` and seeds are static, and a seed's declared types apply: a zip code keeps its leading zero."""
     orders.write(
         {
             "models/_tables.yml": "sources:\n  - name: static\n    tables:\n      - {name: kinds, format: csv, mode: batch,"
@@ -57,7 +57,7 @@ def test_a_static_table_and_a_seed_join_a_stream(orders: ProjectFolder, read_par
 
 
 def test_a_watermark_closes_windows(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """An append aggregation gives a window once an event later than its end and the delay has arrived."""
+    """An append aggregation emits a window after an event later than the window's end plus the delay."""
     orders.rows("in/orders/9.json", [{"id": 1, "ts": "2024-01-01T05:00:00Z", "kind": "a", "amount": 1}], modified=9)
     orders.write(
         {
@@ -74,7 +74,7 @@ def test_a_watermark_closes_windows(orders: ProjectFolder, read_parquet: Rows) -
 
 
 def test_a_project_runs_from_any_folder(orders: ProjectFolder, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Relative paths lie under the project, whatever the working directory; nothing is left in that."""
+    """A project runs from any folder: relative paths are below the project, and the working directory stays empty."""
     orders.write({"models/all.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"})
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     command = [sys.executable, "-m", "sqlstream", "run", "--available-now", "--project-dir", str(orders.root)]
@@ -88,7 +88,7 @@ def test_a_project_runs_from_any_folder(orders: ProjectFolder, tmp_path_factory:
 
 
 def test_names_with_hyphens_and_reserved_words_run(orders: ProjectFolder) -> None:
-    """As a view, as a query's name and as a memory sink's table; an option cannot take the name away."""
+    """Hyphens and reserved words work as names of a view, a query and a memory table; options do not change them."""
     orders.write(
         {
             "models/select.sql": "select id from {{ source('shop', 'orders') }}",
@@ -103,7 +103,7 @@ def test_names_with_hyphens_and_reserved_words_run(orders: ProjectFolder) -> Non
 
 
 def test_the_projects_folder_is_no_pattern(tmp_path: Path) -> None:
-    """Brackets in the name of the folder that a project lies in are part of that name."""
+    """Brackets in the path of the project folder are literal, not a file pattern."""
     project = ProjectFolder(tmp_path / "orders [1] {a,b}")
     project.write(
         {
@@ -119,7 +119,7 @@ def test_the_projects_folder_is_no_pattern(tmp_path: Path) -> None:
 
 
 def test_a_seed_is_csv_as_spreadsheets_write_it(orders: ProjectFolder) -> None:
-    """Quotes are doubled within quotes, lines break there, and a header may hold anything; types go by name alone."""
+    """A seed is CSV as spreadsheets write it: doubled quotes, line breaks in quotes, any header, types by name."""
     orders.write(
         {
             "seeds/said.csv": 'id,"we`ird, a.b",ZIP\n1,"say ""hi""\nand go",01234\n',
@@ -137,7 +137,7 @@ def test_a_seed_is_csv_as_spreadsheets_write_it(orders: ProjectFolder) -> None:
 
 
 def test_the_text_that_runs_is_the_compiled_one(orders: ProjectFolder) -> None:
-    """Spark puts nothing of its own for what looks like a variable."""
+    """The compiled text runs unchanged: Spark does not substitute what looks like a variable."""
     orders.write(
         {
             "models/shown.sql": "{{ config(sink='table') }}\n"
@@ -163,7 +163,7 @@ def test_the_text_that_runs_is_the_compiled_one(orders: ProjectFolder) -> None:
     ],
 )
 def test_a_model_that_is_a_command_is_refused_and_not_carried_out(orders: ProjectFolder, command: str) -> None:
-    """Spark carries a command out as soon as it is given one: an INSERT OVERWRITE would delete what is there."""
+    """A model that is a command is refused and never runs; Spark would execute an INSERT OVERWRITE and delete data."""
     orders.write(
         {
             "precious/report.csv": "kept",

@@ -1,4 +1,4 @@
-"""What a run must not do: show a secret, listen to the network, run another Python, print Java's traces."""
+"""What a run must never do: show a secret, listen on the network, run another Python, print Java stack traces."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ LISTEN = "0A"
 
 
 def test_a_secret_is_found_in_nothing_that_a_run_leaves(orders: ProjectFolder) -> None:
-    """Options of a source, a sink and the target hold the secret; so does an error that Spark makes of one. No file
-    that the run leaves and no line that it prints does.
+    """No file that a run leaves and no line that it prints contains a secret, although options of source, sink and
+    target contain it and Spark raises an error about one.
     """
     secret = "{{ env_var('SQLSTREAM_SECRET_CANARY') }}"
     orders.write(
@@ -51,7 +51,7 @@ def test_a_secret_is_found_in_nothing_that_a_run_leaves(orders: ProjectFolder) -
 
 
 def test_no_secret_reaches_sql(orders: ProjectFolder) -> None:
-    """SQL can read the environment of the process that it runs in: no secret is there, nor in Spark's variables."""
+    """SQL cannot read a secret: neither the process environment nor Spark's variables contain one."""
     orders.write(
         {
             "models/all.sql": "{{ config(sink='table') }} select '${env:SQLSTREAM_SECRET_CANARY}' as a, "
@@ -68,7 +68,7 @@ def test_no_secret_reaches_sql(orders: ProjectFolder) -> None:
 
 
 def test_json_lines_are_all_there_is_on_stdout(orders: ProjectFolder) -> None:
-    """What a console sink prints goes to stderr then."""
+    """With JSON output stdout has only JSON lines; a console sink prints to stderr."""
     orders.write(
         {
             "sinks.yml": "sinks:\n  - {name: screen, format: console}\n",
@@ -85,7 +85,7 @@ def test_json_lines_are_all_there_is_on_stdout(orders: ProjectFolder) -> None:
 
 
 def test_a_missing_secret_is_a_finding_before_anything_starts(orders: ProjectFolder) -> None:
-    """The finding names the variable, at the sink."""
+    """A missing secret is a finding at the sink that names the variable, before anything starts."""
     orders.write(
         {
             "models/_more.yml": "sinks:\n  - name: out\n    format: json\n    path: out\n"
@@ -119,7 +119,7 @@ def test_nothing_listens_beyond_loopback(orders: ProjectFolder) -> None:
 
 
 def test_what_is_wrong_in_java_is_said_without_its_traces(orders: ProjectFolder) -> None:
-    """An analysis error and a failing batch are three lines each: no stack trace, no JSON dump, no SQL twice."""
+    """An analysis error and a failing batch take three lines each, without stack traces, JSON dumps or repeated SQL."""
     orders.write(
         {
             "models/poor.sql": "{{ config(sink='nowhere') }} select raise_error(kind) as x from {{ source('shop', 'orders') }}"
@@ -150,7 +150,7 @@ def test_what_is_wrong_in_java_is_said_without_its_traces(orders: ProjectFolder)
 
 
 def test_workers_run_the_python_of_the_command(tmp_path: Path) -> None:
-    """A Python UDF runs under the interpreter of the virtual environment, although that is not activated."""
+    """Python UDFs run under the command's virtual environment, even if it is not activated."""
     script = tmp_path / "which.py"
     script.write_text(
         "import sys\n"
@@ -179,7 +179,7 @@ def test_workers_run_the_python_of_the_command(tmp_path: Path) -> None:
 
 
 def listening_addresses(root: int) -> set[str]:
-    """The addresses that the process `root` and its descendants listen on."""
+    """Returns the addresses on which the process `root` and its descendants listen."""
     inodes = {inode for pid in descendants(root) for inode in sockets(pid)}
     found = set()
     for name in ("tcp", "tcp6"):
@@ -191,7 +191,7 @@ def listening_addresses(root: int) -> set[str]:
 
 
 def address(text: str) -> str:
-    """An address of /proc/net/tcp or tcp6: hexadecimal words in the machine's byte order."""
+    """Parses an address of /proc/net/tcp or tcp6: hexadecimal words in the machine's byte order."""
     import ipaddress
 
     raw = b"".join(bytes.fromhex(text[i : i + 8])[::-1] for i in range(0, len(text), 8))

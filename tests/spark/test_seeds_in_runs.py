@@ -1,4 +1,4 @@
-"""Seeds in queries: no value is lost in silence, and what is wrong is found before anything starts."""
+"""Seeds in queries: no value is lost silently, and mistakes are found before anything starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlstream.state.runs.events import TableShown
 
 
 def test_seed_below_a_folder_with_a_pattern_in_its_name(orders: ProjectFolder) -> None:
-    """Such a seed runs from the command as any other does, and undeclared types are inferred."""
+    """A seed in a folder with pattern characters in its name runs, with inferred types."""
     orders.write(
         {
             "seeds/[old]/{a,b}/kinds.csv": 'kind;label;size\na;"x;y";3\n',
@@ -30,7 +30,7 @@ def test_seed_below_a_folder_with_a_pattern_in_its_name(orders: ProjectFolder) -
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_values_that_are_not_of_their_type(ansi: str, orders: ProjectFolder) -> None:
-    """They are found before anything starts, each at its place in the file, whatever Spark makes of such casts."""
+    """Values that do not fit their type are found before anything starts, at their place in the file."""
     orders.write(
         {
             "project.yml": "name: shop\nversion: 1.0.0\ntargets: {local: {master: 'local[2]', storage: store, "
@@ -54,7 +54,7 @@ def test_values_that_are_not_of_their_type(ansi: str, orders: ProjectFolder) -> 
 
 
 def test_types_that_no_text_can_have(orders: ProjectFolder) -> None:
-    """They are found before anything starts, at their place in the YAML."""
+    """Types that no text can be cast to are found before anything starts, at their place in the YAML."""
     orders.write(
         {
             "seeds/kinds.csv": "kind,size\na,3\n",

@@ -1,4 +1,4 @@
-"""Spark reads from a seed just what the project's check has read."""
+"""Spark and the project's check read the same values from a seed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NASTY = {
 
 
 def open_text(spark: SparkSession, root: Path, path: str, data: bytes, delimiter: str = ",") -> list[list[str | None]]:
-    """Returns the rows that Spark reads from a file of these bytes, all columns as text."""
+    """Returns the rows that Spark reads from a file with these bytes, all columns as text."""
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     (root / path).write_bytes(data)
     csv = CsvText((root / path).read_bytes().decode().removeprefix("\ufeff"), delimiter)
@@ -65,7 +65,7 @@ def open_text(spark: SparkSession, root: Path, path: str, data: bytes, delimiter
 
 
 def checked_rows(data: bytes, delimiter: str = ",") -> list[list[str | None]]:
-    """Returns the rows that the project's check has read; Spark makes null of an empty text."""
+    """Returns the rows that the project's check reads, with null for empty text, as in Spark."""
     csv = CsvText(data.decode().removeprefix("\ufeff"), delimiter)
     rows = list(csv.rows())
     assert csv.stray_line_end() is None
@@ -75,21 +75,21 @@ def checked_rows(data: bytes, delimiter: str = ",") -> list[list[str | None]]:
 
 @pytest.mark.parametrize("case", NASTY)
 def test_spark_and_the_check_read_the_same(case: str, spark: SparkSession, tmp_path: Path) -> None:
-    """Every value of a file that the check lets through is the same in both."""
+    """Spark and the check read the same values from every file that the check accepts."""
     assert open_text(spark, tmp_path, "seeds/s.csv", NASTY[case]) == checked_rows(NASTY[case])
 
 
 def random_value(random: Random) -> str:
-    """Returns a value of a few nasty characters as a file holds it, in quotes or not."""
+    """Returns a CSV value of a few difficult characters, quoted or not."""
     if random.random() < 0.5:
         text = "".join(random.choices('"ab, \t\n\r\\é', k=random.randint(0, 5)))
         return '"' + text.replace('"', '""') + '"'
     return "".join(random.choices('"ab \t\\é', k=random.randint(0, 4)))
 
 
-@pytest.mark.parametrize("number", range(6))  # hypothesis is no part of the environment with the oldest Spark
+@pytest.mark.parametrize("number", range(6))  # hypothesis is not installed in the environment with the oldest Spark
 def test_whatever_the_check_lets_through_is_the_same(number: int, spark: SparkSession, tmp_path: Path) -> None:
-    """Spark reads any text that the check finds no fault with as the check has read it."""
+    """Spark reads every random text that the check accepts as the check does."""
     random, read = Random(number), 0
     while read < 10:
         line_end = random.choice(["\n", "\r\n"])
@@ -103,7 +103,7 @@ def test_whatever_the_check_lets_through_is_the_same(number: int, spark: SparkSe
 
 @pytest.mark.parametrize("delimiter", [";", "\t", " ", "|", "^", "]", "é", "#"])
 def test_any_delimiter_is_the_same_in_both(delimiter: str, spark: SparkSession, tmp_path: Path) -> None:
-    """A configured delimiter separates, within quotes it does not, and blanks after quotes mean nothing."""
+    """A configured delimiter splits values outside quotes only, and blanks after quotes are ignored."""
     data = f'a{delimiter}b\n1{delimiter}"2{delimiter}3"\n"4"{delimiter}5,6\n'.encode()
     rows = open_text(spark, tmp_path, "seeds/s.csv", data, delimiter)
     assert rows == checked_rows(data, delimiter) == [["1", f"2{delimiter}3"], ["4", "5,6"]]
@@ -113,18 +113,18 @@ def test_any_delimiter_is_the_same_in_both(delimiter: str, spark: SparkSession, 
     "name", ["[a]", "{b,c}", "d*", "e?", "back\\slash", "%20", "a b", "c:d", "#h", "year=2024", "_u"]
 )
 def test_names_with_pattern_characters(name: str, spark: SparkSession, tmp_path: Path) -> None:
-    """A folder of any name may hold a seed, and so may a project's folder."""
+    """A seed can be in a folder of any name, and in a project folder of any name."""
     assert open_text(spark, tmp_path / name, f"seeds/{name}/s.csv", b"a,b\n1,2\n") == [["1", "2"]]
 
 
 def jobs_so_far(spark: SparkSession) -> int:
-    """How many jobs Spark has begun."""
+    """Returns the number of jobs that Spark has started."""
     context: Any = spark.sparkContext._jsc.sc()
     return int(context.dagScheduler().numTotalJobs())
 
 
 def test_a_seed_is_opened_once_for_a_query(spark: SparkSession, folder: ProjectFolder) -> None:
-    """However many ways lead to it: opening it anew would take Spark jobs, and a self-join is none the worse."""
+    """A query opens a seed once for all references, since each opening takes Spark jobs; a self-join works."""
     folder.write(
         {
             "seeds/kinds.csv": "kind,size\na,3\nb,4\n",

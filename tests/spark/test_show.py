@@ -1,4 +1,4 @@
-"""`sqlstream show`: rows of models as a batch over what is there, with nothing started and nothing left behind."""
+"""`sqlstream show`: rows of models as a batch over the available data; it starts no query and leaves no files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WINDOWS = (
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of temporary files, of this process alone."""
+    """A folder for temporary files that only this process uses."""
     folder = tmp_path_factory.mktemp("temporary")
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     return folder
@@ -38,13 +38,13 @@ def show(project: ProjectFolder, *select: str, **wishes: Any) -> tuple[ShownRows
 
 
 def inline(project: ProjectFolder, sql: str) -> tuple[tuple[object, ...], ...]:
-    """The rows of a query on the command line."""
+    """Returns the rows of an inline query."""
     (shown,) = show(project, inline=sql)
     return shown.rows
 
 
 def refused(project: ProjectFolder, *select: str, **wishes: Any) -> list[str]:
-    """The places and codes of the findings that refuse to show a selection."""
+    """Returns the locations and codes of the findings that refuse to show a selection."""
     with pytest.raises(FindingsError) as error:
         show(project, *select, **wishes)
     return sorted(f"{finding.location}: {finding.code}" for finding in error.value.findings)
@@ -56,7 +56,7 @@ def _files(root: Path) -> set[str]:
 
 @pytest.mark.smoke
 def test_a_stateful_model_is_shown_whole_and_nothing_is_left_behind(orders: ProjectFolder, temporary: Path) -> None:
-    """Every window, also the last one, for which a stream would wait; views, sources and seeds are shown as well."""
+    """A stateful model shows every window, also one that a stream would still hold; no files are left behind."""
     orders.write(
         {
             "models/hourly.sql": WINDOWS,
@@ -81,7 +81,7 @@ def test_a_stateful_model_is_shown_whole_and_nothing_is_left_behind(orders: Proj
 
 
 def test_values_are_whole_and_nested_ones_are_structures(orders: ProjectFolder) -> None:
-    """Digits, microseconds, years that Python has not, columns of one name, and what JSON has no type for."""
+    """Values keep all digits, microseconds, years beyond Python's, duplicate names and types that JSON lacks."""
     rows = inline(
         orders,
         "select 1 as a, 2 as a, 1.50 as d, timestamp'2024-01-01 00:00:00.123456' as t, timestamp'20000-01-01' as far,"
@@ -97,7 +97,7 @@ def test_values_are_whole_and_nested_ones_are_structures(orders: ProjectFolder) 
 
 
 def test_what_only_streams_is_sampled_once_and_read_as_a_batch(orders: ProjectFolder, temporary: Path) -> None:
-    """A source of rates, counted by a model and joined with itself."""
+    """A rate source is sampled once and read as a batch, so that a model over it can join it with itself."""
     orders.write(
         {
             "sources.yml": "sources:\n  - name: made\n    tables:\n"
@@ -117,7 +117,7 @@ def test_what_only_streams_is_sampled_once_and_read_as_a_batch(orders: ProjectFo
 
 
 def test_a_function_of_the_projects_own_is_called(orders: ProjectFolder) -> None:
-    """As in a run."""
+    """`show` can call functions of the project, as a run can."""
     project = (orders.root / "project.yml").read_text()
     own = "from pyspark.sql.functions import udf\n@udf('int')\ndef twice(number):\n    return 2 * number\n"
     orders.write({"project.yml": f"{project}functions: [own:twice]\n", "python/own.py": own})
@@ -126,7 +126,7 @@ def test_a_function_of_the_projects_own_is_called(orders: ProjectFolder) -> None
 
 
 def test_findings_stand_on_the_models_own_lines(orders: ProjectFolder) -> None:
-    """Those of the rules, of Spark's analysis and of the rows themselves, through views; others are in nobody's way."""
+    """Findings of rules, analysis and row errors are on the model's own lines; other broken models do not matter."""
     orders.write(
         {
             "models/named.sql": f"select id,\n  kid\n{READS}",
@@ -148,7 +148,7 @@ def test_findings_stand_on_the_models_own_lines(orders: ProjectFolder) -> None:
 
 
 def test_a_source_that_is_not_there_is_a_finding_of_its_own(orders: ProjectFolder) -> None:
-    """At its path; and a secret that is not set is missed."""
+    """A missing source gives a finding at its path, and a missing secret is reported."""
     sources = (orders.root / "sources.yml").read_text()
     orders.write({"sources.yml": sources.replace("in/orders", "in/nothing")})
     assert refused(orders, "source:shop.orders") == ["sources.yml:6:15: source-unreadable"]
@@ -160,13 +160,13 @@ def test_a_source_that_is_not_there_is_a_finding_of_its_own(orders: ProjectFolde
 
 
 def test_an_inline_query_cannot_disable_itself(orders: ProjectFolder) -> None:
-    """There is nothing to show then."""
+    """An inline query that disables itself is refused, because nothing is left to show."""
     with pytest.raises(UsageError):
         show(orders, inline="{{ config(enabled=false) }} select 1")
 
 
 def test_the_command_prints_a_table_json_and_csv(orders: ProjectFolder, capsys: pytest.CaptureFixture[str]) -> None:
-    """What takes its time is said on stderr; a pipe gets every column whole."""
+    """The command prints a table, JSON or CSV; progress goes to stderr, and a pipe gets full-width columns."""
     orders.write({"models/all.sql": f"select id, named_struct('k', kind) as s, null as n {READS} order by id"})
 
     def out(*arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""What the compiler says of sinks, output modes and triggers is what the installed Spark does with them."""
+"""The compiler accepts the same sinks, output modes and triggers as the installed Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SINKS = {
     "function": "format: python, function: 'sinks:write'",
     "service": "format: python, function: 'sinks:Service'",
 }
-"""Sinks by the names under which these tests know them."""
+"""Sinks by the names that these tests use."""
 
 PYTHON = """from pyspark.sql.datasource import DataSource
 
@@ -65,13 +65,13 @@ class _Service(DataSource):
 
 
 def query(spark: SparkSession, mode: str) -> DataFrame:
-    """The rows that the model of `MODELS` gives."""
+    """Returns the rows of the model in `MODELS`."""
     spark.readStream.format("rate").option("rowsPerSecond", 50).load().createOrReplaceTempView("ticks")
     return spark.sql(MODELS[mode].replace("{{ source('made', 'ticks') }}", "ticks"))
 
 
 def count(rows: DataFrame, _batch: int) -> None:
-    """Reads a batch, as Spark wants of every function."""
+    """Reads a batch, because Spark requires it of every `foreachBatch` function."""
     rows.count()
 
 
@@ -87,7 +87,7 @@ def start(writer: DataStreamWriter, sink: str, folder: Path) -> object:
 
 
 def is_started(spark: SparkSession, sink: str, mode: str, trigger: str, partition: bool, folder: Path) -> bool:
-    """Whether Spark starts the query and begins its first batch."""
+    """Returns whether Spark starts the query and begins its first batch."""
     writer = query(spark, mode).writeStream.outputMode(mode).option("checkpointLocation", str(folder / "checkpoint"))
     writer = writer.trigger(continuous="1 second") if trigger == "continuous" else writer.trigger(once=True)
     writer = writer.partitionBy("value") if partition else writer
@@ -103,7 +103,7 @@ def is_started(spark: SparkSession, sink: str, mode: str, trigger: str, partitio
 
 
 def is_compiled(sink: str, mode: str, trigger: str, partition: bool, folder: Path) -> bool:
-    """Whether the compiler has no error in the same query."""
+    """Returns whether the compiler finds no error in the same query."""
     partition_by = ", partition_by=['value']" if partition else ""
     asked = {"continuous": "{'continuous': '1 second'}"}.get(trigger, f"'{trigger}'")
     files = {
@@ -126,7 +126,7 @@ def is_compiled(sink: str, mode: str, trigger: str, partition: bool, folder: Pat
 
 @pytest.fixture(scope="module")
 def writing() -> Iterator[SparkSession]:
-    """A session that knows the data source of these tests; its workers run this Python."""
+    """A session with the data source of these tests, whose workers run this Python."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     session = bare_session("local[1]")
@@ -138,13 +138,13 @@ def writing() -> Iterator[SparkSession]:
 
 @pytest.mark.parametrize("sink", sorted(SINKS))
 def test_spark_and_the_compiler_judge_a_sink_alike(writing: SparkSession, tmp_path: Path, sink: str) -> None:
-    """In every output mode, in batches and under a continuous trigger, with partitions and without."""
+    """Spark and the compiler agree on each sink in every output mode, trigger and partitioning."""
     asked = [(mode, "once", False) for mode in MODELS] + [("append", "once", True)]
     asked += [(mode, "continuous", False) for mode in ("append", "update")]
     wrong = []
     for index, (mode, trigger, partition) in enumerate(asked):
         if sink in ("csv", "table") and trigger == "continuous":
-            continue  # Spark tells only in the first batch: test_triggers_and_fan_out
+            continue  # Spark refuses only in the first batch: test_triggers_and_fan_out
         by_spark = is_started(writing, sink, mode, trigger, partition, tmp_path / f"{sink}-{index}")
         by_compiler = is_compiled(sink, mode, trigger, partition, tmp_path / f"compiled-{index}")
         if by_spark is not by_compiler:

@@ -1,4 +1,4 @@
-"""Which types of columns the file sinks write in a streaming query, next to what the compiler says."""
+"""The compiler accepts the column types that file sinks can write in a streaming query."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def value_of(name: str) -> str:
 
 
 def writes(spark: SparkSession, folder: Path, format_name: str, columns: str, *partitions: str) -> bool:
-    """Whether a streaming query writes these columns into files."""
+    """Returns whether a streaming query writes these columns into files."""
     rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
     writer = rows.selectExpr(*columns.split(" | ")).writeStream.format(format_name).option("rowTag", "row")
     if partitions:
@@ -45,7 +45,7 @@ def writes(spark: SparkSession, folder: Path, format_name: str, columns: str, *p
 
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_types_that_are_written_are_written(spark: SparkSession, tmp_path: Path, format_name: str) -> None:
-    """All columns of which nothing is said go into one file together, but for text, which has one column."""
+    """All accepted columns go into one file together; text files have only one column."""
     taken = [name for name, type_ in TYPES.items() if unwritten_reason(format_name, type_) is None]
 
     assert writes(
@@ -63,7 +63,7 @@ def test_types_that_are_not_written_are_refused(spark: SparkSession, tmp_path: P
 
 
 def test_partitions_of_refused_types_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """Each type that cannot stand in a folder's name makes the query fail, and all others together do not."""
+    """Each type that is refused as a partition makes the query fail, and all accepted types together do not."""
     refused = [name for name, type_ in TYPES.items() if unfit_partition(type_)]
     taken = [name for name in TYPES if name not in refused]
 

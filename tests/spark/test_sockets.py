@@ -1,4 +1,4 @@
-"""A run listens on nothing beyond this machine, and has no UI unless it is asked for."""
+"""A run listens only on this machine, and starts no Spark UI unless it is configured."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from conftest import PROJECT, ProjectFolder, descendants, sockets, wait_for
 LISTENING = "0A"
 """The state of a socket in /proc/net/tcp (include/net/tcp_states.h)."""
 UI_PORTS = range(4040, 4057)
-"""Where Spark's UI listens: on the first of them that is free."""
+"""The ports of Spark's UI; it listens on the first free one."""
 
 
 def listening(pid: int) -> set[tuple[str, int]]:
-    """The addresses and ports on which a process or one below it listens."""
+    """Returns the addresses and ports on which a process or its descendants listen."""
     inodes = {inode for process in descendants(pid) for inode in sockets(process)}
     return {
         (_address(local), int(local.split(":")[1], 16))
@@ -34,13 +34,13 @@ def _table(name: str) -> list[tuple[str, str, str]]:
 
 
 def _address(local: str) -> str:
-    """The address of `0100007F:1F90`: words of four bytes, each written backwards."""
+    """Parses an address such as `0100007F:1F90`: words of four bytes, each in reverse order."""
     raw = bytes.fromhex(local.split(":")[0])
     return str(ip_address(b"".join(raw[i : i + 4][::-1] for i in range(0, len(raw), 4))))
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine can reach `address`; IPv4 may be written as IPv6."""
+    """Returns whether only this machine can reach `address`; an IPv4 address may be written as IPv6."""
     ip = ip_address(address)
     mapped = getattr(ip, "ipv4_mapped", None)
     return (mapped or ip).is_loopback
@@ -48,7 +48,7 @@ def is_loopback(address: str) -> bool:
 
 @pytest.mark.parametrize("has_ui", [False, True], ids=["as usual", "with the UI"])
 def test_a_run_listens_on_this_machine_only(orders: ProjectFolder, has_ui: bool) -> None:
-    """Python, Java and what they start, while a query runs; a UI that is asked for is found, so the look is no blind one."""
+    """Python, Java and their children listen on loopback only; a configured UI shows that the check finds sockets."""
     if has_ui:
         orders.write(
             {"project.yml": PROJECT.replace("storage: store", "storage: store, spark: {spark.ui.enabled: 'true'}")}

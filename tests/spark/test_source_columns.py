@@ -1,4 +1,4 @@
-"""A source has the columns that its schema declares, whatever the data brings."""
+"""A source has the columns of its declared schema, whatever columns the data has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rows = Callable[[Path], list[dict[str, Any]]]
 def test_columns_of_folder_names_are_there_where_they_are_declared(
     folder: ProjectFolder, read_parquet: Rows, schema: str, columns: set[str]
 ) -> None:
-    """Spark finds `day` in the name of a folder; without a declaration `select *` would change with the data."""
+    """Partition columns in folder names need a declaration; otherwise `select *` would change with the data."""
     folder.rows("in/orders/day=2024-01-01/0.json", [{"id": 1}])
     folder.write({"models/every.sql": "{{ config(sink='lake') }} select * from {{ source('shop', 'orders') }}"})
     sources = folder.root / "sources.yml"

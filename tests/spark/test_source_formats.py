@@ -1,4 +1,4 @@
-"""Every source format that comes with Spark is read by a model, with the options that choose its files."""
+"""A model can read every source format that comes with Spark, with the options that choose its files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ XML = "<rows><row><id>1</id><name>a</name></row><row><id>2</id><name>b</name></r
 
 
 def declare(folder: ProjectFolder, table: str, columns: str = "*", sink: str = "lake") -> None:
-    """Gives the project one more source, and a model that reads it."""
+    """Adds a source to the project, and a model that reads it."""
     folder.write(
         {
             "models/_made.yml": f"sources:\n  - name: made\n    tables:\n      - {{name: rows, {table}}}\n",
@@ -31,7 +31,7 @@ def declare(folder: ProjectFolder, table: str, columns: str = "*", sink: str = "
 
 
 def test_xml_is_read_with_its_row_tag(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """An element is a row."""
+    """Each element of an XML file is a row."""
     folder.write({"in/rows/0.xml": XML})
     declare(folder, "format: xml, schema: 'id int, name string', path: in/rows, options: {rowTag: row}")
 
@@ -41,7 +41,7 @@ def test_xml_is_read_with_its_row_tag(folder: ProjectFolder, read_parquet: Rows)
 
 
 def test_binary_files_need_no_schema(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """Spark starts a stream of them with their columns declared, which are always the same; folders add none."""
+    """A stream of binary files starts with its fixed columns declared; folder names add no columns."""
     folder.write({"in/rows/day=2024-01-01/a.bin": "hello"})
     declare(folder, "format: binaryFile, path: in/rows")
 
@@ -53,7 +53,7 @@ def test_binary_files_need_no_schema(folder: ProjectFolder, read_parquet: Rows) 
 
 
 def test_text_has_one_column_and_others_only_where_they_are_declared(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """The names of folders add columns to a declared schema alone."""
+    """Text has one column; folder names add columns only to a declared schema."""
     folder.write({"in/rows/day=2024-01-01/a.txt": "one\ntwo\n"})
     declare(folder, "format: text, path: in/rows")
     folder.result("out")
@@ -73,7 +73,7 @@ def test_text_has_one_column_and_others_only_where_they_are_declared(folder: Pro
     ],
 )
 def test_generators_give_rows(folder: ProjectFolder, table: str, columns: str) -> None:
-    """Their two columns are known to the compiler."""
+    """The compiler knows the two columns of the generator formats."""
     declare(folder, table, columns)
 
     outcome = folder.run_until(lambda events: isinstance(events[-1], BatchProgress) and bool(events[-1].rows_out))
@@ -94,7 +94,7 @@ def test_generators_give_rows(folder: ProjectFolder, table: str, columns: str) -
 def test_options_choose_the_files(
     folder: ProjectFolder, read_parquet: Rows, options: str, names: set[str], batches: int
 ) -> None:
-    """Which are read, and how many at once."""
+    """Options choose which files are read, and how many per batch."""
     write_files(folder)
     declare(folder, f"format: json, schema: name string, path: in/rows, options: {{{options}}}")
 
@@ -105,7 +105,7 @@ def test_options_choose_the_files(
 
 
 def test_a_pattern_chooses_the_files(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """A path may hold wildcards."""
+    """A path may contain wildcards."""
     write_files(folder)
     declare(folder, "format: json, schema: name string, path: 'in/rows/*/{old,new}.json'")
 
@@ -115,7 +115,7 @@ def test_a_pattern_chooses_the_files(folder: ProjectFolder, read_parquet: Rows) 
 
 
 def test_files_that_have_been_read_are_moved_away(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """`cleanSource: archive` moves a batch's files when the next ones have been read; none is read twice."""
+    """`cleanSource: archive` moves a batch's files after the next batch was read, and no file is read twice."""
     write_files(folder)
     archive = folder.root / "archive"
     declare(
@@ -134,7 +134,7 @@ def test_files_that_have_been_read_are_moved_away(folder: ProjectFolder, read_pa
 
 
 def write_files(folder: ProjectFolder) -> None:
-    """Four files of one row each, one of them without the ending of the others, with distinct times."""
+    """Writes four files of one row each with distinct times; one of them has another extension."""
     for age, name in enumerate(["part=a/old.json", "part=a/new.json", "part=b/deep.json", "part=b/other.txt"]):
         path = folder.root / "in/rows" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ def write_files(folder: ProjectFolder) -> None:
 
 @pytest.mark.parametrize("name", ["xml", "json", "csv", "text"])
 def test_static_tables_are_read(orders: ProjectFolder, read_parquet: Rows, name: str) -> None:
-    """`mode: batch` joins what each format holds with a stream."""
+    """`mode: batch` joins a static table of each format with a stream."""
     files = {"xml": XML, "json": '{"id": 1}\n{"id": 2}\n', "csv": "1\n2\n", "text": "1\n2\n"}
     orders.write({"in/rows/0": files[name]})
     schema = "" if name == "text" else ", schema: id int"
@@ -175,7 +175,7 @@ def test_static_tables_are_read(orders: ProjectFolder, read_parquet: Rows, name:
     ],
 )
 def test_what_spark_would_refuse_late_is_found(folder: ProjectFolder, table: str, code: str) -> None:
-    """Before anything starts."""
+    """Problems that Spark would report late are found before anything starts."""
     declare(folder, table)
 
     with pytest.raises(FindingsError) as caught:

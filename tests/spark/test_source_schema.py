@@ -1,4 +1,4 @@
-"""`sqlstream source schema`: columns found in real files by real Spark, beside the declared ones."""
+"""`sqlstream source schema`: the columns that Spark finds in real files, next to the declared ones."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ DECLARED = """        columns:
 
 
 def found(project: ProjectFolder, name: str = "shop.orders", files: int = 20) -> SourceColumns:
-    """What the command finds."""
+    """Returns the result of the command."""
     return source_schema(ProjectRequest(project.root), name, files)
 
 
 def columns(found: SourceColumns) -> list[tuple[str, str]]:
-    """The names and types."""
+    """Returns the names and types."""
     return [(column.name, column.data_type) for column in found.columns]
 
 
 def refused(project: ProjectFolder, name: str) -> list[str]:
-    """The places and codes of the findings."""
+    """Returns the locations and codes of the findings."""
     with pytest.raises(FindingsError) as error:
         found(project, name)
     return [f"{finding.location}: {finding.code}" for finding in error.value.findings]
@@ -47,7 +47,7 @@ def refused(project: ProjectFolder, name: str) -> list[str]:
 
 @pytest.fixture
 def shop(folder: ProjectFolder) -> ProjectFolder:
-    """Two files of orders that disagree about one column."""
+    """A project with two order files that disagree about one column."""
     folder.write({"sources.yml": ORDERS + DECLARED})
     at = "2024-01-01T00:00:00Z"
     folder.rows("in/orders/1.json", [{"ID": 1, "at": at, "amount": "x", "items": [{"sku no": 1, "q": 2.5}]}])
@@ -56,7 +56,7 @@ def shop(folder: ProjectFolder) -> ProjectFolder:
 
 
 def test_declared_columns_stay_and_new_ones_follow_with_notes(shop: ProjectFolder) -> None:
-    """Times are seen in text, a zip code stays text; what differs is said, and the result can be pasted."""
+    """Declared columns stay and new ones follow with notes; text can become a timestamp, a zip code stays text."""
     before = (shop.root / "sources.yml").read_text()
 
     schema = found(shop)
@@ -81,7 +81,7 @@ def test_declared_columns_stay_and_new_ones_follow_with_notes(shop: ProjectFolde
 
 
 def test_only_a_sample_of_the_files_is_read(shop: ProjectFolder) -> None:
-    """From the first to the last of them."""
+    """Only a sample of the files is read, spread from the first to the last."""
     shop.write({"sources.yml": ORDERS + "        schema: id int\n"})
     for number in range(5):
         shop.rows(f"in/orders/more{number}.json", [{"id": number}])
@@ -96,7 +96,7 @@ def test_only_a_sample_of_the_files_is_read(shop: ProjectFolder) -> None:
 
 
 def test_files_that_know_their_types_and_folders_that_name_columns(folder: ProjectFolder) -> None:
-    """Parquet whose files do not agree, in folders by day."""
+    """Parquet files with different schemas are merged, and folders by day add a column."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -117,7 +117,7 @@ def test_files_that_know_their_types_and_folders_that_name_columns(folder: Proje
 
 
 def test_formats_without_files_and_what_is_not_there(shop: ProjectFolder, tmp_path: Path) -> None:
-    """Columns of the format's own; an empty folder, a missing path, files without columns, a misspelt name."""
+    """Formats without files show their fixed columns; empty folders and wrong paths, files or names give findings."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "blank").mkdir()
     (tmp_path / "blank" / "a.json").write_text("")
@@ -142,7 +142,7 @@ def test_formats_without_files_and_what_is_not_there(shop: ProjectFolder, tmp_pa
 
 
 def test_a_csv_follows_its_own_options(shop: ProjectFolder) -> None:
-    """A header gives names, and types are looked for."""
+    """CSV options apply: a header gives names, and types are inferred."""
     (shop.root / "in" / "csv").mkdir()
     (shop.root / "in" / "csv" / "a.csv").write_text("id;ts\n1;2024-01-01 00:00:00\n")
     table = "      - {name: rows, format: csv, path: in/csv, schema: id int, options: {header: true, sep: ';'}}\n"

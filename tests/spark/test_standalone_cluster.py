@@ -1,4 +1,4 @@
-"""On a real standalone cluster of one worker a new checkpoint gets shuffle partitions by the cluster's cores."""
+"""On a standalone cluster with one worker, a new checkpoint gets shuffle partitions by the cluster's cores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ select kind, sum(amount) as amount from {{ source('shop', 'orders') }} group by 
 
 @contextmanager
 def process(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A process of the cluster, which ends with the body."""
+    """Runs a process of the cluster until the body ends."""
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(folder / "work")}
     command = [str(SPARK_CLASS), *arguments, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
     with subprocess.Popen(
@@ -56,7 +56,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def project_on(folder: ProjectFolder, master: str, *settings: str) -> None:
-    """Gives the project a target on the cluster with further settings of Spark."""
+    """Gives the project a target on the cluster with additional Spark settings."""
     spark = ["spark.driver.host: 127.0.0.1", "spark.executor.memory: 512m", *settings]
     target = f"{{master: '{master}', storage: '{folder.root}/store', spark: {{{', '.join(spark)}}}}}"
     folder.write(
@@ -65,18 +65,18 @@ def project_on(folder: ProjectFolder, master: str, *settings: str) -> None:
 
 
 def partitions(folder: ProjectFolder, version: int = 1) -> str:
-    """The number that the ledger of `sums` has."""
+    """Returns the number of partitions in the ledger of `sums`."""
     ledger = json.loads((folder.root / f"store/queries/sums/v{version}/ledger.json").read_text())
     return str(ledger["identity"]["settings"][PARTITIONS])
 
 
 def notices(folder: ProjectFolder) -> list[str]:
-    """The lines of the last run that are about the number of partitions."""
+    """Returns the notices of the last run about the number of partitions."""
     return [event.text for event in folder.events if isinstance(event, Notice) and "shuffle partitions" in event.text]
 
 
 def test_a_run_before_it_in_the_same_process_has_no_say(orders: ProjectFolder, master: str) -> None:
-    """Its target's number of partitions stays in the JVM, where Spark's configuration finds it."""
+    """An earlier run's number of partitions, which is still in the JVM's Spark configuration, is ignored."""
     project_on(orders, "local[2]", f"{PARTITIONS}: '5'")
     orders.result()
     assert partitions(orders) == "5"
@@ -87,7 +87,7 @@ def test_a_run_before_it_in_the_same_process_has_no_say(orders: ProjectFolder, m
 
 
 def test_a_new_checkpoint_gets_twice_the_cores_of_the_cluster(orders: ProjectFolder, master: str) -> None:
-    """The run says the number and why, the ledger keeps it, and so does every later run, which has nothing to say."""
+    """A new checkpoint gets twice the cluster's cores, with a notice; later runs silently keep the ledger's number."""
     project_on(orders, master)
 
     first = orders.result()
@@ -106,7 +106,7 @@ def test_a_new_checkpoint_gets_twice_the_cores_of_the_cluster(orders: ProjectFol
 
 
 def test_a_number_of_the_targets_own_goes_first(orders: ProjectFolder, master: str) -> None:
-    """Then nobody looks at the cluster."""
+    """The target's own number of partitions takes precedence, and the cluster is not asked."""
     project_on(orders, master, f"{PARTITIONS}: '5'")
 
     orders.result()

@@ -1,4 +1,4 @@
-"""Spark that does not start is a finding at the target, not a trace; options of the JVM do not keep it from starting."""
+"""A failed start of Spark is a finding at the target, not a traceback; JVM options do not break the start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODEL = "{{ config(sink='nowhere') }} select * from {{ source('shop', 'orders') 
     ["master: nonsense", "spark: {spark.driver.memory: much}", "spark: {spark.scheduler.mode: NONE_SUCH}"],
 )
 def test_settings_that_spark_refuses_are_a_finding_at_the_target(orders: ProjectFolder, target: str) -> None:
-    """Three lines and exit code 1, whoever refuses: the launcher, the JVM or Spark."""
+    """A setting that the launcher, the JVM or Spark refuses gives three lines and exit code 1."""
     orders.write(
         {
             "models/all.sql": MODEL,
@@ -37,7 +37,7 @@ def test_settings_that_spark_refuses_are_a_finding_at_the_target(orders: Project
 def test_java_that_cannot_be_used_is_one_clear_message(
     orders: ProjectFolder, tmp_path: Path, home: str, path: str, code: str
 ) -> None:
-    """Missing or too old: what to install, before anything of Spark is started."""
+    """If Java is missing or too old, one message says what to install, before Spark starts."""
     old = tmp_path / "old"
     (old / "bin").mkdir(parents=True)
     (old / "bin/java").write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
@@ -55,7 +55,7 @@ def test_java_that_cannot_be_used_is_one_clear_message(
 
 
 def test_a_target_over_spark_connect_is_refused(orders: ProjectFolder) -> None:
-    """It compiles, and this version says that it does not run there."""
+    """A Spark Connect target compiles, but this version refuses to run there."""
     orders.write(
         {
             "models/all.sql": MODEL,
@@ -72,7 +72,7 @@ def test_a_target_over_spark_connect_is_refused(orders: ProjectFolder) -> None:
 
 @pytest.mark.parametrize("setting", ["spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"])
 def test_a_collector_of_the_users_is_the_only_one(orders: ProjectFolder, setting: str) -> None:
-    """A JVM does not start with two; this run would get another one, as it is small and ends."""
+    """A configured garbage collector replaces the default of a small run, because a JVM does not start with two."""
     orders.write(
         {
             "models/all.sql": MODEL,

@@ -1,4 +1,4 @@
-"""What the compiler takes for a query or a command, next to what Spark's own parser says."""
+"""The compiler and Spark's own parser agree on which statements are queries and which are commands."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ QUERIES = (STATEMENTS / "queries.sql").read_text().splitlines()
 COMMANDS = (STATEMENTS / "commands.sql").read_text().splitlines()
 
 PLANNED_AS_QUERIES = ("execute", "call")
-"""Spark's parser makes a plan of these that is no command by its class, and runs them at once all the same."""
+"""Statements that Spark's parser does not plan as commands, but that run at once."""
 
 
 @pytest.mark.parametrize("sql", QUERIES)
 def test_what_compiles_is_a_query_for_spark(spark: SparkSession, sql: str) -> None:
-    """The lists of tests/unit/compiler/test_statement.py are true."""
+    """Spark treats every query in the list of tests/unit/compiler/test_statement.py as a query."""
     assert command_in(spark, sql) is None
 
 
 @pytest.mark.parametrize("sql", COMMANDS)
 def test_what_is_refused_is_no_query_for_spark(spark: SparkSession, sql: str) -> None:
-    """It is a command, or nothing that Spark can read."""
+    """What the compiler refuses is a command for Spark, or cannot be parsed."""
     try:
         command = command_in(spark, sql)
     except ParseException:

@@ -1,4 +1,4 @@
-"""`sqlstream status` beside a run, and after it was killed."""
+"""`sqlstream status` during a run, and after it was killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from {{ source('shop', 'orders') }} group by window(ts, '1 hour')"""
 
 
 def status(folder: ProjectFolder, *arguments: str) -> tuple[int, str]:
-    """The exit code of the command and what it prints."""
+    """Returns the exit code and the output of the command."""
     process = folder.command("status", *arguments)
     out, _ = process.communicate()
     return process.returncode, out
@@ -28,7 +28,7 @@ def status(folder: ProjectFolder, *arguments: str) -> tuple[int, str]:
 
 @pytest.mark.smoke
 def test_the_status_of_a_run_and_of_one_that_was_killed(folder: ProjectFolder) -> None:
-    """A window that cannot close yet is said to wait, with the event that closes it; then the run is found killed."""
+    """Status says that a window waits and which event closes it; after a kill it reports the run as killed."""
     for number in range(3):
         row = {"id": number, "ts": f"2024-01-01T12:0{number}:00Z", "kind": "a", "amount": 1}
         folder.rows(f"in/orders/{number}.json", [row], modified=number)
@@ -55,7 +55,7 @@ def test_the_status_of_a_run_and_of_one_that_was_killed(folder: ProjectFolder) -
 
 
 def test_an_idle_side_of_a_join_is_named(folder: ProjectFolder) -> None:
-    """Two streams of files: the one that gives nothing holds the lowest watermark."""
+    """Of two joined streams, status names the idle one that holds back the watermark."""
     sources = (folder.root / "sources.yml").read_text()
     again = sources.replace("name: orders", "name: returns").replace("in/orders", "in/returns").split("tables:\n")[1]
     folder.write({"sources.yml": sources + again})
@@ -81,8 +81,8 @@ from {{ source('shop', 'orders') }} o join {{ source('shop', 'returns') }} r
 
 
 def test_rows_behind_the_watermark_are_counted_and_told(folder: ProjectFolder) -> None:
-    """One event moves the watermark, and all that follow are late. Spark 4.3 takes rows by the watermark of the batch
-    before, so the first of them still makes a window, which comes out at once.
+    """After one event moves the watermark, status counts the late rows that follow. Spark 4.3 compares rows with the
+    watermark of the batch before, so the first of them still makes a window, which comes out at once.
     """
     hours = ["20", "01", "02", "03", "04", "05"]
     for number, hour in enumerate(hours):
@@ -99,7 +99,7 @@ def test_rows_behind_the_watermark_are_counted_and_told(folder: ProjectFolder) -
 
 
 def test_a_run_that_ends_without_rows_says_why_and_so_does_status(orders: ProjectFolder) -> None:
-    """Two batches are not too few once there are no more; the next run, with nothing to read, has another reason."""
+    """A run without rows explains why, as status does; a second run without input gives a different reason."""
     orders.write(
         {
             "models/none.sql": "{{ config(sink='lake') }} select * from {{ source('shop', 'orders') }} where id < 0",
@@ -121,7 +121,7 @@ def test_a_run_that_ends_without_rows_says_why_and_so_does_status(orders: Projec
 
 
 def test_an_empty_source_is_named_once_for_all_its_queries(folder: ProjectFolder) -> None:
-    """By the run at its start and by status; a folder that is missing refuses the run, once too."""
+    """An empty source is named once for all its queries, by the run and by status; a missing folder refuses the run."""
     model = "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"
     folder.write({"models/a.sql": model, "models/b.sql": model})
     with pytest.raises(FindingsError) as refused:

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and --for end a run after the running batch: none is cut short, none is run twice."""
+"""Ctrl-C, SIGTERM and --for end a run after the current batch: no batch is cut short or repeated."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SLOW = """{{ config(sink='lake', trigger='100 milliseconds') }}
 select id, reflect('java.lang.Thread', 'sleep', cast(1500 as bigint)) as waited
 from {{ source('shop', 'orders') }}
 """
-"""Each row takes a second and a half, so that a signal surely falls into a batch."""
+"""A model whose rows each take a second and a half, so that a signal arrives during a batch."""
 
 
 @pytest.fixture
 def slow(folder: ProjectFolder) -> ProjectFolder:
-    """A project whose batches take a while, with more files than a test waits for."""
+    """A project with slow batches and more files than a test waits for."""
     folder.write({"models/slow.sql": SLOW})
     for number in range(50):
         folder.rows(f"in/orders/{number:02}.json", [{"id": number}], modified=number)
@@ -39,11 +39,11 @@ WAYS = [
     pytest.param(signal.SIGTERM, False, id="supervisor"),
     pytest.param(signal.SIGTERM, True, id="supervisor-of-groups"),
 ]
-"""Which signals come, and whether they come to all processes of the group or to the command's own alone."""
+"""The signals to send, and whether they go to the whole process group or only to the command's process."""
 
 
 def send(process: subprocess.Popen[str], number: signal.Signals, *, group: bool) -> str:
-    """Sends a signal to a command or to all processes of its group, and returns the rest of the output."""
+    """Sends a signal to a command or to its process group, and returns the rest of the output."""
     if group:
         os.killpg(process.pid, number)
     else:
@@ -56,7 +56,7 @@ def send(process: subprocess.Popen[str], number: signal.Signals, *, group: bool)
 def test_a_signal_stops_after_the_running_batch(
     slow: ProjectFolder, number: signal.Signals, group: bool, read_parquet: Rows
 ) -> None:
-    """Offsets and commits agree afterwards, the rows written are those of the committed batches, and the exit is 0."""
+    """After a signal offsets and commits agree, the output has the committed batches, and the exit code is 0."""
     process = slow.command("run", "--select", "slow")
     slow.wait_for_batch(process, "slow", 1)
 
@@ -74,7 +74,7 @@ def test_a_signal_stops_after_the_running_batch(
 
 @pytest.mark.smoke
 def test_a_query_that_waits_for_its_trigger_stops_at_once(folder: ProjectFolder) -> None:
-    """With nothing to do for the next hour, a query ends without waiting for it."""
+    """A query that waits an hour for its trigger stops without waiting."""
     folder.rows("in/orders/0.json", [{"id": 1}])
     folder.write(
         {"models/idle.sql": "{{ config(sink='lake', trigger='1 hour') }} select id from {{ source('shop', 'orders') }}"}
@@ -90,7 +90,7 @@ def test_a_query_that_waits_for_its_trigger_stops_at_once(folder: ProjectFolder)
 
 
 def test_a_second_signal_stops_now(folder: ProjectFolder) -> None:
-    """The interrupted batch is named, and run again by the next run."""
+    """A second signal interrupts the batch and names it; the next run repeats it."""
     folder.rows("in/orders/0.json", [{"id": 1}])
     folder.write({"models/stuck.sql": SLOW.replace("1500", "600000")})
     process = folder.command("run", "--log-format", "json")
@@ -107,7 +107,7 @@ def test_a_second_signal_stops_now(folder: ProjectFolder) -> None:
 
 
 def test_for_stops_by_itself(folder: ProjectFolder) -> None:
-    """`--for` ends an endless run and says so; JSON lines tell what happens, and the last line that all is well."""
+    """`--for` ends an endless run and announces it; JSON lines report each event, and the last line reports success."""
     folder.rows("in/orders/0.json", [{"id": 1}])
     folder.write({"models/endless.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"})
     process = folder.command("run", "--for", "5s", "--log-format", "json")
@@ -125,7 +125,7 @@ def test_for_stops_by_itself(folder: ProjectFolder) -> None:
 
 
 def launches(process: subprocess.Popen[str]) -> bool:
-    """Whether the launch of the JVM that is to run the queries has begun."""
+    """Returns whether the launch of the JVM for the queries has begun."""
     return any("pyspark-shell" in told_by(child, "cmdline") for child in descendants(process.pid))
 
 
@@ -133,7 +133,7 @@ def launches(process: subprocess.Popen[str]) -> bool:
 def test_a_signal_while_the_jvm_starts_starts_no_query(
     slow: ProjectFolder, number: signal.Signals, group: bool
 ) -> None:
-    """It is neither lost nor the end of the process: the results say that the query was skipped, and the exit is 0."""
+    """A signal during the JVM's start is not lost: the run marks its query as skipped and exits with code 0."""
     process = slow.command("run", "--select", "slow")
     while not launches(process):
         assert process.poll() is None
@@ -148,7 +148,7 @@ def test_a_signal_while_the_jvm_starts_starts_no_query(
 
 
 def test_a_stop_between_two_starts_starts_no_more(orders: ProjectFolder) -> None:
-    """The first query ends after its batch, the second is skipped, and nothing has failed."""
+    """After a stop between two starts the first query finishes its batch and the second is skipped; none fails."""
     model = "{{ config(sink='nowhere', trigger='1 hour') }} select id from {{ source('shop', 'orders') }}"
     orders.write({"models/a.sql": model, "models/b.sql": model})
 
@@ -164,7 +164,7 @@ def test_a_stop_between_two_starts_starts_no_more(orders: ProjectFolder) -> None
 
 @pytest.mark.parametrize("stops", [False, True], ids=["running", "stopping"])
 def test_a_jvm_that_dies_ends_the_run(slow: ProjectFolder, stops: bool) -> None:
-    """Exit 1 and a finding per query, at once and without a trace; the results are written."""
+    """A JVM that dies ends the run with code 1, one finding per query, written results and no traceback."""
     slow.write({"models/idle.sql": SLOW.replace("100 milliseconds", "1 hour").replace("1500", "1")})
     process = slow.command("run", "--log-format", "json")
     wait_for(process, '"batch_id": 0')

@@ -1,4 +1,4 @@
-"""The small files under a target's storage, behind a URI that only Hadoop's file systems can reach."""
+"""The small files in a target's storage behind a URI, which only Hadoop's file systems can reach."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IMPLEMENTATION = "fs.AbstractFileSystem.file.impl"
 
 @pytest.fixture(params=[True, False], ids=["replaces", "creates only"])
 def storage(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[HadoopStorage]:
-    """Storage in a file system that can replace a file, and in one that, as some object stores do, cannot."""
+    """Storage in a file system that can replace a file, and in one that cannot, such as some object stores."""
     configuration = spark.sparkContext._jsc.hadoopConfiguration()
     before = configuration.get(IMPLEMENTATION)
     if not request.param:
@@ -25,7 +25,7 @@ def storage(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Had
 
 
 def test_what_is_written_is_read_back(storage: HadoopStorage, tmp_path: Path) -> None:
-    """The folders above are made, a second text takes the place of the first, and nothing else is left behind."""
+    """A write creates parent folders and replaces the previous text; no other files are left behind."""
     folder = f"file://{tmp_path}/queries/größe/v1"
 
     storage.write_text(f"{folder}/ledger.json", "first")
@@ -36,7 +36,7 @@ def test_what_is_written_is_read_back(storage: HadoopStorage, tmp_path: Path) ->
 
 
 def test_a_folder_is_removed_with_all_that_is_in_it(storage: HadoopStorage, tmp_path: Path) -> None:
-    """And nothing beside it."""
+    """Removing a folder removes everything in it, and nothing beside it."""
     for version in ("v1", "v2"):
         storage.write_text(f"file://{tmp_path}/{version}/checkpoint/metadata", "{}")
 
@@ -46,6 +46,6 @@ def test_a_folder_is_removed_with_all_that_is_in_it(storage: HadoopStorage, tmp_
 
 
 def test_what_is_not_there_is_none(storage: HadoopStorage, tmp_path: Path) -> None:
-    """A query that has never run has neither a ledger nor a folder."""
+    """A query that has never run has no ledger and no folder."""
     assert storage.read_text(f"file://{tmp_path}/none/ledger.json") is None
     assert storage.names(f"file://{tmp_path}/none") == ()

@@ -1,4 +1,4 @@
-"""A query that fails is started again where that may help, and never takes the others with it; runs end when idle."""
+"""A failed query restarts if that may help and never stops the other queries; runs end when idle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALL = "select id from {{ source('shop', 'orders') }}"
 
 
 def moody(mood: str) -> str:
-    """A model that fails for as long as the JVM's property `mood` is no number; a JVM outlives a test."""
+    """Returns a model that fails while the JVM property `mood` is not a number; the JVM outlives a test."""
     said = f"reflect('java.lang.System', 'getProperty', '{mood}', 'bad')"
     return f"""{{{{ config(sink='lake', retries={{'attempts': 3, 'first_delay': '10 milliseconds'}}) }}}}
 select id, reflect('java.lang.Integer', 'parseInt', {said}) as mood from ({ALL})
@@ -31,20 +31,20 @@ select id, reflect('java.lang.Integer', 'parseInt', {said}) as mood from ({ALL})
 
 
 def set_mood(mood: str) -> None:
-    """Makes the property a number in the JVM that runs the queries."""
+    """Sets the property to a number in the JVM that runs the queries."""
     context = SparkContext._active_spark_context
     assert context is not None
     context._jvm.java.lang.System.setProperty(mood, "1")  # type: ignore[union-attr]
 
 
 def restarts(events: list[RunEvent]) -> list[QueryRestarting]:
-    """The restarts among the events of a run."""
+    """Returns the restarts among the events of a run."""
     return [event for event in events if isinstance(event, QueryRestarting)]
 
 
 @pytest.mark.smoke
 def test_a_failed_query_starts_again_and_goes_on(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """Two failures, each told with its cause, and then all rows, each once."""
+    """A query that fails twice reports each cause, restarts, and then writes each row once."""
     orders.write({"models/moody.sql": moody("first")})
     events: list[RunEvent] = []
 
@@ -66,7 +66,7 @@ def test_a_failed_query_starts_again_and_goes_on(orders: ProjectFolder, read_par
 
 
 def test_it_is_reported_when_the_attempts_are_used_up(orders: ProjectFolder) -> None:
-    """The delays grow, and the other query runs to its end meanwhile."""
+    """After the last attempt the query is reported as failed; delays grow, and the other query runs to its end."""
     orders.write({"models/moody.sql": moody("second"), "models/good.sql": f"{{{{ config(sink='lake') }}}} {ALL}"})
 
     good, poor = orders.run().results
@@ -81,7 +81,7 @@ def test_it_is_reported_when_the_attempts_are_used_up(orders: ProjectFolder) -> 
     ["raise_error('no')", "cast(concat('x', id) as int)", "id / (id - id)", "element_at(array(id), 5)"],
 )
 def test_what_the_rows_themselves_cause_is_not_tried_again(orders: ProjectFolder, expression: str) -> None:
-    """The same rows would come again."""
+    """Failures that the rows cause are not retried, because the same rows would come again."""
     orders.write({"models/poor.sql": f"{{{{ config(sink='nowhere') }}}} select {expression} as x from ({ALL})"})
 
     result = orders.result()
@@ -90,7 +90,7 @@ def test_what_the_rows_themselves_cause_is_not_tried_again(orders: ProjectFolder
 
 
 def test_an_expression_that_fails_is_pointed_at_in_the_model_that_has_it(orders: ProjectFolder) -> None:
-    """In a view upstream as well, under Jinja, and in the query itself."""
+    """A failing expression is located in the model that contains it, also in an upstream view or below Jinja."""
     every = ALL.replace("id", "*")
     orders.write(
         {
@@ -109,7 +109,7 @@ def test_an_expression_that_fails_is_pointed_at_in_the_model_that_has_it(orders:
 
 @pytest.mark.parametrize("fail_fast", [False, True])
 def test_a_start_that_fails(orders: ProjectFolder, fail_fast: bool) -> None:
-    """The others go on; with --fail-fast those that run end after their batch, and no more are started."""
+    """After a failed start the others continue; with --fail-fast they end after their batch and no more start."""
     for name, trigger in (("a", "1 hour"), ("b", "once"), ("c", "once")):
         orders.write({f"models/{name}.sql": f"{{{{ config(sink='lake', trigger='{trigger}') }}}} {ALL}"})
     orders.write({"store/b": "a file where the output folder should be"})
@@ -125,7 +125,7 @@ def test_a_start_that_fails(orders: ProjectFolder, fail_fast: bool) -> None:
 
 
 def test_a_run_until_idle_waits_for_what_comes(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """Rows that arrive before the time is up let it begin anew; all of them are written when the run ends."""
+    """New rows reset the idle timer, and all of them are written before the run ends."""
     orders.write({"models/all.sql": f"{{{{ config(sink='lake', trigger='100 milliseconds') }}}} {ALL}"})
     events: list[RunEvent] = []
 
@@ -143,7 +143,7 @@ def test_a_run_until_idle_waits_for_what_comes(orders: ProjectFolder, read_parqu
 
 
 def test_threads_bound_the_queries_that_end_by_themselves(orders: ProjectFolder) -> None:
-    """With one thread each starts when the one before has ended; an endless query needs none."""
+    """With one thread, queries that end start one after the other; endless queries need no thread."""
     orders.write({"project.yml": PROJECT.replace("storage: store", "storage: store, threads: 1")})
     orders.write({f"models/{name}.sql": f"{{{{ config(sink='lake', trigger='once') }}}} {ALL}" for name in "abc"})
     orders.write({"models/d.sql": f"{{{{ config(sink='lake', pool='shared') }}}} {ALL}"})
@@ -198,7 +198,7 @@ class Reader(SimpleDataSourceStreamReader):
 
 
 def test_a_query_that_has_not_looked_yet_is_not_idle(orders: ProjectFolder) -> None:
-    """However long its first look takes: what it then finds is read before the run ends."""
+    """A query is not idle before its first look at the source, however long that takes; the run reads what it finds."""
     gate = orders.root / "gate"
     os.mkfifo(gate)
     orders.write(
@@ -209,7 +209,7 @@ def test_a_query_that_has_not_looked_yet_is_not_idle(orders: ProjectFolder) -> N
             "models/all.sql": "{{ config(sink='lake', trigger='100 milliseconds') }} select n from {{ source('made', 'slow') }}",
         }
     )
-    opening = threading.Timer(4.0, gate.write_text, ["open"])  # many times as long as may be idle
+    opening = threading.Timer(4.0, gate.write_text, ["open"])  # many times the idle limit
     opening.start()
 
     result = orders.result(available_now=False, limits=RunLimits(idle_seconds=1.0))

@@ -1,4 +1,4 @@
-"""Tables of a catalog that lasts: one process writes, another reads."""
+"""Tables of a persistent catalog: one process writes them, another reads them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlstream.errors import FindingsError
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> ProjectFolder:
-    """Tables of a catalog that lies in the project: three processes have written, each after one more file had come."""
+    """A project with tables in a persistent catalog, written by three processes, each after one more input file."""
     project = shop_project(tmp_path_factory.mktemp("catalog"))
     where = project.root / "metastore"
     project.write(
@@ -48,18 +48,18 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> ProjectFolder:
 
 
 REPORTS = {"report": "", "first": "_archive_1", "second": "_archive_2"}
-"""What the name of the table of each of three reports ends with: the last one has the name itself."""
+"""The suffix of the table of each of three reports; the latest report has no suffix."""
 
 
 def run(project: ProjectFolder, *arguments: str) -> tuple[int, str]:
-    """Runs the command in a process of its own."""
+    """Runs the command in a separate process."""
     process = project.command("run", "--available-now", *arguments)
     output, _ = process.communicate(timeout=240)
     return process.returncode, output
 
 
 def test_another_process_reads_the_tables(written: ProjectFolder, read_parquet: Any) -> None:
-    """As a stream and as a static table, which a batch model writes anew: the earlier ones stay, none of them half."""
+    """Another process reads the tables as streams and as static tables; replaced ones are complete in the archive."""
     written.write(
         {
             "models/read.sql": "{{ config(sink='lake') }} select id from {{ source('gold', 'orders') }}",
@@ -85,7 +85,7 @@ def test_another_process_reads_the_tables(written: ProjectFolder, read_parquet: 
 
 
 def test_what_a_killed_run_left_in_a_table_is_put_aside(written: ProjectFolder) -> None:
-    """A stream's table in a format of files has the log of a file sink; engines that read its folder see more."""
+    """Leftovers are moved aside: the table of a stream has a file sink's log, which engines may ignore."""
     (folder,) = written.root.glob("**/gold_all")
     first, *_ = sorted(folder.glob("part-*.parquet"))
     left = Path(shutil.copy(first, folder / first.name.replace("part-00000", "part-00007")))
@@ -102,7 +102,7 @@ def test_what_a_killed_run_left_in_a_table_is_put_aside(written: ProjectFolder) 
 
 
 def test_a_declared_schema_must_be_the_tables_own(written: ProjectFolder) -> None:
-    """Its types too."""
+    """A declared schema must match the table's own columns and types."""
     written.write({"models/wrong.sql": "{{ config(sink='lake') }} select id from {{ source('gold', 'wrong') }}"})
 
     code, output = run(written, "-s", "wrong")
@@ -121,7 +121,7 @@ def test_a_declared_schema_must_be_the_tables_own(written: ProjectFolder) -> Non
 def test_columns_that_a_table_cannot_hold_are_refused(
     written: ProjectFolder, columns: str, problem: str, fix: str
 ) -> None:
-    """Spark would write its files all the same, and nobody could read them, or see the new column."""
+    """Columns that a table cannot hold are refused; Spark would write files that nobody can read."""
     model = written.root / "models/all.sql"
     before = model.read_text()
     model.write_text(before.replace("id, kind", columns))
@@ -134,7 +134,7 @@ def test_columns_that_a_table_cannot_hold_are_refused(
 
 
 def test_a_catalog_in_memory_is_refused(orders: ProjectFolder) -> None:
-    """The second run would find a folder in its way, and no table."""
+    """An in-memory catalog is refused: a second run would find the folder, but no table."""
     orders.write(
         {
             "models/_gold.yml": "sinks:\n  - {name: gold, format: table, table: all}\n",

@@ -1,4 +1,4 @@
-"""docs/testing.md: its blocks make one project, all of whose unit tests pass, also as batches."""
+"""The blocks of docs/testing.md make one project; all of its unit tests pass, also as batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMED = re.compile(r"(?ms)^```(?:yaml|sql)\n((?:#|--) (\S+)\n.*?)^```$")
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """The files that the blocks of the page are, each named by its first line."""
+    """The files of the page's blocks; the first line of each block names its file."""
     for text, name in NAMED.findall(PAGE.read_text(encoding="utf-8")):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -26,7 +26,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_the_blocks_of_the_page_make_a_project_whose_tests_pass(project: Path) -> None:
-    """Over batches, and over all rows at once."""
+    """The page's tests pass in batches, and with all rows at once."""
     outcome = run_tests(UnitTestRequest(ProjectRequest(project), equivalence=True), lambda _result, _total: None)
 
     assert len(outcome.results) == 6
@@ -34,7 +34,7 @@ def test_the_blocks_of_the_page_make_a_project_whose_tests_pass(project: Path) -
 
 
 def test_the_failure_that_the_page_shows_is_what_is_printed(project: Path) -> None:
-    """Of a model that counts one too many."""
+    """The page shows the failure that a model that counts one too many prints."""
     model = project / "models" / "clicks_per_page.sql"
     model.write_text(model.read_text().replace("count(*)", "count(*) + 1"))
     chosen = Selection(("unit_test:a_late_click_counts_and_a_too_late_one_does_not",))

@@ -1,4 +1,4 @@
-"""Which texts cannot be cast, next to what Spark does with each."""
+"""The compiler's check of texts that cannot be cast agrees with Spark."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TYPES = ("bigint", "double", "decimal(38,10)", "timestamp", "timestamp_ntz", "da
 
 @pytest.mark.parametrize("name", TYPES)
 def test_a_text_that_cannot_be_cast_stops_the_query(spark: SparkSession, name: str) -> None:
-    """No text that Spark casts is said to be impossible, and most that it refuses are known."""
+    """The check refuses no text that Spark casts, and finds most of those that Spark refuses."""
     refused = {text for text in TEXTS if _refuses(spark, text, name)}
     known = {text for text in TEXTS if cannot_be_cast(text, parse_type(name))}
 

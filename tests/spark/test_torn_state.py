@@ -1,4 +1,4 @@
-"""Files of state that are torn or gone: the failure names the file and the way out, and is not tried again."""
+"""Torn or missing state files: the failure names the file and the fix, and is not retried."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Damage = Callable[[Path], None]
 
 
 def tear(file: Path) -> None:
-    """Leaves the first half of a file, as a full disk does."""
+    """Keeps the first half of a file and drops its checksum, as a full disk does."""
     content = file.read_bytes()
     file.write_bytes(content[: len(content) // 2])
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
 def tear_beside_checksum(file: Path) -> None:
-    """The same, with the checksum of the whole file still there."""
+    """Keeps the first half of a file, and the checksum of the whole file."""
     content = file.read_bytes()
     file.write_bytes(content[: len(content) // 2])
 
 
 def remove(file: Path) -> None:
-    """Takes a file away, as a wrong rule of a cleaner does."""
+    """Removes a file, as a wrong clean-up rule does."""
     file.unlink()
 
 
@@ -54,7 +54,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_damaged_file_of_state_is_named_with_the_way_out(case: str, orders: ProjectFolder) -> None:
-    """Torn, torn beside its checksum, or gone: the last version, or one that it builds on."""
+    """A damaged file is named with the fix, in the last version of the state and in one that it builds on."""
     settings, damages = CASES[case]
     orders.write(
         {"models/sums.sql": SUMS, "project.yml": PROJECT.replace("storage: store", f"storage: store{settings}")}

@@ -18,7 +18,7 @@ from sqlstream.state.runs.events import Notice, QueryStarted, RunEvent, Status
 def test_several_queries_read_one_view(
     orders: ProjectFolder, read_parquet: Callable[[Path], list[dict[str, Any]]]
 ) -> None:
-    """Each has a checkpoint of its own, and goes on by itself: one that joins later reads all from the start."""
+    """Each query over a view has its own checkpoint; one that is added later reads all rows from the start."""
     view = "select id, kind, amount from {{ source('shop', 'orders') }} where amount > 0"
     fan = {
         "big": "{{ config(sink='lake') }} select id from {{ ref('positive') }} where amount > 2",
@@ -39,7 +39,7 @@ def test_several_queries_read_one_view(
 
 
 def test_a_continuous_query_runs_until_it_is_stopped_and_goes_on(folder: ProjectFolder) -> None:
-    """Rate to console: rows come out, Ctrl-C ends it well, and the next run goes on at its checkpoint."""
+    """A continuous query writes rows, Ctrl-C ends it successfully, and the next run resumes from its checkpoint."""
     folder.write(
         {
             "sources.yml": "sources: [{name: made, tables: [{name: ticks, format: rate, options: {rowsPerSecond: 10}}]}]\n",
@@ -51,7 +51,7 @@ def test_a_continuous_query_runs_until_it_is_stopped_and_goes_on(folder: Project
     for _ in range(2):
         process = folder.command("run")
         wait_for(process, "START stream twice -> screen, trigger continuous 200 milliseconds")
-        for _ in range(4):  # what comes out is committed before the next comes out
+        for _ in range(4):  # a block is committed before the next one is printed
             wait_for(process, "|value|twice|")
         wait_for(process, "+-----+-----+")
         process.send_signal(signal.SIGINT)
@@ -63,7 +63,7 @@ def test_a_continuous_query_runs_until_it_is_stopped_and_goes_on(folder: Project
 
 
 def test_a_continuous_query_that_takes_every_core_is_warned_of(orders: ProjectFolder) -> None:
-    """At the start, with its tasks, the cores and the queries that wait; one task of two cores is nobody's harm."""
+    """A continuous query that takes every core gives a warning with its tasks, the cores and the waiting queries."""
     table = "{{name: ticks_{0}, format: rate, options: {{rowsPerSecond: 10, numPartitions: {0}}}}}"
     model = "{{{{ config(sink='nowhere', trigger={}) }}}} select {} from {{{{ source('{}', '{}') }}}}"
     continuous = "{'continuous': '1 second'}"
@@ -91,7 +91,7 @@ def test_a_continuous_query_that_takes_every_core_is_warned_of(orders: ProjectFo
 
 @pytest.mark.smoke
 def test_a_spark_without_the_real_time_trigger_says_so(orders: ProjectFolder) -> None:
-    """The finding is at the trigger, and the run goes on without the query."""
+    """On a Spark without real-time triggers, the finding is at the trigger and the run continues without the query."""
     if "realTime" in signature(DataStreamWriter.trigger).parameters:
         pytest.skip("this Spark has the trigger")
     model = "{{ config(sink='nowhere', output_mode='update', trigger={'real_time': '5 minutes'}) }}\n"

@@ -1,4 +1,4 @@
-"""A second run of a query that runs already: it is refused before anything starts, and the first goes on."""
+"""A second run of a running query is refused before anything starts, and the first run continues."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHER = f"{{{{ config(sink='nowhere') }}}} {READ}"
 
 
 def refusal(raised: pytest.ExceptionInfo[FindingsError]) -> tuple[str, str]:
-    """The code and the reason of the only finding."""
+    """Returns the code and the reason of the only finding."""
     (finding,) = raised.value.findings
     return finding.code, finding.why
 
@@ -30,7 +30,7 @@ def refusal(raised: pytest.ExceptionInfo[FindingsError]) -> tuple[str, str]:
 def test_a_query_that_runs_is_refused_to_a_second_run_and_free_after_a_kill(
     orders: ProjectFolder, read_parquet: Callable[[Path], list[dict[str, Any]]]
 ) -> None:
-    """It names the process; other queries run beside it, and nothing that a killed run leaves keeps it."""
+    """The refusal names the process; other queries run in parallel, and a killed run leaves no lock behind."""
     orders.write({"models/first.sql": FIRST, "models/other.sql": OTHER})
     process = orders.command("run", "--select", "first", "--log-format", "json")
     wait_for(process, '"event": "batch"')

@@ -1,4 +1,4 @@
-"""Which types can be compared, chosen between and cast, next to what Spark's analyser says of every pair."""
+"""The compiler's rules on comparing, choosing between and casting types agree with Spark's analyser for every pair."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlstream.project.types.types import DataType
 
 @pytest.fixture(scope="module")
 def resolves(spark: SparkSession) -> Callable[[str], bool]:
-    """Whether a query over the view `t` resolves."""
+    """Returns whether a query over the view `t` resolves."""
     create_view(spark)
     return analyser(spark)
 
@@ -33,7 +33,7 @@ def resolves(spark: SparkSession) -> Callable[[str], bool]:
 def test_what_is_said_not_to_go_together_does_not(
     resolves: Callable[[str], bool], form: str, rule: Callable[[DataType, DataType], bool]
 ) -> None:
-    """No pair that Spark takes is said to be refused, and of the pairs of different families all are known."""
+    """Spark refuses every pair of types that the compiler refuses."""
     wrong = [
         (one, other)
         for one, other in product(COLUMNS, COLUMNS)
@@ -44,7 +44,7 @@ def test_what_is_said_not_to_go_together_does_not(
 
 
 def test_casts_that_are_refused_are_refused(resolves: Callable[[str], bool]) -> None:
-    """No cast that Spark makes is said to be impossible."""
+    """Spark refuses every cast that the compiler refuses."""
     wrong = [
         (one, str(type_))
         for one, (other, type_) in product(COLUMNS, COLUMNS.items())

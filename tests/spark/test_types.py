@@ -1,4 +1,4 @@
-"""What the project's parser says of declared types, next to what Spark's own parser says."""
+"""The project's parser and Spark's own parser agree on declared types."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SCHEMAS = Path(__file__).parents[1] / "unit" / "project" / "schemas"
 GOOD = (SCHEMAS / "good.txt").read_text().splitlines()
 BAD = (SCHEMAS / "bad.txt").read_text().splitlines()
 WRITTEN_OTHERWISE = ("collate", "geo")
-"""Spark gives these another form when it writes them out."""
+"""Types that Spark prints in a different form."""
 
 
 def spark_schema(spark: SparkSession, ddl: str) -> Any:
-    """Returns Spark's own StructType for a schema, as a reader's `schema()` makes it."""
+    """Returns Spark's StructType for a schema, as a reader's `schema()` makes it."""
     jvm: Any = spark._jvm
     return jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
 
 
 @pytest.mark.parametrize("ddl", GOOD)
 def test_what_is_read_spark_reads_alike(spark: SparkSession, ddl: str) -> None:
-    """The tree is the one that Spark makes, from DDL and from Spark's JSON."""
+    """The parser builds the same tree as Spark, from DDL and from Spark's JSON."""
     found = spark_schema(spark, ddl)
 
     if not any(word in ddl for word in WRITTEN_OTHERWISE):
@@ -38,6 +38,6 @@ def test_what_is_read_spark_reads_alike(spark: SparkSession, ddl: str) -> None:
 
 @pytest.mark.parametrize("ddl", BAD)
 def test_what_is_refused_spark_refuses(spark: SparkSession, ddl: str) -> None:
-    """Nothing that Spark takes is ever an error."""
+    """No type that Spark accepts is an error."""
     with pytest.raises((PySparkException, Py4JJavaError)):
         spark_schema(spark, ddl)

@@ -1,4 +1,4 @@
-"""`sqlstream test` on Spark: every feature of a case, once, in one project and one session."""
+"""`sqlstream test` on Spark: every feature of a case once, in one project and one session."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def run(selection: Selection, *, target: str | None = None, equivalence: bool = 
 
 @pytest.fixture(scope="module")
 def outcome() -> UnitTestOutcome:
-    """All cases of the project but that which fails in other ways alone."""
+    """All cases of the project, except for the one that only the equivalence check fails."""
     return run(Selection(exclude=("rare",)))
 
 
 @pytest.fixture(scope="module")
 def results(outcome: UnitTestOutcome) -> dict[str, CaseResult]:
-    """The results by the names of the cases."""
+    """The results by case name."""
     return {result.name: result for result in outcome.results}
 
 
 @pytest.mark.smoke
 def test_rows_go_in_and_come_out_on_every_spark() -> None:
-    """Late ones, over a restart, and in other ways: Spark's own parts of tests differ from version to version."""
+    """Late rows, restarts and equivalence work on every Spark, although its test internals differ by version."""
     outcome = run(
         Selection(("unit_test:a_watermark_*", "unit_test:ten_late_*", "unit_test:every_type_*")), equivalence=True
     )
@@ -52,7 +52,7 @@ def test_rows_go_in_and_come_out_on_every_spark() -> None:
 
 
 def test_every_case_ends_as_its_name_says(outcome: UnitTestOutcome) -> None:
-    """Those that begin with `fails_` or `broken_` do not pass, and all others do."""
+    """Cases named `fails_`, `broken_` or `skipped_` end that way, and all others pass."""
     wanted = {"fails": FAILED, "broken": BROKEN, "skipped": SKIPPED}
 
     ended = {result.name: result for result in outcome.results}
@@ -64,12 +64,12 @@ def test_every_case_ends_as_its_name_says(outcome: UnitTestOutcome) -> None:
 
 
 def heads(result: CaseResult) -> list[str]:
-    """The findings of a case: where, and which."""
+    """Returns the location and code of each finding of a case."""
     return [f"{finding.location}: {finding.code}" for finding in result.findings]
 
 
 def test_a_column_that_is_read_and_left_out_is_named(results: dict[str, CaseResult]) -> None:
-    """At the input; one that is not read may be left out."""
+    """A missing input column that the model reads is named; columns that it does not read may be left out."""
     (finding,) = results["broken_because_a_column_is_left_out"].findings
 
     assert finding.code == "unit-test-column"
@@ -77,7 +77,7 @@ def test_a_column_that_is_read_and_left_out_is_named(results: dict[str, CaseResu
 
 
 def test_a_single_row_that_leaves_a_column_out_is_named(results: dict[str, CaseResult]) -> None:
-    """At the first such row, in YAML and in text of another form, although other rows give the column."""
+    """Rows that leave out a column are counted and located at the first one, although other rows have the column."""
     (finding,) = results["broken_because_a_row_leaves_a_column_out"].findings
 
     assert (finding.code, str(finding.location)) == ("unit-test-column", "tests/models/counts.yml:63:55")
@@ -86,7 +86,7 @@ def test_a_single_row_that_leaves_a_column_out_is_named(results: dict[str, CaseR
 
 
 def test_a_failure_shows_the_rows_that_differ(results: dict[str, CaseResult]) -> None:
-    """The batch, the changed cells, the model's line, and how to run the case alone."""
+    """A failure shows the batch, the changed cells, the model's line, and the command to run only this case."""
     said = failure_text(results["fails_in_its_second_batch"], None)
 
     assert "why: batch 2: 1 changed, 1 missing, 1 unexpected, 1 as expected" in said
@@ -98,7 +98,7 @@ def test_a_failure_shows_the_rows_that_differ(results: dict[str, CaseResult]) ->
 
 
 def test_a_failure_of_a_figure_says_both(results: dict[str, CaseResult]) -> None:
-    """Late rows, watermark and state."""
+    """A failed check of late rows, watermark or state shows the expected and the actual value."""
     (late, watermark, state) = results["fails_by_its_figures"].differences
 
     assert [late.expected, late.actual] == ["9", "0"]  # type: ignore[union-attr]
@@ -107,7 +107,7 @@ def test_a_failure_of_a_figure_says_both(results: dict[str, CaseResult]) -> None
 
 
 def test_a_batch_that_fails_says_why(results: dict[str, CaseResult]) -> None:
-    """As a query that fails does, where the case does not expect it."""
+    """A batch with an unexpected error reports it as a failed query does."""
     (finding,) = results["fails_with_an_error"].findings
 
     assert finding.code == "query-failed"
@@ -115,7 +115,7 @@ def test_a_batch_that_fails_says_why(results: dict[str, CaseResult]) -> None:
 
 
 def test_a_stream_that_is_not_its_batch_is_shrunk() -> None:
-    """To two rows in two micro-batches, of the five that the case gives; joins and totals are what their batches are."""
+    """A stream that differs from its batch is shrunk to two rows in two batches; joins and totals do not differ."""
     chosen = Selection(("rare", "joined", "acked", "unit_test:only_what_changes_*", "unit_test:a_query_may_give_*"))
     results = {result.name: result for result in run(chosen, equivalence=True).results}
 
@@ -126,7 +126,7 @@ def test_a_stream_that_is_not_its_batch_is_shrunk() -> None:
 
 
 def test_a_split_that_fails_is_told() -> None:
-    """Where the case itself gives its rows at once."""
+    """If the row-by-row split fails although the given batches pass, the failure says so."""
     (result,) = run(Selection(("shares",)), equivalence=True).results
 
     said = failure_text(result, None)
@@ -136,7 +136,7 @@ def test_a_split_that_fails_is_told() -> None:
 
 
 def test_a_target_without_idle_batches_compares_all_that_is_closed() -> None:
-    """What a batch closes comes out with the next rows there, and the last one has none."""
+    """Without idle batches, equivalence compares only what later rows close; nothing follows the last batch."""
     chosen = Selection(("unit_test:a_window_that_is_closed*", "unit_test:a_watermark_of_the_source"))
 
     results = run(chosen, target="still", equivalence=True).results
@@ -148,12 +148,12 @@ def test_a_target_without_idle_batches_compares_all_that_is_closed() -> None:
 
 
 def test_the_sql_of_an_older_model_is_refused_or_goes_on(results: dict[str, CaseResult]) -> None:
-    """As `run` decides it; without an expected error the refusal is told."""
+    """An unexpected refusal of an upgrade is reported with the code that `run` uses."""
     assert heads(results["broken_because_an_upgrade_is_refused"]) == ["models/counts.sql:3:55: state-change"]
 
 
 def test_selection_takes_cases_by_name_model_and_tag() -> None:
-    """A selected model brings its cases; nothing is run here, as the case is not enabled."""
+    """A selected model selects its cases; the selected case is disabled, so nothing runs."""
     chosen = Selection(("unit_test:skipped_*", "test_name:skipped_*"), ("unit_test:totals.*",))
     told: list[CaseResult] = []
 
@@ -164,14 +164,14 @@ def test_selection_takes_cases_by_name_model_and_tag() -> None:
 
 
 def run_cli(*arguments: str) -> int:
-    """The exit code of the command."""
+    """Returns the exit code of the command."""
     with pytest.raises(SystemExit) as ended:
         main(["test", "--project-dir", str(PROJECT), *arguments])
     return int(str(ended.value.code))
 
 
 def test_the_command_ends_with_1_and_tells_machines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """One JSON object, and JUnit's XML beside it."""
+    """A failing case exits with code 1 and writes one JSON object and a JUnit XML file."""
     report = tmp_path / "junit.xml"
 
     code = run_cli("-s", "unit_test:fails_in_its_second_batch", "--output", "json", "--junit-xml", str(report))
@@ -186,13 +186,13 @@ def test_the_command_ends_with_1_and_tells_machines(capsys: pytest.CaptureFixtur
 
 
 def test_a_selection_without_tests_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """As everywhere."""
+    """A selection without tests is an error, as in the other commands."""
     assert run_cli("-s", "unit_test:none") == 1
     assert "empty-selection" in capsys.readouterr().err
 
 
 def test_pytest_collects_the_same_cases(tmp_path: Path) -> None:
-    """An item each, with -k and the rows that differ, in a process of its own as a user has it."""
+    """pytest collects one item per case, supports -k, and shows the differing rows."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "fails_in_its_second or lateness"],
         cwd=PROJECT,

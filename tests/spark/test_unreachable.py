@@ -1,4 +1,4 @@
-"""A query whose socket or broker does not answer names the address, and is tried again until it is stopped."""
+"""A query whose socket or broker does not answer names the address and retries until it is stopped."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ RETRIES = "retries={'attempts': 2, 'first_delay': '10 milliseconds'}"
 
 
 def closed_port() -> int:
-    """A port of this machine on which nothing listens."""
+    """Returns a port of this machine on which nothing listens."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
 
 
 def restarts(events: list[RunEvent]) -> list[int]:
-    """The numbers of the attempts."""
+    """Returns the numbers of the attempts."""
     return [event.attempt for event in events if isinstance(event, QueryRestarting)]
 
 
 def test_a_refused_socket_is_tried_again_and_named(orders: ProjectFolder) -> None:
-    """Each attempt has a checkpoint of its own, since Spark cannot start a socket again on its checkpoint."""
+    """A refused socket is named and retried with a new checkpoint per attempt, because Spark cannot resume a socket."""
     port = closed_port()
     orders.write(
         {
@@ -56,7 +56,7 @@ def test_a_refused_socket_is_tried_again_and_named(orders: ProjectFolder) -> Non
 
 
 def test_a_stream_into_memory_is_tried_again_from_the_beginning(orders: ProjectFolder) -> None:
-    """So its table has all rows, each once, also those of the batch that had been committed before the failure."""
+    """A retried memory query starts from the beginning: its table has each row once, also from earlier batches."""
     said = "reflect('java.lang.System', 'getProperty', 'mood', 'bad')"
     mood = f"case when id < 10 then 1 else reflect('java.lang.Integer', 'parseInt', {said}) end"
     orders.write(
@@ -82,7 +82,7 @@ def test_a_stream_into_memory_is_tried_again_from_the_beginning(orders: ProjectF
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Endpoint:
-    """A list of brokers of which none answers, that every query of this test is said to read from."""
+    """A list of unreachable brokers that every query of this test reads from."""
     endpoint = Endpoint("source `bus.orders`", "kafka", (("localhost", closed_port()),), Location("sources.yml", 5, 29))
 
     def reading(order: StartOrder, index: int) -> Running:
@@ -93,7 +93,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Endpoint:
 
 
 def test_a_broker_that_is_down_is_named_and_the_query_tried_again(orders: ProjectFolder, broker: Endpoint) -> None:
-    """Before Spark asks it, since Kafka's client would wait for minutes."""
+    """A broker that is down is named before Spark connects, because Kafka's client would wait for minutes."""
     orders.write(
         {
             "models/all.sql": f"{{{{ config(sink='nowhere', {RETRIES}) }}}} select id from {{{{ source('shop', 'orders') }}}}"
@@ -109,7 +109,7 @@ def test_a_broker_that_is_down_is_named_and_the_query_tried_again(orders: Projec
 
 
 def test_a_stop_is_obeyed_while_a_broker_is_down(orders: ProjectFolder, broker: Endpoint) -> None:
-    """The wait for the next attempt ends with it."""
+    """A stop during the wait for the next attempt takes effect at once."""
     assert broker.addresses
     model = "{{ config(sink='nowhere', trigger='1 second', retries={'attempts': 9, 'first_delay': '1 hour', 'longest_delay': '1 hour'}) }}"
     orders.write({"models/all.sql": f"{model} select id from {{{{ source('shop', 'orders') }}}}"})
@@ -122,7 +122,7 @@ def test_a_stop_is_obeyed_while_a_broker_is_down(orders: ProjectFolder, broker: 
 
 
 def test_one_broker_of_a_list_is_enough() -> None:
-    """Only a list of which none answers is in the way, and its message has them all."""
+    """One reachable broker of a list is enough; if none answers, the message names them all."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port, closed = server.getsockname()[1], closed_port()
         check_brokers([Endpoint("a", "kafka", (("127.0.0.1", closed), ("127.0.0.1", port)), Location("a", 1, 1))])
@@ -138,7 +138,7 @@ def test_one_broker_of_a_list_is_enough() -> None:
     [("s3a", "hadoop-aws"), ("abfss", "hadoop-azure"), ("gs", "hadoop-gcp"), ("s3", "hadoop-aws")],
 )
 def test_a_file_system_without_its_package_names_it(orders: ProjectFolder, scheme: str, package: str) -> None:
-    """In the version that the Hadoop of this Spark needs, on the source's line."""
+    """A missing file system package is named on the source's line, in the version that Spark's Hadoop needs."""
     sources = (orders.root / "sources.yml").read_text()
     orders.write(
         {
@@ -159,7 +159,7 @@ def test_a_file_system_without_its_package_names_it(orders: ProjectFolder, schem
 
 @pytest.mark.parametrize(("source", "package"), [("KAFKA", "spark-sql-kafka-0-10"), ("AVRO", "spark-avro")])
 def test_a_package_of_spark_is_named_in_a_release_that_there_is(source: str, package: str) -> None:
-    """Not in the version of Spark itself, which the packages need not have."""
+    """A Spark package is named in a version that exists, which may differ from Spark's own version."""
     fix = package_fix("", f"{source}_DATA_SOURCE_NOT_ENABLED")
 
     assert fix is not None

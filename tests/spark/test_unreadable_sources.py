@@ -9,7 +9,7 @@ from sqlstream.errors import FindingsError
 
 
 def test_every_source_that_cannot_be_opened_is_found(orders: ProjectFolder) -> None:
-    """A missing folder and a type that only Spark can judge, both at once."""
+    """A missing folder and a type that only Spark can check are both found in one run."""
     orders.write(
         {
             "sources/more.yml": "sources:\n  - name: s\n    tables:\n"
@@ -33,7 +33,7 @@ def test_every_source_that_cannot_be_opened_is_found(orders: ProjectFolder) -> N
 
 
 def test_a_host_that_does_not_exist_or_answer_is_named(orders: ProjectFolder) -> None:
-    """At the source's path, since that is where it is written."""
+    """An unknown or unreachable host is reported at the source's path, where it is written."""
     orders.write(
         {
             "sources/far.yml": "sources:\n  - name: far\n    tables:\n"

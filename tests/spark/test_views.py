@@ -1,4 +1,4 @@
-"""The views that a query's texts read: each text reads its own inputs, whatever the other texts of the query read."""
+"""Each SQL text of a query reads its own inputs, independently of the other texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Rows = Callable[[Path], list[dict[str, Any]]]
 
 
 def test_a_model_may_have_the_view_name_of_what_another_input_reads(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """Model `shop__orders` is read, and not the source of that view name, which a second input reads after it."""
+    """Model `shop__orders` is read although another input later reads a source that has the same view name."""
     orders.write(
         {
             "models/shop__orders.sql": "select 1000 + id as id from {{ source('shop', 'orders') }}",
@@ -29,7 +29,7 @@ def test_a_model_may_have_the_view_name_of_what_another_input_reads(orders: Proj
 
 
 def test_a_source_is_read_beside_a_view_over_it(orders: ProjectFolder) -> None:
-    """Each of the two has a reader of its own."""
+    """A source and a view over it have separate readers."""
     orders.write(
         {
             "models/small.sql": "select id from {{ source('shop', 'orders') }} where amount < 1",

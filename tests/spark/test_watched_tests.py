@@ -1,4 +1,4 @@
-"""`sqlstream test --watch` as a process: what a save of a file has it run again, in the same Spark."""
+"""`sqlstream test --watch` as a process: which tests it runs again after a save, in the same Spark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CASES = "unit_tests:\n" + "".join(
 
 
 def test_a_save_runs_the_tests_again_that_it_may_change(folder: ProjectFolder) -> None:
-    """Those of the model and of the models below it; Spark's process stays, and Ctrl-C ends all in good order."""
+    """A save repeats the tests of the model and of the models below it in the same Spark; Ctrl-C ends it cleanly."""
     folder.write({"models/doubled.sql": MODEL, "models/fourfold.sql": BELOW, "tests/models/t.yml": CASES})
     watching = folder.command("test", "--watch")
     try:

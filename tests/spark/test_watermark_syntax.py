@@ -1,4 +1,4 @@
-"""What sqlstream compiles, read by Spark's own parser and lexer."""
+"""Spark's own parser and lexer read the SQL that sqlstream compiles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIXTURES = Path(__file__).parents[1] / "unit" / "compiler" / "fixtures"
 
 
 def _sections(section: str, *folders: str) -> list[str]:
-    """Returns the texts under `-- in` or `-- out` of all files in the compiler's folders of fixtures."""
+    """Returns the texts under `-- in` or `-- out` of all compiler fixtures."""
     texts = [path.read_text(encoding="utf-8") for folder in folders for path in sorted((FIXTURES / folder).glob("*"))]
     pattern = rf"^-- {section}\n(.*?)(?=\n+-- (?:in|out|reads:|error:|warning:)|\s*\Z)"
     return [sql for text in texts for sql in re.findall(pattern, text, re.MULTILINE | re.DOTALL)]
@@ -26,7 +26,7 @@ def _parsed(spark: SparkSession, sql: str) -> str:
 
 
 def _names(plan: str) -> list[str]:
-    """Returns the last parts of the names of the relations in a plan, in alphabetical order."""
+    """Returns the last parts of the relation names in a plan, in alphabetical order."""
     return sorted(part.split("]")[0].split(", ")[-1] for part in plan.split("UnresolvedRelation [")[1:])
 
 
@@ -40,7 +40,7 @@ def _lexed(spark: SparkSession, sql: str) -> list[str]:
 
 
 def _flat(tokens: tuple[Token, ...]) -> list[str]:
-    """Returns the texts of sqlstream's tokens, those of hints one by one."""
+    """Returns the texts of sqlstream's tokens, with hints split into single tokens."""
     texts: list[str] = []
     for token in tokens:
         texts += ["/*+", *_flat(token.inside), "*/"] if token.kind is Kind.HINT else [token.text]
@@ -58,7 +58,7 @@ def test_spark_reads_the_compiled_sql(spark: SparkSession, sql: str) -> None:
 
 @pytest.mark.parametrize("sql", _sections("in", "watermarks", "second_references"))
 def test_tokens_are_those_of_sparks_lexer(spark: SparkSession, sql: str) -> None:
-    """Each text is split into the same tokens as Spark's lexer splits it into."""
+    """sqlstream splits each text into the same tokens as Spark's lexer."""
     assert _flat(tokenize(sql)) == _lexed(spark, sql)
 
 
@@ -75,13 +75,13 @@ def test_tokens_are_those_of_sparks_lexer(spark: SparkSession, sql: str) -> None
     ],
 )
 def test_odd_text_is_split_as_spark_does(spark: SparkSession, sql: str) -> None:
-    """Numbers, literals, operators and comments at their edges come out as Spark's lexer has them."""
+    """Unusual numbers, literals, operators and comments are split as in Spark's lexer."""
     assert _flat(tokenize(sql)) == _lexed(spark, sql)
 
 
 @pytest.mark.parametrize("sql", _sections("in", "relations"))
 def test_every_relation_takes_clauses_where_they_go(spark: SparkSession, sql: str) -> None:
-    """Spark's plan has the relations found, and takes a watermark clause and an alias at the places found."""
+    """Spark's plan has the relations that sqlstream finds, and takes a watermark clause and an alias there."""
     plan = _parsed(spark, sql)
     relations = read_sql(sql).relations
     assert sorted(r.name for r in relations if r.name) == _names(plan)

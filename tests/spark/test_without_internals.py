@@ -1,4 +1,4 @@
-"""A Spark whose internals are not where they were: queries run, stop and resume by its public API alone."""
+"""On a Spark whose internals have moved, queries run, stop and resume with the public API alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def public(folder: ProjectFolder) -> ProjectFolder:
 
 
 def copied(trigger: str, sleep: int = 0) -> str:
-    """A model that writes each order, one file a batch."""
+    """A model that writes each order, one file per batch."""
     waited = f", reflect('java.lang.Thread', 'sleep', cast({sleep} as bigint)) as waited" if sleep else ""
     return (
         f"{{{{ config(sink='lake', trigger='{trigger}') }}}}\nselect id{waited} from {{{{ source('shop', 'orders') }}}}"
@@ -43,7 +43,7 @@ def copied(trigger: str, sleep: int = 0) -> str:
 
 
 def test_a_run_counts_every_batch(public: ProjectFolder, read_parquet: Rows) -> None:
-    """Each batch is told of once, with the figures that a listener gives."""
+    """Each batch is reported once, with the same figures as a listener gives."""
     public.write({"models/copied.sql": copied("10 seconds")})
 
     result = public.result()
@@ -56,7 +56,7 @@ def test_a_run_counts_every_batch(public: ProjectFolder, read_parquet: Rows) -> 
 
 
 def test_a_signal_stops_a_run_and_the_next_one_resumes_exactly(public: ProjectFolder, read_parquet: Rows) -> None:
-    """The exit is 0, the batch that runs is finished, and each row is written once."""
+    """After a signal the exit code is 0 and the current batch is finished; over both runs each row is written once."""
     public.write({"models/copied.sql": copied("100 milliseconds", sleep=1000)})
     process = public.command("run")
     public.wait_for_batch(process, "copied", 1)
@@ -73,7 +73,7 @@ def test_a_signal_stops_a_run_and_the_next_one_resumes_exactly(public: ProjectFo
 
 
 def test_a_second_signal_stops_now(public: ProjectFolder, read_parquet: Rows) -> None:
-    """A batch that would take minutes is interrupted, and runs again next time."""
+    """A second signal interrupts a batch that would take minutes; the next run repeats it."""
     public.write({"models/copied.sql": copied("100 milliseconds", sleep=600_000)})
     process = public.command("run", "--log-format", "json")
     wait_for(process, '"query_started"')
@@ -91,7 +91,7 @@ def test_a_second_signal_stops_now(public: ProjectFolder, read_parquet: Rows) ->
 
 
 def test_a_query_that_waits_for_its_trigger_stops_at_once(public: ProjectFolder) -> None:
-    """With nothing to do for the next hour, a query ends without waiting for it."""
+    """A query that waits an hour for its trigger stops without waiting."""
     public.write({"models/copied.sql": copied("1 hour")})
     process = public.command("run")
     wait_for(process, "copied batch 0:")
@@ -104,7 +104,7 @@ def test_a_query_that_waits_for_its_trigger_stops_at_once(public: ProjectFolder)
 
 
 def test_what_no_check_refuses_is_refused_at_the_start(public: ProjectFolder) -> None:
-    """Spark's own checks cannot be asked before, so its refusal is that of the query."""
+    """Without the internals nothing can be checked in advance, so Spark's refusal is reported for the query."""
     rules = "rules: {append-without-watermark: ignore}\n"
     model = (
         "{{ config(sink='lake') }}\nselect amount, count(*) as n from {{ source('shop', 'orders') }} group by amount"
@@ -117,7 +117,7 @@ def test_what_no_check_refuses_is_refused_at_the_start(public: ProjectFolder) ->
 
 
 def test_a_command_is_not_carried_out(public: ProjectFolder) -> None:
-    """Its words tell that the SQL is no query."""
+    """A model that is a command does not run; the compiler sees from its first words that it is not a query."""
     public.write({"models/gone.sql": "{{ config(sink='lake') }}\ndrop table orders"})
     process = public.command("run")
 
@@ -128,7 +128,7 @@ def test_a_command_is_not_carried_out(public: ProjectFolder) -> None:
 
 
 def test_a_seed_has_the_same_types(public: ProjectFolder) -> None:
-    """Its columns are inferred from the lines themselves."""
+    """Seed types are inferred from the lines of the file, as with the internals."""
     public.write(
         {
             "seeds/names.csv": 'id,name,at\n1,"a, b",2024-01-01\n',
@@ -158,24 +158,24 @@ MISSING: dict[str, Callable[[SparkSession], object]] = {
 def test_what_is_missing_is_done_the_public_way(
     spark: SparkSession, internal: Callable[[SparkSession], object]
 ) -> None:
-    """Whatever has moved: a class, a method, a parameter, a field."""
+    """The public way is used whatever has moved: a class, a method, a parameter or a field."""
     assert call_internal(spark, "thing", lambda: internal(spark), lambda: "public") == "public"
 
 
 def test_a_refusal_of_spark_is_no_missing_internal(spark: SparkSession) -> None:
-    """What an internal that is there says of a query is raised."""
+    """An error that Spark raises about a query is raised, not treated as a missing internal."""
     with pytest.raises(AnalysisException):
         call_internal(spark, "parser", lambda: spark.sql("select nothing"), lambda: None)
 
 
 @pytest.mark.parametrize("error", [TypeError("unsupported operand"), AttributeError("x", name="x")])
 def test_a_mistake_in_the_code_is_no_missing_internal(error: Exception) -> None:
-    """It is not hidden."""
+    """A mistake in the code is raised, not hidden."""
     assert not is_missing(error)
 
 
 def test_internals_are_used_where_they_are_there(spark: SparkSession) -> None:
-    """On a tested Spark, unless a session turns them off."""
+    """A tested Spark uses the internals, unless the session turns them off."""
     session = spark.newSession()
     assert can_change_queries(session)
     assert can_change_queries(session, "4.3.9")
@@ -188,14 +188,14 @@ def test_internals_are_used_where_they_are_there(spark: SparkSession) -> None:
 
 
 def test_unit_tests_on_a_later_spark_that_has_what_they_need(spark: SparkSession) -> None:
-    """Nothing is refused where the parts of Spark are where they were."""
+    """Unit tests run on a later Spark if it still has the internals that they need."""
     check_supported(spark, "4.9.0")
 
 
 def test_unit_tests_on_a_later_spark_that_has_moved_what_they_need(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One finding says so, with the versions that they run on."""
+    """Without them, one finding lists the Spark versions on which unit tests run."""
     monkeypatch.setattr(memory_streams, "_SQL", "org.apache.spark.moved")
 
     with pytest.raises(FindingsError) as raised:
