@@ -1,6 +1,6 @@
-"""The columns of an operator's output as frozen values: type, watermark, and what each is made from.
+"""The columns of an operator's output as frozen values: type, watermark and origins.
 
-What cannot be known without Spark is None, never a guess.
+Anything that only Spark can know is None, never a guess.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Where:
 
 @dataclass(frozen=True)
 class EventTime:
-    """The watermark of a column: its delay as written, and where it is declared (None: by the source)."""
+    """The watermark of a column: its delay as written, and the place of its declaration (None: in the source)."""
 
     delay: str
     where: Where | None
@@ -30,7 +30,7 @@ class EventTime:
 
 @dataclass(frozen=True)
 class LostWatermark:
-    """Where a column stopped carrying the watermark that it is made from: the expression's place and its text."""
+    """The expression that loses the watermark of `column`: its place and its text."""
 
     where: Where
     expression: str
@@ -39,10 +39,11 @@ class LostWatermark:
 
 @dataclass(frozen=True)
 class HeldWatermarks:
-    """The watermarks within a value: of a struct by `fields`, as (name in lower case, its watermark, what it holds
-    itself); of an array by what each of its `elements` holds, of a map by its `values`.
+    """The watermarks inside a value.
 
-    `is_known` is False where it may hold some that are not known.
+    For a struct, `fields` are (name in lower case, its watermark, the watermarks inside it). For an array, `elements`
+    are those inside each element; for a map, `values` are those inside each value. `is_known` is False if there may be
+    unknown ones.
     """
 
     fields: tuple[tuple[str, EventTime | None, HeldWatermarks], ...] = ()
@@ -58,10 +59,10 @@ NOTHING_HELD = HeldWatermarks()
 class Column:
     """One column of an operator's output.
 
-    `type` is None where it is not known. `event_time` is the watermark that it carries. `lost` says why it carries
-    none although it is made from a column that does. `origins` are the columns of sources, seeds or static tables it
-    is made from, as (node id, column). `window` says that it is a time window's struct. `held` are the watermarks
-    within it, on fields of structs. `may_carry` says that it may itself carry one that is not known.
+    `type` is None if it is unknown. `event_time` is its watermark. `lost` is the reason why it has none although it is
+    computed from a column with one. `origins` are the (node id, column) of the sources, seeds or static tables
+    from which it is computed. `window` marks the struct of a time window. `held` are the watermarks inside the value.
+    `may_carry` is True if the column may have an unknown watermark.
     """
 
     name: str
@@ -75,7 +76,7 @@ class Column:
 
     @property
     def in_sql(self) -> str:
-        """The name as SQL has it, in back-quotes where it needs them."""
+        """The name in SQL, in back-quotes if it needs them."""
         return quote_identifier(self.name)
 
 
@@ -83,7 +84,7 @@ Columns = tuple[Column, ...]
 
 
 def renamed(columns: Columns | None, names: Sequence[str]) -> Columns | None:
-    """Returns `columns` under `names`, as in `t(a, b)`; only the names are known where they are not as many."""
+    """Returns `columns` with `names`, as in `t(a, b)`. If the numbers differ, only the names are known."""
     if not names:
         return columns
     if columns is None or len(columns) != len(names):

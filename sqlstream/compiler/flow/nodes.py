@@ -1,7 +1,7 @@
-"""The operators of a query as a tree of frozen values, the way Spark's analyser would see them.
+"""The operators of a query as a tree of frozen values, as in Spark's analyzed plan.
 
-The tree of a model holds the trees of the models it reads, so it reaches from the sources to the sink. What cannot be
-known without Spark is None, never a guess.
+The tree of a model contains the trees of the models that it reads, so it extends from the sources to the sink. Anything
+that only Spark can know is None, never a guess.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlstream.compiler.flow.columns import Column, EventTime, Where
 
 @dataclass(frozen=True)
 class Call:
-    """A function in an expression: its name in lower case, whether it has DISTINCT, its text, and its place."""
+    """A call in an expression: the function in lower case, whether it has DISTINCT, its text and its place."""
 
     name: str
     distinct: bool
@@ -24,11 +24,11 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One operator. `columns` are those of its output, None where they are not known; `where` is its place.
+    """One operator at the place `where`, with the `columns` of its output (None: unknown).
 
-    `streaming` says that its rows come from a stream. `subqueries` are the queries within its expressions. `row_ids`
-    are the calls of functions in them that number rows, which no streaming query may have; those of a whole SELECT
-    stand at one of its operators.
+    `streaming` means that its rows come from a stream. `subqueries` are the queries in its expressions. `row_ids` are
+    the calls of functions that number rows, which Spark rejects in streaming queries; one operator of a SELECT has
+    those of the whole SELECT.
     """
 
     where: Where
@@ -39,16 +39,16 @@ class Node:
     streaming: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        # found while the tree grows upwards: looked for from the top, a long chain would exhaust Python's stack
+        # computed once per node: a recursion from the top of a long chain would exhaust Python's stack
         object.__setattr__(self, "streaming", self._streams())
 
     def _streams(self) -> bool:
         return any(child.streaming for child in self.children)
 
     def walk(self, *ends: type[Node]) -> Iterator[Node]:
-        """Gives this operator and all below it once each, from the top down, the queries in its expressions aside.
+        """Yields this operator and all below it once, from the top down, without the queries in expressions.
 
-        What lies below an operator of one of the kinds `ends` is left out.
+        It does not yield what is below an operator of the classes `ends`.
         """
         seen: set[int] = set()
         waiting: list[Node] = [self]
@@ -62,8 +62,8 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True)
 class Scan(Node):
-    """The rows of a source, a seed, or anything else that is read: `node_id` is None for what the project does not
-    declare (a catalog's table, VALUES, `range(10)`). `newest_first` says that a backlog is read from its end.
+    """The rows of a source, a seed or another input. `node_id` is None for inputs that the project does not declare (a
+    catalog table, VALUES, `range(10)`). `newest_first` means that Spark reads the newest files of a backlog first.
     """
 
     node_id: str | None
@@ -76,14 +76,14 @@ class Scan(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class View(Node):
-    """The rows of another model, whose tree is the only child."""
+    """The rows of another model. Its tree is the only child."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class With(Node):
-    """A query, the first child, and the trees of its CTEs, whether it reads them or not.
+    """A query, the first child, and the trees of its CTEs, including those that it does not read.
 
-    Spark's checks of what lies below an operator find a CTE here, where WITH stands, and not where it is read.
+    Spark's checks of the operators below another find a CTE here, below its WITH, and not below its references.
     """
 
     def _streams(self) -> bool:
@@ -92,26 +92,24 @@ class With(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class CteReference(Node):
-    """The rows of a CTE, whose tree is the only child. Spark's checks of what lies below an operator end here: what a
-    query reads from its own WITH is not below it, but a query around both has it below. See `With`.
-    """
+    """The rows of a CTE. Its tree is the only child. Spark's checks of operators below another end here; see `With`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recursion(Node):
-    """A CTE that reads itself: its first query and the one that is repeated, in which it is a `Scan`."""
+    """A CTE that reads itself: its first query, and the repeated query, in which the CTE is a `Scan`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Projection(Node):
-    """A select list over one child, or over none (`select 1`). `passes` says that the list is a `*` alone."""
+    """A select list over one child, or over none (`select 1`). `passes` means that the list is only `*`."""
 
     passes: bool = False
 
 
 @dataclass(frozen=True)
 class Hints:
-    """What a condition may hold: an equality (`may_equate`), or a bound (`may_bound`)."""
+    """Whether a condition can contain an equality (`may_equate`) or a bound (`may_bound`)."""
 
     may_equate: bool = False
     may_bound: bool = False
@@ -119,14 +117,14 @@ class Hints:
 
 @dataclass(frozen=True, kw_only=True)
 class Filter(Node):
-    """A WHERE or HAVING. `hints` say what its condition may add to the joins below it, which Spark moves it into."""
+    """A WHERE or HAVING. `hints` describe its condition, which Spark can push into the joins below it."""
 
     hints: Hints
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventTimeWatermark(Node):
-    """A watermark on a column of the child: by a clause, or by the source's `watermark:`."""
+    """A watermark on a column of the child, from a clause or from the source's `watermark:`."""
 
     event_time: EventTime
     column: str
@@ -134,7 +132,7 @@ class EventTimeWatermark(Node):
 
 @dataclass(frozen=True)
 class WindowCall(Call):
-    """A function with OVER: the texts of PARTITION BY and ORDER BY, and whether the first one of those descends."""
+    """A function with OVER: the texts of PARTITION BY and ORDER BY, and whether the first sort key is descending."""
 
     partition: tuple[str, ...]
     order: tuple[str, ...]
@@ -143,10 +141,10 @@ class WindowCall(Call):
 
 @dataclass(frozen=True)
 class Key:
-    """A grouping key: its text, the column that it gives, and its place.
+    """A grouping key: its text, its output column and its place.
 
-    `is_column` says that it is a column as it is; Spark looks for the watermark only on those and on time windows.
-    `in_every_set` says that no grouping set leaves it out.
+    `is_column` marks an unchanged column or a time window; Spark looks for the watermark only on those. `in_every_set`
+    means that each grouping set contains the key.
     """
 
     text: str
@@ -160,7 +158,7 @@ class Key:
 class Aggregate(Node):
     """GROUP BY or aggregate functions (`kind` is `group`), SELECT DISTINCT and UNION (`distinct`), or PIVOT (`pivot`).
 
-    `session` says that a key is a session window.
+    `session` means that a key is a session window.
     """
 
     keys: tuple[Key, ...]
@@ -171,13 +169,13 @@ class Aggregate(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Join(Node):
-    """Two children joined: `kind` is inner, left, right, full, left semi, left anti, cross or asof.
+    """A join of two children: `kind` is inner, left, right, full, left semi, left anti, cross or asof.
 
-    `time_in_keys` says that a column that carries a watermark is among those that must be equal. `bounded` are the
-    sides, `left` and `right`, whose rows the other side's watermark lets go: a condition says how much older than the
-    other side's event time theirs may be. `has_equality` says that the condition has columns of both sides equal. Each
-    is None where that cannot be known. `names` are those of the relation before JOIN and of the one behind it. `hints`
-    are of the condition, and `clock` is the function of the current time in it, empty for none.
+    `time_in_keys` means that a column with a watermark is one of the equality keys. `bounded` are the sides (`left`,
+    `right`) whose rows Spark can drop by the other side's watermark, because a condition limits how old they are
+    compared to the other side's event time. `has_equality` means that columns of both sides must be equal. Each is None
+    if it is unknown. `names` are those of the relations before and after JOIN. `hints` describe the condition, and
+    `clock` is the function of the current time in it, or empty.
     """
 
     kind: str
@@ -191,7 +189,7 @@ class Join(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class SetOperation(Node):
-    """UNION, EXCEPT (also MINUS) or INTERSECT of two children; `kind` is in lower case."""
+    """UNION, EXCEPT (or MINUS) or INTERSECT of two children. `kind` is in lower case."""
 
     kind: str
 
@@ -227,15 +225,15 @@ class Generate(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Expansion(Node):
-    """Several rows made of the columns of each: UNPIVOT."""
+    """UNPIVOT: several rows from the columns of each row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LateralJoin(Generate):
     """A JOIN with LATERAL: `kind` is inner or left.
 
-    `domain` are the columns of the child by whose distinct values Spark aggregates its rows before it can join them
-    with what the subquery gives for each value: none where it needs no such aggregation, None where it is not known.
+    `domain` are the columns of the child by which Spark first aggregates its rows, to join them with the rows of the
+    subquery for each distinct value. It is empty if Spark needs no aggregation, and None if that is unknown.
     """
 
     kind: str
@@ -244,9 +242,9 @@ class LateralJoin(Generate):
 
 @dataclass(frozen=True, kw_only=True)
 class Deduplicate(Node):
-    """What `deduplicate` makes of a model's rows: one for the values of each of the `keys`.
+    """The `deduplicate` of a model: one row for each combination of values of `keys`.
 
-    `within` says that a watermark lets its state go; None where that is not known.
+    `within` means that Spark can drop its state by a watermark; None if that is unknown.
     """
 
     keys: tuple[str, ...]
@@ -255,11 +253,11 @@ class Deduplicate(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Opaque(Node):
-    """What the flow does not follow, such as TRANSFORM. Its columns are unknown."""
+    """An operator that the flow does not follow, such as TRANSFORM. Its columns are unknown."""
 
 
 def open_source(node: Node) -> str | None:
-    """Returns the id of the source that all columns of `node` are of, where nothing is known of them but that."""
+    """Returns the id of the source of all columns of `node`, if these are unknown columns of one source."""
     while node.columns is None and len(node.children) == 1 and _passes_all(node):
         node = node.children[0]
     return node.node_id if isinstance(node, Scan) and node.columns is None else None

@@ -1,4 +1,4 @@
-"""What is known of one model without its tree, as a value."""
+"""What the compiler knows about one model without its tree."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from sqlstream.compiler.sql.problem import SqlProblem
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """What is known of one model: its columns, what is wrong with names in its own text, and whether sqlglot could read
-    it; where it could not, `unread_at` is the offset at which it gave up, None where that is not known.
+    """The columns of a model, the problems in its SQL, and whether sqlglot could parse it (`is_read`).
+
+    If not, `unread_at` is the offset at which sqlglot stopped; None if it is unknown.
     """
 
     columns: tuple[Column, ...] | None

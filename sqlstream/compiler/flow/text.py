@@ -1,4 +1,4 @@
-"""One model's compiled SQL, and what is asked again and again of the expressions in its tree."""
+"""One model's compiled SQL, with cached answers about the expressions in its tree."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.functions.known import AGGREGATES
+from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.spark_reading import write
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql
 from sqlstream.compiler.sql.tokens import Tokens
+from sqlstream.errors import Severity
 
 WITHOUT_PLACE: dict[type[exp.Expr], str] = {
     exp.ArgMax: "max_by",
@@ -23,29 +25,26 @@ WITHOUT_PLACE: dict[type[exp.Expr], str] = {
     exp.Quantile: "percentile",
     exp.GroupConcat: "listagg",
 }
-"""Aggregate functions that sqlglot makes without keeping where the name stands, and a name of each."""
+"""Aggregate functions whose place sqlglot does not keep, with one name of each."""
 
 UNIT_FIRST = frozenset(
-    {
-        *("timestampadd", "timestampdiff", "timediff", "dateadd", "datediff", "date_add", "date_diff", "extract"),
-    }
+    ("timestampadd", "timestampdiff", "timediff", "dateadd", "datediff", "date_add", "date_diff", "extract")
 )
-"""Functions whose first argument may be a unit such as HOUR, which looks like a column."""
+"""Functions whose first argument can be a unit such as HOUR, which looks like a column."""
 
 NOWHERE = sys.maxsize
-"""The start of what has no place."""
+"""The start of a node without a place."""
 
 _ALIAS, _COLUMN = frozenset({exp.Alias}), frozenset({exp.Column})
 _WHOLE = frozenset({exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean})
-"""Nodes in which nobody looks for others, or which have none."""
+"""Nodes whose children no check needs, or without children."""
 
 
 class ExpressionParts(NamedTuple):
-    """What one walk through the expression `node` has found, queries in it aside.
+    """The parts of the expression `node`, without the parts of queries in it.
 
-    `parts` are its nodes from the top down, a name and a query in it as one each; `kinds` their classes; `functions`
-    those that call a function, each behind its name as `Text.function` gives it; `names` the longest form of each name,
-    behind its parts.
+    `parts` are its nodes from the top down, with each name and query as one node, and `kinds` their classes.
+    `functions` are the calls with their names from `Text.function`, and `names` the full names with their parts.
     """
 
     node: exp.Expr
@@ -56,13 +55,13 @@ class ExpressionParts(NamedTuple):
 
     @property
     def queries(self) -> Iterator[exp.Query]:
-        """The queries in the expression, not those within one of them."""
+        """The queries in the expression, but not those nested in them."""
         return (part for part in self.parts if isinstance(part, exp.Query) and not isinstance(part, exp.Subquery))
 
 
 @dataclass(frozen=True)
 class Text:
-    """A model's compiled SQL, and its unique id: what places refer to."""
+    """A model's compiled SQL, and its unique id, to which places refer."""
 
     model: str
     sql: str
@@ -73,7 +72,7 @@ class Text:
 
     @cached_property
     def read(self) -> SqlText:
-        """The text, which can be read, with its tokens and relations."""
+        """The tokens and relations of the text."""
         return read_sql(self.sql)
 
     @property
@@ -96,12 +95,12 @@ class Text:
         return found
 
     def may_call(self, names: frozenset[str]) -> bool:
-        """Whether one of `names`, which are in lower case, stands before a `(` anywhere in the text."""
+        """Returns whether one of `names`, in lower case, is before a `(` anywhere in the text."""
         return not names.isdisjoint(self.calls)
 
     @cached_property
     def _has_variables(self) -> bool:
-        """Whether a name may be that of a lambda's variable."""
+        """Whether names can be lambda variables."""
         return "->" in self.read.keys
 
     def token_at(self, offset: int) -> int | None:
@@ -109,7 +108,7 @@ class Text:
         return self.read.starts.get(offset)
 
     def where(self, node: exp.Expr) -> Where:
-        """Returns the place of `node`: that of the first token in it that has one, or else in what it is a part of."""
+        """Returns the place of `node`: its first token with a place, or else that of a node around it."""
         around: exp.Expr | None = node
         while around is not None:
             start = self.start(around)
@@ -119,20 +118,26 @@ class Text:
         return Where(self.model, 0)
 
     def start(self, node: exp.Expr) -> int:
-        """Returns the offset of the first token in `node` that has a place, `NOWHERE` where none has."""
+        """Returns the offset of the first token in `node` with a place; `NOWHERE` if there is none."""
         if id(node) not in self._starts:
             self._index(node.root())
         return self._starts[id(node)]
 
+    def problem(
+        self, node: exp.Expr, code: str, what: str, why: str, fix: str, severity: Severity = Severity.ERROR
+    ) -> SqlProblem:
+        """Returns a problem at the place of `node`."""
+        return SqlProblem(self.where(node).offset, code, what, why, fix, severity)
+
     def nodes(self, root: exp.Expr) -> Sequence[exp.Expr]:
-        """Returns all nodes of a tree that was read from the text, from the top down."""
+        """Returns all nodes of a tree from the text, from the top down."""
         if id(root) not in self._starts:
             self._index(root)
         return self._nodes[id(root)]
 
     def _index(self, root: exp.Expr) -> None:
-        """Notes where each node of a tree starts: the first of what it and its parts say."""
-        nodes = self._nodes[id(root)] = list(root.walk())  # kept: one that is gone would leave its id to another one
+        """Caches the start of each node of a tree: the smallest offset of the node and its parts."""
+        nodes = self._nodes[id(root)] = list(root.walk())  # kept, so that no other node gets the id
         starts = self._starts
         for node in nodes:
             starts[id(node)] = node.meta_get("start", NOWHERE)
@@ -142,9 +147,9 @@ class Text:
                 starts[around] = start
 
     def let_go(self) -> None:
-        """Parts the nodes, which know each other, for Python to free them at once: else it must look for them first.
+        """Breaks the reference cycles of the nodes, so that Python frees them without its garbage collector.
 
-        Nothing may be asked of them afterwards.
+        The text cannot be used afterwards.
         """
         for nodes in self._nodes.values():
             for node in nodes:
@@ -159,7 +164,7 @@ class Text:
         return self._written[id(node)][0]
 
     def said(self, call: exp.Expr) -> str:
-        """Returns the call of a function as its author wrote it, on one line; in SQL where that is not possible."""
+        """Returns a call as written in the text, on one line; generated SQL if that is not possible."""
         name = self.read.starts.get(call.meta.get("start", NOWHERE), len(self.tokens))
         end = self.after.get(name + 1)
         if end is None or not all(token.text.isprintable() for token in self.tokens[name:end]):
@@ -169,21 +174,21 @@ class Text:
         return first.text + "".join(f"{'' if token.start == before.end else ' '}{token.text}" for token, before in gaps)
 
     def parts_of(self, node: exp.Expr) -> ExpressionParts:
-        """Returns what is in `node`, for which it is walked through once."""
+        """Returns the parts of `node` from the cache."""
         found = self._expression_parts.get(id(node))
         if found is None:
-            found = self._expression_parts[id(node)] = self._looked(node)
+            found = self._expression_parts[id(node)] = self._parts_of(node)
         return found
 
-    def _looked(self, node: exp.Expr) -> ExpressionParts:
-        if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):  # most of what there is
+    def _parts_of(self, node: exp.Expr) -> ExpressionParts:
+        if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):  # most expressions
             name = parts_of(node)
             is_name = not self._has_variables or not _is_variable(node, name)
             return ExpressionParts(node, (node,), _COLUMN, (), ((name, node),) if is_name else ())
-        if isinstance(node, exp.Alias):  # what has one is looked at with it and without
+        if isinstance(node, exp.Alias):  # callers need the parts with and without the alias
             inner = self.parts_of(node.this)
             return inner._replace(node=node, parts=(node, *inner.parts), kinds=inner.kinds | _ALIAS)
-        parts = _parts_of(node)
+        parts = _walk(node)
         functions: list[tuple[str, exp.Expr]] = []
         names: list[tuple[tuple[str, ...], exp.Expr]] = []
         units: set[int] = set()
@@ -198,7 +203,7 @@ class Text:
         return ExpressionParts(node, parts, frozenset(map(type, parts)), tuple(functions), tuple(names))
 
     def _whole_name(self, node: exp.Expr, root: exp.Expr) -> tuple[str, ...]:
-        """The parts of a name in `root` that is neither a part of a longer one nor a lambda's variable, else none."""
+        """Returns the parts of a name in `root`; none for a part of a longer name and for a lambda variable."""
         parts = parts_of(node)
         if not parts or (self._has_variables and _is_variable(node, parts)):
             return ()
@@ -207,7 +212,7 @@ class Text:
         return () if dotted else parts
 
     def function(self, node: exp.Expr) -> str:
-        """Returns the name of the function that `node` calls, in lower case; empty where it is no call."""
+        """Returns the name of the function that `node` calls, in lower case; empty for other nodes."""
         if isinstance(node, exp.Func):
             if isinstance(node, exp.Anonymous):
                 return str(node.this).lower()
@@ -217,13 +222,13 @@ class Text:
         return WITHOUT_PLACE.get(type(node), "")
 
     def is_aggregate(self, node: exp.Expr) -> bool:
-        """Whether `node` holds an aggregate function, one with OVER aside."""
+        """Returns whether `node` contains an aggregate function without OVER."""
         return any(name in AGGREGATES and not is_windowed(part) for name, part in self.parts_of(node).functions)
 
 
 def parts_of(node: exp.Expr) -> tuple[str, ...]:
-    """Returns the parts of a name such as `a.b.c`; none where `node` is no name."""
-    if type(node) is exp.Column:  # what most names are, of one part or two
+    """Returns the parts of a name such as `a.b.c`; none for other nodes."""
+    if type(node) is exp.Column:  # the usual names have one or two parts
         name, table = node.args["this"], node.args.get("table")
         if type(name) is exp.Identifier:
             if table is None:
@@ -240,12 +245,12 @@ def parts_of(node: exp.Expr) -> tuple[str, ...]:
 
 
 def computed(select: exp.Select) -> list[exp.Expr]:
-    """Returns the items of a select list that are more than a name."""
+    """Returns the items of a select list that are not just a name."""
     return [item for item in select.expressions if not isinstance(item, exp.Column)]
 
 
 def _is_variable(node: exp.Expr, parts: tuple[str, ...]) -> bool:
-    """Whether a name is that of a variable of a lambda around it, which sqlglot sees in the same letter case only."""
+    """Returns whether a name is a lambda variable, in any letter case: sqlglot compares letter case."""
     around = node.find_ancestor(exp.Lambda)
     name = parts[0].lower()
     while around is not None:
@@ -255,10 +260,10 @@ def _is_variable(node: exp.Expr, parts: tuple[str, ...]) -> bool:
     return False
 
 
-def _parts_of(node: exp.Expr) -> tuple[exp.Expr, ...]:
-    """The nodes of an expression from the top down, a name and a query in it as one each."""
+def _walk(node: exp.Expr) -> tuple[exp.Expr, ...]:
+    """Returns the nodes of an expression from the top down, with each name and query as one node."""
     found = [node]
-    for part in found:  # which grows meanwhile
+    for part in found:  # grows during the loop
         is_whole = isinstance(part, exp.Query) and not isinstance(part, exp.Subquery)
         if type(part) not in _WHOLE and not is_whole:
             found.extend(part.iter_expressions())
@@ -266,7 +271,7 @@ def _parts_of(node: exp.Expr) -> tuple[exp.Expr, ...]:
 
 
 def is_windowed(node: exp.Expr) -> bool:
-    """Whether a function has OVER, perhaps behind FILTER or IGNORE NULLS."""
+    """Returns whether a function has OVER, also after FILTER or IGNORE NULLS."""
     parent = node.parent
     while isinstance(parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
         parent = parent.parent

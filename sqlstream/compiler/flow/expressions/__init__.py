@@ -1,1 +1,1 @@
-"""One expression: the column it gives, and what is wrong in it."""
+"""One expression: its output column and its errors."""

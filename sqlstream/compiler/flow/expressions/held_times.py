@@ -1,24 +1,23 @@
-"""Which watermarks are within a value: Spark keeps them on the fields of structs, whatever these are put into.
+"""The watermarks inside a value: Spark keeps them on the fields of structs, also inside arrays and maps.
 
-A struct's field carries the watermark of the column that it is made from as it is, and hands it on when it is taken out
-again (`CreateNamedStruct.dataType`, `GetStructField.metadata` and `Alias.metadata` of Spark 4.3). An array's element, a
-map's value, and what any other expression gives carry none, but a struct in them still has that of its fields.
+A field of a struct has the watermark of the unchanged column that it contains, and so does an expression that reads the
+field (`CreateNamedStruct.dataType`, `GetStructField.metadata` and `Alias.metadata` of Spark 4.3). Array elements, map
+values and results of other expressions have no watermark, but the fields of a struct in them keep theirs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.columns import NOTHING_HELD, Column, EventTime, HeldWatermarks
+from sqlstream.compiler.flow.columns import NOTHING_HELD, Column, Columns, EventTime, HeldWatermarks, LostWatermark
 
 UNKNOWN_HELD = HeldWatermarks(is_known=False)
 
 _LISTS_OF = frozenset({"array", "collect_list", "collect_set", "array_agg"})
-_ANEW = frozenset({"from_csv", "from_json", "from_xml", "parse_json", "to_csv", "to_json", "to_xml", "window"})
+_WITHOUT = frozenset({"from_csv", "from_json", "from_xml", "parse_json", "to_csv", "to_json", "to_xml", "window"})
 _SAME_AS_FIRST = frozenset(
     """
     any_value array_compact array_distinct array_sort filter first first_value last last_value max max_by min min_by
@@ -27,36 +26,40 @@ _SAME_AS_FIRST = frozenset(
 )
 
 
-class Context(Protocol):
-    """What is known of an expression's parts."""
+@dataclass(frozen=True)
+class Context:
+    """Functions that describe a part of an expression: the name of the function that it calls, in lower case, empty for
+    other expressions; the column that it returns; and the columns of a star, None if they are unknown.
+    """
 
-    def name(self, node: exp.Expr) -> str:
-        """Returns the function that `node` calls, in lower case; empty where it is no call."""
-
-    def column(self, node: exp.Expr) -> Column:
-        """Returns the column that `node` would give."""
-
-    def star(self, node: exp.Expr) -> tuple[Column, ...] | None:
-        """Returns the columns that `*` stands for, None where they are not known."""
+    name: Callable[[exp.Expr], str]
+    column: Callable[[exp.Expr], Column]
+    star: Callable[[exp.Expr], Columns | None]
 
 
 @dataclass(frozen=True)
 class Within:
-    """The watermark of a value itself, and those that it holds."""
+    """The watermark of a value, and the watermarks inside it."""
 
     time: EventTime | None = None
     held: HeldWatermarks = NOTHING_HELD
 
 
 NOTHING = Within()
-"""No watermark, neither of the value itself nor within it."""
+"""No watermark, neither of the value nor inside it."""
+
+
+def marked(column: Column, value: Within, lost: LostWatermark | None = None) -> Column:
+    """Returns `column` with the watermarks of `value`; if there are none, with the reason why it `lost` its own."""
+    lost = lost if value == NOTHING else None
+    return replace(column, event_time=value.time, lost=lost, held=value.held, may_carry=not value.held.is_known)
 
 
 def taken(held: HeldWatermarks, name: str) -> Within:
-    """Returns what the field `name` of a value that holds `held` is."""
+    """Returns the watermarks of the field `name` of a value with `held`."""
     if not held.is_known:
         return Within(held=UNKNOWN_HELD)
-    if held.elements is not None:  # that field of every struct in an array
+    if held.elements is not None:  # the field of each struct in an array
         return Within(held=HeldWatermarks(elements=taken(held.elements, name).held))
     if held.values is not None:
         return Within(held=held.values)
@@ -67,14 +70,14 @@ def taken(held: HeldWatermarks, name: str) -> Within:
 
 
 def element(held: HeldWatermarks) -> HeldWatermarks:
-    """Returns what an element or a value of something that holds `held` holds."""
+    """Returns the watermarks inside each element or map value of a value with `held`."""
     if not held.is_known:
         return UNKNOWN_HELD
     return held.elements or held.values or NOTHING_HELD
 
 
 def within(node: exp.Expr, context: Context) -> Within:
-    """Returns the watermark that an expression other than a column has by being a struct's field, and what it holds."""
+    """Returns the watermark of an expression that reads a struct's field, and those inside any expression."""
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
         return taken(_held(node.this, context), node.expression.name)
     if isinstance(node, exp.Bracket):
@@ -83,7 +86,7 @@ def within(node: exp.Expr, context: Context) -> Within:
 
 
 def generated(node: exp.Expr, names: Iterable[str], context: Context) -> list[Within]:
-    """Returns what each column of a generator is, whose columns Spark calls `names`."""
+    """Returns the watermarks of each column of a generator; `names` are the names that Spark gives them."""
     first = next(node.iter_expressions(), None)
     held = _held(first, context) if first is not None else NOTHING_HELD
     name = context.name(node)
@@ -107,7 +110,7 @@ def _bracket(node: exp.Bracket, context: Context) -> Within:
 
 
 def _built(node: exp.Expr, context: Context) -> HeldWatermarks:
-    """What the result of a function, or of any other expression, holds."""
+    """Returns the watermarks inside the result of a function or other expression."""
     name = context.name(node)
     first = next(node.iter_expressions(), None)
     if isinstance(node, exp.Struct):
@@ -118,14 +121,14 @@ def _built(node: exp.Expr, context: Context) -> HeldWatermarks:
         return HeldWatermarks(elements=_same(node.iter_expressions(), context))
     if name in _SAME_AS_FIRST and first is not None:
         return _held(first, context)
-    if name in _ANEW:
+    if name in _WITHOUT:
         return NOTHING_HELD
     choices = _choices(node)
     return _same(choices, context) if choices else UNKNOWN_HELD
 
 
 def _choices(node: exp.Expr) -> list[exp.Expr]:
-    """The values of which an expression gives one as it is."""
+    """Returns the values of which an expression returns one unchanged."""
     if isinstance(node, exp.Coalesce):
         return [node.this, *node.expressions]
     branches = [node] if isinstance(node, exp.If) else list(node.args["ifs"]) if isinstance(node, exp.Case) else []
@@ -136,7 +139,7 @@ def _choices(node: exp.Expr) -> list[exp.Expr]:
 def _struct(node: exp.Struct, context: Context) -> HeldWatermarks:
     fields: list[tuple[str, EventTime | None, HeldWatermarks]] = []
     for argument in node.expressions:
-        if isinstance(argument, exp.PropertyEQ):  # a name and a value, as sqlglot has `a as b` and plain `a` there
+        if isinstance(argument, exp.PropertyEQ):  # sqlglot reads `a as b` and `a` in a struct as a name and a value
             column = context.column(argument.expression)
             fields.append((argument.this.name.lower(), column.event_time, column.held))
             continue
@@ -148,7 +151,7 @@ def _struct(node: exp.Struct, context: Context) -> HeldWatermarks:
 
 
 def _same(parts: Iterable[exp.Expr], context: Context) -> HeldWatermarks:
-    """What all of several values hold, NULLs aside: structs of different fields are made anew, without watermarks."""
+    """Returns the watermarks inside all values except NULLs. If structs differ, Spark drops their watermarks."""
     found = {_held(part, context) for part in parts if not isinstance(part, exp.Null)}
     if any(not held.is_known for held in found):
         return UNKNOWN_HELD

@@ -1,4 +1,4 @@
-"""A side of a comparison as a sum of columns and constants, where Spark takes it for one when it looks for a bound."""
+"""A side of a comparison as a sum of columns and constants, as Spark reads it to find a bound on event time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlstream.project.types.types import DataType, Primitive
 
 @dataclass(frozen=True)
 class Term:
-    """A column in a sum: its sign, its side of the join, and itself."""
+    """A column in a sum, with its sign and its side of the join."""
 
     sign: int
     side: str
@@ -23,10 +23,10 @@ class Term:
 
 @dataclass(frozen=True)
 class Sum:
-    """Columns and constants that are added up. `is_sum` is False where Spark does not take the expression for a sum.
+    """A sum of columns and constants. `is_sum` is False for an expression that Spark does not read as a sum.
 
-    `kind` is `time`, `date`, `number`, `interval`, or `unknown`. `has_constant` says that there is a constant that
-    Spark can reckon with.
+    `kind` is `time`, `date`, `number`, `interval`, or `unknown`. `has_constant` means that the sum has a constant that
+    Spark can evaluate.
     """
 
     terms: tuple[Term, ...] = ()
@@ -42,20 +42,19 @@ class Sum:
 NO_SUM = Sum(is_sum=False)
 
 Find = Callable[[exp.Expr], tuple[str, Column] | None]
-"""Gives the side and the column that a name means, None where it means a field of one."""
+"""Returns the side and the column to which a name refers; None for a field."""
 
 _EXACT_UNITS = ("WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 
 
 def sum_of(node: exp.Expr, find: Find) -> Sum | None:
-    """Returns `node` as a sum, None where it is not known whether it is one.
+    """Returns `node` as a sum; None if it is unknown whether it is one.
 
-    Sums are what `collectTerms` of org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper knows in Spark 4.3: `+`,
-    `-` and casts to numbers and timestamps over columns, numbers and intervals without months; no function, no field
-    of a struct, no product, and no difference of two times, which is an expression of its own.
+    The rules are those of `collectTerms` of org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper in Spark 4.3. A
+    sum contains `+`, `-` and casts to numbers and timestamps of columns, numbers and intervals without months. It does
+    not contain functions, fields, products, or differences of two times, for which Spark has another expression.
     """
-    if isinstance(node, exp.Paren):
-        return sum_of(node.this, find)
+    node = node.unnest()
     if isinstance(node, exp.Neg):
         inner = sum_of(node.this, find)
         return None if inner is None else inner.negated()
@@ -98,7 +97,7 @@ def _added(node: exp.Binary, find: Find) -> Sum | None:
     times = [side.kind in ("time", "date") for side in (left, right)]
     if all(times):
         return NO_SUM
-    # arithmetic of dates, and a difference of what may be two times, become other expressions by their types
+    # Spark has other expressions for arithmetic with dates, and for a difference that may be one of two times
     if "date" in (left.kind, right.kind) or (isinstance(node, exp.Sub) and right.kind == "unknown"):
         return None
     other = right.negated() if isinstance(node, exp.Sub) else right

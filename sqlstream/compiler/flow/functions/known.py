@@ -19,3 +19,14 @@ AGGREGATES = frozenset(_AGGREGATES)
 GENERATORS = frozenset(_GENERATORS)
 WINDOW_FUNCTIONS = frozenset(_WINDOW_FUNCTIONS)
 TABLE_FUNCTIONS = GENERATORS | frozenset(aggregates.TABLE_FUNCTIONS.split())
+
+ROW_IDS = frozenset({"monotonically_increasing_id"})
+"""Functions that Spark rejects in a streaming query, also in its static parts."""
+
+RANDOM = ROW_IDS | frozenset(
+    """
+    input_file_block_length input_file_block_start input_file_name rand randn random randstr shuffle spark_partition_id
+    uniform uuid
+    """.split()  # noqa: SIM905 - as a list of quoted words this would be three times as long
+)
+"""The functions that are not `deterministic` in Spark 4.3."""

@@ -1,1 +1,1 @@
-"""Names in a query: which column each means, and what is wrong where none fits."""
+"""Resolves the names in a query to columns, and describes the names that do not resolve."""

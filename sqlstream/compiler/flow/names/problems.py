@@ -1,8 +1,8 @@
-"""What is wrong with a name, in words."""
+"""The problems of names in a query."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.functions.known import FUNCTIONS
@@ -15,17 +15,17 @@ from sqlstream.project.types.types import Array, Struct
 from sqlstream.project.wording import quoted, quoted_list
 
 MOST_COLUMNS = 10
-"""Columns that a message lists of one relation; half as many of each of several."""
+"""The most columns that a message lists for one relation; half as many for each of several."""
 
 MOST_RELATIONS = 4
-"""Relations that a message lists."""
+"""The most relations that a message lists."""
 
 METADATA = "_metadata"
-"""The hidden column of Spark's file sources, which a view does not hand on."""
+"""The hidden column of Spark's file sources, which a view does not have."""
 
 
 def name_problem(found: Missing | Ambiguous, parts: tuple[str, ...], where: Where) -> SqlProblem:
-    """Returns the problem of a name at `where` that means nothing, or several things."""
+    """Returns the problem of a name that refers to no column, or to several."""
     if isinstance(found, Ambiguous):
         return _ambiguous(found, ".".join(parts), where.offset)
     name = parts[0] if found.relation is None else parts[1]
@@ -47,7 +47,7 @@ def name_problem(found: Missing | Ambiguous, parts: tuple[str, ...], where: Wher
 def _unknown_alias(
     found: Missing, parts: tuple[str, ...], relations: Sequence[Visible], called: Sequence[str], where: Where
 ) -> SqlProblem:
-    """The problem of `x.column` where no relation is called `x`."""
+    """Returns the problem of `x.column` if no relation has the name `x`."""
     what = f"{quoted(parts[0])} is not a relation or column of this query"
     if parts[0].lower() == METADATA:
         return _metadata_problem(what, where.offset)
@@ -75,7 +75,7 @@ def _origins(relations: Sequence[Visible]) -> tuple[Where, ...]:
 
 
 def _called(relation: Visible, model: str) -> str:
-    """What a relation is called in a message of `model`: "source `shop.orders`", or as in the query."""
+    """Returns the name of a relation in a message about `model`: "source `shop.orders`", or the name in the query."""
     if relation.origin is None or relation.origin.model == model:
         return quoted(relation.name) if relation.name else "the subquery"
     kind, _, *parts = relation.origin.model.split(".")
@@ -83,7 +83,7 @@ def _called(relation: Visible, model: str) -> str:
 
 
 def _has(relation: Visible) -> str:
-    """What a list of the relation's columns begins with."""
+    """Returns the beginning of a list of the relation's columns."""
     if relation.origin is None:
         return f"{quoted(relation.name or '')} has"
     return f"{ORIGIN} {'declares' if kind_of(relation.origin.model) == SOURCE else 'has'}"
@@ -112,47 +112,44 @@ def _ambiguous(found: Ambiguous, written: str, offset: int) -> SqlProblem:
     return SqlProblem(offset, "ambiguous-column", what, f"{' and '.join(shown)} {why}", fix)
 
 
-def field_problem(found: Resolved, offset: int) -> SqlProblem | None:
-    """Returns the problem of the first field that its struct does not have; None where all is well or not known."""
+def field_problems(found: Resolved, offset: int) -> Iterator[SqlProblem]:
+    """Yields a problem for the first field that its struct does not have, if the types are known."""
     kind, path = found.column.type, found.column.name
     for name in found.fields:
         struct = kind.element if isinstance(kind, Array) else kind
         if not isinstance(struct, Struct):
-            return None
+            return
         field = struct.field(name)
         if field is None:
             names = [item.name for item in struct.fields]
             why = f"its fields are {quoted_list(names, most=20)}"
             what = f"{quoted(path)} has no field {quoted(name)}"
-            return SqlProblem(offset, "unknown-field", what, why, did_you_mean(name, names))
+            yield SqlProblem(offset, "unknown-field", what, why, did_you_mean(name, names))
+            return
         kind, path = field.type, f"{path}.{name}"
-    return None
 
 
 def function_problem(name: str, offset: int, own: Iterable[str] = ()) -> SqlProblem:
-    """Returns the problem of a function that neither Spark nor the project, whose functions are `own`, has."""
+    """Returns the problem of a function that is neither in Spark nor in `own`, the functions of the project."""
     close = nearest(name, [*own, *sorted(FUNCTIONS)])
     what = f"{quoted(name)} is not a Spark function"
     why = "the target adds no packages, jars or extensions that could provide it"
-    fix = (
-        f"did you mean {' or '.join(map(quoted, close))}?"
-        if close
-        else "see the list of functions in Spark's SQL reference"
-    )
+    guess = f"did you mean {' or '.join(map(quoted, close))}?"
+    fix = guess if close else "see the list of functions in Spark's SQL reference"
     return SqlProblem(offset, "unknown-function", what, why, fix)
 
 
 def grouping_problem(written: str, keys: Sequence[str], offset: int) -> SqlProblem:
     """Returns the problem of a column that an aggregation neither groups by nor aggregates."""
-    why = f"the query groups by {quoted_list(keys)}" if keys else "without GROUP BY, all rows are one group"
+    groups = f"the query groups by {quoted_list(keys)}" if keys else "without GROUP BY, all rows are one group"
     what = f"{quoted(written)} must be in GROUP BY or in an aggregate function"
-    why = f"{why}, and the rows of a group can have different values of {quoted(written)}"
+    why = f"{groups}, and the rows of a group can have different values of {quoted(written)}"
     fix = f"add {quoted(written)} to GROUP BY, or aggregate it: any_value({written}), max({written})"
     return SqlProblem(offset, "not-grouped", what, why, fix)
 
 
 def stage_problem(keyword: str, offset: int) -> SqlProblem:
-    """Returns the problem of a stage of pipe syntax that Spark does not have."""
+    """Returns the problem of a pipe syntax stage that Spark does not have."""
     what = f"pipe syntax has no stage {keyword}"
     why = (
         "the stages of Spark's pipe syntax are SELECT, EXTEND, SET, DROP, AS, WHERE, AGGREGATE, JOIN, ORDER BY, LIMIT, "
@@ -163,7 +160,7 @@ def stage_problem(keyword: str, offset: int) -> SqlProblem:
 
 
 def version_problem(offset: int) -> SqlProblem:
-    """Returns the problem of a relation that is read as of a time or a version and is a view."""
+    """Returns the problem of a view that is read at a timestamp or version."""
     what = "this relation cannot be read at a version or a timestamp"
     why = "Spark reads sources, seeds, models and CTEs as views, and views have no versions"
     fix = "set the version in the options of the source, if its format supports versions"
@@ -171,7 +168,7 @@ def version_problem(offset: int) -> SqlProblem:
 
 
 def variant_key_problem(written: str, where: Where) -> SqlProblem:
-    """Returns the problem of a key of GROUP BY that holds a VARIANT."""
+    """Returns the problem of a grouping key that is or contains a VARIANT."""
     what = f"{quoted(written)} contains a VARIANT, so Spark cannot group by it"
     why = "Spark cannot compare VARIANT values"
     fix = f"group by a part of it, for example {written}:name::string, or by to_json({written})"

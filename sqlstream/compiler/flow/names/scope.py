@@ -1,29 +1,26 @@
-"""Which column a name means: Spark's resolution of `a.b.c` among the relations in sight."""
+"""Resolves a name such as `a.b.c` to a column of the relations in scope, as Spark does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
 from sqlstream.compiler.flow.columns import Column, Where
 
-ANYWHERE = frozenset(
-    {
-        *("user", "current_user", "session_user", "current_date", "current_timestamp", "current_time"),
-        *("localtime", "current_path", "grouping__id"),
-    }
-)
-"""Names that mean something where no relation has them: functions without `()`."""
+_USERS_AND_CLOCKS = ("user", "current_user", "session_user", "current_date", "current_timestamp", "current_time")
+ANYWHERE = frozenset({*_USERS_AND_CLOCKS, "localtime", "current_path", "grouping__id"})
+"""Names that resolve without a relation: functions without parentheses."""
 
 
 @dataclass(frozen=True)
 class Visible:
-    """A relation in FROM: the name that qualifies its columns, None where it has none, and its columns, None where they
-    are not known. `merged` are those that USING or NATURAL has made one with another relation's, in lower case.
-    `qualifiers_known` is False where columns may go by the names of relations that are not known. `open_source` is the
-    source that columns which are not known are of. `origin` is where the columns are declared or selected.
+    """A relation in FROM: the name that qualifies its columns (None: no name), and its columns (None: unknown).
+
+    `merged` are the columns that USING or NATURAL merged into those of another relation, in lower case.
+    `qualifiers_known` is False if columns may be qualified by unknown relation names. `open_source` is the source of
+    unknown columns. `origin` is the place that declares or selects the columns.
     """
 
     name: str | None
@@ -47,19 +44,19 @@ class Visible:
 
     @cached_property
     def listed(self) -> tuple[Column, ...] | None:
-        """The columns that `*` lists, those that USING has merged once; None where they are not known."""
+        """The columns in `*`, without the merged ones; None if they are unknown."""
         if self.columns is None or not self.merged:
             return self.columns
         return tuple(column for column in self.columns if column.name.lower() not in self.merged)
 
     def named(self, name: str, *, qualified: bool) -> Sequence[Column]:
-        """Returns the columns of that name; an unqualified one does not mean a merged column."""
+        """Returns the columns with that name. An unqualified name does not refer to a merged column."""
         return () if not qualified and name in self.merged else self._by_name.get(name, ())
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """A name's column, and the fields of it that the rest of the name asks for."""
+    """A name that refers to a column, or to the field of it at the path `fields`."""
 
     column: Column
     fields: tuple[str, ...]
@@ -67,9 +64,9 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Missing:
-    """A name that means nothing: `relation` where its first part names a relation, which has no such column.
+    """A name that refers to nothing. `relation` is the relation that the first part names, without such a column.
 
-    `candidates` are the names that it could have been, `relations` those in sight, the nearest first.
+    `candidates` are the names of existing columns, and `relations` the relations in scope, innermost query first.
     """
 
     relation: Visible | None
@@ -77,7 +74,7 @@ class Missing:
     relations: tuple[Visible, ...] = ()
 
     def within(self, around: Missing) -> Missing:
-        """Returns this name, which means nothing in the query around it either."""
+        """Returns the result if the name refers to nothing in the outer query either."""
         if self.relation is not None:
             return self
         relations = (*self.relations, *around.relations)
@@ -86,20 +83,20 @@ class Missing:
 
 @dataclass(frozen=True)
 class Ambiguous:
-    """A name that means several columns, of the relations named; None for one without a name."""
+    """A name that refers to columns of several relations, given by name; None for a relation without a name."""
 
     relations: tuple[str | None, ...]
 
 
 Resolution = Resolved | Missing | Ambiguous | None
-"""What a name means; None where it cannot be known."""
+"""What a name refers to; None if that is unknown."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The relations in sight, the aliases of the select list so far, and the scope around a subquery.
+    """The relations in scope, the aliases of the select list so far, and the scope of the outer query.
 
-    `_found` are the names that have been found among the relations.
+    `_found` caches the names found in the relations.
     """
 
     relations: tuple[Visible, ...] = ()
@@ -112,20 +109,20 @@ class Scope:
         return replace(self, relations=(*self.relations, *more))
 
     def with_aliases(self) -> Scope:
-        """Returns the scope with aliases of its own, and what has been found so far."""
+        """Returns a copy with separate aliases and the same cache content."""
         scope = Scope(self.relations, dict(self.aliases), self.outer)
         scope._found.update(self._found)
         return scope
 
     def star(self, qualifier: str | None = None) -> tuple[Column, ...] | None:
-        """Returns what `*` stands for, or `t.*` with `qualifier` in lower case; None where that is not known."""
+        """Returns the columns of `*`, or of `t.*` with `qualifier` in lower case; None if they are unknown."""
         meant = [item for item in self.relations if qualifier in (None, item.key)]
         lists = [item.listed if qualifier is None else item.columns for item in meant]
         known = [columns for columns in lists if columns is not None]
         return tuple(chain.from_iterable(known)) if meant and len(known) == len(lists) else None
 
     def resolve(self, parts: tuple[str, ...]) -> Resolution:
-        """Returns what the name with these parts means; None where there are none, for what is no name."""
+        """Returns what the name with these parts refers to; None for no parts, and if it is unknown."""
         if not parts:
             return None
         found: Resolution = self._found.get(parts)
@@ -145,7 +142,7 @@ class Scope:
         return None if names[0] in ANYWHERE else found
 
     def open_origin(self, parts: tuple[str, ...]) -> tuple[str, str] | None:
-        """Returns the column of a source that a name means which `resolve` cannot tell, as (node id, column)."""
+        """Returns the (node id, column) of a source with unknown columns to which a name refers; None if uncertain."""
         unknown = [relation for relation in self.relations if relation.columns is None]
         named = [relation for relation in self.relations if len(parts) > 1 and relation.key == parts[0].lower()]
         meant, name = (named, parts[1]) if named else (unknown, parts[0])
@@ -155,7 +152,12 @@ class Scope:
 
     def _of_relations(self, names: tuple[str, ...]) -> Resolution:
         for used in (2, 1) if len(names) > 1 else (1,):
-            matches = self._qualified(names) if used > 1 else self._plain(names)
+            matches = [
+                (relation.name, column)
+                for relation in self.relations
+                if used == 1 or relation.key == names[0]
+                for column in relation.named(names[used - 1], qualified=used > 1)
+            ]
             if len(matches) > 1:
                 return Ambiguous(tuple(name for name, _ in matches))
             if matches:
@@ -163,7 +165,7 @@ class Scope:
         return None
 
     def _besides(self, names: tuple[str, ...]) -> Resolution:
-        """What a name means that is no column of the relations."""
+        """Returns what a name refers to that is no column of the relations."""
         if any(relation.columns is None for relation in self.relations):
             return None
         if len(names) > 1 and not all(relation.qualifiers_known for relation in self.relations):
@@ -172,28 +174,9 @@ class Scope:
             return Resolved(self.aliases[names[0]], names[1:])
         return self._missing(names)
 
-    def _qualified(self, names: tuple[str, ...]) -> list[tuple[str | None, Column]]:
-        return [
-            (relation.name, column)
-            for relation in self.relations
-            if relation.key == names[0]
-            for column in relation.named(names[1], qualified=True)
-        ]
-
-    def _plain(self, names: tuple[str, ...]) -> list[tuple[str | None, Column]]:
-        return [
-            (relation.name, column)
-            for relation in self.relations
-            for column in relation.named(names[0], qualified=False)
-        ]
-
     def _missing(self, names: tuple[str, ...]) -> Missing:
-        named = [item for item in self.relations if item.key == names[0]]
-        if len(names) > 1 and named:
-            return Missing(named[0], tuple(column.name for column in named[0].columns or ()), self.relations)
-        return Missing(None, tuple(self._names()), self.relations)
-
-    def _names(self) -> Iterator[str]:
-        for relation in self.relations:
-            yield from (column.name for column in relation.columns or ())
-        yield from (column.name for column in self.aliases.values())
+        named = next((item for item in self.relations if item.key == names[0]), None) if len(names) > 1 else None
+        searched = self.relations if named is None else (named,)
+        candidates = [column.name for relation in searched for column in relation.columns or ()]
+        candidates += [column.name for column in self.aliases.values()] if named is None else []
+        return Missing(named, tuple(candidates), self.relations)

@@ -12,10 +12,8 @@ from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions, Functions, Types
 from sqlstream.compiler.flow.expressions.foreign_syntax import foreign_syntax
 from sqlstream.compiler.flow.expressions.places import Clause
-from sqlstream.compiler.flow.expressions.subquery_types import subquery_problems
-from sqlstream.compiler.flow.expressions.unstable_functions import ROW_IDS
 from sqlstream.compiler.flow.functions.arguments import unread_argument_problems
-from sqlstream.compiler.flow.functions.known import AGGREGATES, GENERATORS
+from sqlstream.compiler.flow.functions.known import AGGREGATES, GENERATORS, ROW_IDS
 from sqlstream.compiler.flow.names.scope import Missing, Scope, Visible
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
@@ -34,8 +32,9 @@ from sqlstream.compiler.flow.nodes import (
     Sort,
     With,
 )
-from sqlstream.compiler.flow.operators.conditions import hints_of
+from sqlstream.compiler.flow.operators.comparisons import subquery_problems
 from sqlstream.compiler.flow.operators.grouping import Grouping, grouping_of
+from sqlstream.compiler.flow.operators.joins import hints_of
 from sqlstream.compiler.flow.operators.limits import limit_problems
 from sqlstream.compiler.flow.operators.pipes import Pipes
 from sqlstream.compiler.flow.operators.relations import From, FromReader

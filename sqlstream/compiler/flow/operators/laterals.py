@@ -11,7 +11,7 @@ from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.functions.known import GENERATORS
 from sqlstream.compiler.flow.names.scope import Missing, Resolved, Scope
-from sqlstream.compiler.flow.operators.conditions import conjuncts
+from sqlstream.compiler.flow.operators.joins import conjuncts
 from sqlstream.compiler.flow.text import parts_of
 
 _KEEPING = ("distinct", "group", "having", "limit", "offset", "qualify")

@@ -10,8 +10,12 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Column, EventTime, Where, renamed
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions
-from sqlstream.compiler.flow.expressions.places import Clause, lateral_view_problem, range_problems
-from sqlstream.compiler.flow.expressions.unstable_functions import clock_in
+from sqlstream.compiler.flow.expressions.places import (
+    Clause,
+    constant_problems,
+    lateral_view_problems,
+    range_problems,
+)
 from sqlstream.compiler.flow.functions.known import GENERATORS
 from sqlstream.compiler.flow.names.problems import name_problem, negative_delay, version_problem
 from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolved, Scope, Visible
@@ -26,10 +30,16 @@ from sqlstream.compiler.flow.nodes import (
     Scan,
     open_source,
 )
-from sqlstream.compiler.flow.operators.conditions import Sides, bounded_sides, has_equality, has_time_key, hints_of
-from sqlstream.compiler.flow.operators.constant_relations import constant_problems
-from sqlstream.compiler.flow.operators.join_conditions import condition_problems, using_problems
-from sqlstream.compiler.flow.operators.join_kinds import join_kind
+from sqlstream.compiler.flow.operators.comparisons import condition_problems, using_problems
+from sqlstream.compiler.flow.operators.joins import (
+    Sides,
+    bounded_sides,
+    clock_in,
+    has_equality,
+    has_time_key,
+    hints_of,
+    join_kind,
+)
 from sqlstream.compiler.flow.operators.laterals import Laterals
 from sqlstream.compiler.flow.operators.pivots import Pivots
 from sqlstream.compiler.sql.intervals import read_span
@@ -250,8 +260,8 @@ class FromReader:
         else:
             self.expressions.problems.extend(range_problems(function, self.expressions.text))
             check_expression(self.expressions, function, left.scope, Clause.LATERAL_VIEW)
-            problem = lateral_view_problem(function, self.expressions.text) if lateral.args.get("view") else None
-            self.expressions.problems.extend([problem] if problem else [])
+            if lateral.args.get("view"):
+                self.expressions.problems.extend(lateral_view_problems(function, self.expressions.text))
             columns = self.expressions.generated(function, left.scope, _column_names(alias))
         scope = left.scope.with_relations(Visible(name, columns))
         where = self.expressions.text.where(lateral)

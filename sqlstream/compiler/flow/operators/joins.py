@@ -1,0 +1,205 @@
+"""The kind of a join, and what its condition says about event time: whether it is a key, and which rows it bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from sqlglot import exp
+
+from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.flow.expressions.time_sums import NO_SUM, Sum, sum_of
+from sqlstream.compiler.flow.names.scope import Resolved, Scope
+from sqlstream.compiler.flow.nodes import Hints
+from sqlstream.compiler.flow.text import Text, parts_of
+
+_CLOCKS: dict[type[exp.Expr], str] = {
+    exp.CurrentDate: "current_date",
+    exp.CurrentTimestamp: "current_timestamp",
+    exp.Localtimestamp: "localtimestamp",
+}
+"""Functions of the start time of a batch, by sqlglot's classes, which also represent them inside `unix_timestamp()`.
+
+A streaming query replaces them, but not `now()`, by expressions that are not deterministic.
+"""
+
+KINDS = {"": "inner", "left": "left", "right": "right", "full": "full"}
+"""The kind of a join by its side in sqlglot."""
+
+
+def join_kind(join: exp.Join, text: Text) -> str:
+    """Returns the kind of a join: inner, left, right, full, left semi, left anti or cross."""
+    side, kind = (join.side or "").lower(), (join.kind or "").lower()
+    if kind in ("semi", "anti"):
+        return f"left {kind}"
+    return "cross" if kind == "cross" and _says_cross(join.this, text) else KINDS.get(side, "inner")
+
+
+def _says_cross(relation: exp.Expr, text: Text) -> bool:
+    """Returns whether CROSS JOIN is before a relation: for sqlglot a comma is one too, for Spark an inner join."""
+    starts = [part.meta["start"] for part in relation.parts if "start" in part.meta] if _is_table(relation) else []
+    alias = relation.args.get("alias")
+    if isinstance(relation, exp.Subquery) and alias is not None and alias.this and "start" in alias.this.meta:
+        end = text.token_at(alias.this.meta["start"]) or 0
+        end -= 1 if text.tokens[end - 1].key == "AS" else 0
+        starts = [text.tokens[opening].start for opening, after in text.after.items() if after == end]
+    index = text.token_at(min(starts)) if starts else None
+    while index is not None and index > 2 and text.tokens[index - 1].key == "(":
+        index -= 1
+    return index is not None and [token.key for token in text.tokens[max(index - 2, 0) : index]] == ["CROSS", "JOIN"]
+
+
+def _is_table(relation: exp.Expr) -> TypeGuard[exp.Table]:
+    return isinstance(relation, exp.Table) and isinstance(relation.this, exp.Identifier)
+
+
+def clock_in(condition: exp.Expr | None) -> str:
+    """Returns the name of a function of the current time in a join condition; empty if there is none."""
+    found = condition.find(*_CLOCKS) if condition is not None else None
+    return _CLOCKS[type(found)] if found is not None else ""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The scopes of the two sides of a join."""
+
+    left: Scope
+    right: Scope
+
+    def of(self, node: exp.Expr) -> tuple[str, Column] | None:
+        """Returns the side and the column to which the name `node` refers; None if it is no name of a column."""
+        for side, scope in (("left", self.left), ("right", self.right)) if isinstance(node, exp.Column) else ():
+            found = scope.resolve(parts_of(node))
+            if isinstance(found, Resolved) and not found.fields:
+                return side, found.column
+        return None
+
+    def of_all(self, node: exp.Expr) -> set[str] | None:
+        """Returns the sides of the names in `node`; None if one of them is unknown."""
+        found: set[str] = set()
+        for name in node.find_all(exp.Column):
+            in_sides = [isinstance(scope.resolve(parts_of(name)), Resolved) for scope in (self.left, self.right)]
+            if in_sides not in ([True, False], [False, True]):
+                return None
+            found.add("left" if in_sides[0] else "right")
+        return found
+
+    @property
+    def known(self) -> bool:
+        """Whether the columns of both sides are known."""
+        return all(item.columns is not None for scope in (self.left, self.right) for item in scope.relations)
+
+
+def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
+    """Yields the parts of a condition that must all be true."""
+    if isinstance(condition, exp.Paren):
+        yield from conjuncts(condition.this)
+    elif isinstance(condition, exp.And):
+        yield from conjuncts(condition.this)
+        yield from conjuncts(condition.expression)
+    elif isinstance(condition, exp.Between):
+        yield exp.GTE(this=condition.this.copy(), expression=condition.args["low"].copy())
+        yield exp.LTE(this=condition.this.copy(), expression=condition.args["high"].copy())
+    elif condition is not None:
+        yield condition
+
+
+def has_time_key(condition: exp.Expr | None, using: Sequence[str], sides: Sides) -> bool | None:
+    """Returns whether a column with a watermark is in an equality of both sides; None if it is unknown."""
+    if not sides.known:
+        return None
+    merged = [scope.resolve((name,)) for name in using for scope in (sides.left, sides.right)]
+    if any(isinstance(item, Resolved) and item.column.event_time for item in merged):
+        return True
+    # not `<=>`, which compares expressions of the columns
+    equal = [part for part in conjuncts(condition) if isinstance(part, exp.EQ) and _crosses(part, sides)]
+    pairs = [sides.of(operand) for part in equal for operand in (part.this, part.expression)]
+    return any(found is not None and found[1].event_time for found in pairs)
+
+
+def has_equality(condition: exp.Expr | None, using: Sequence[str], sides: Sides) -> bool | None:
+    """Returns whether an expression of one side must equal one of the other side; None if it is unknown.
+
+    Each operand must belong to one side only: `a.id - b.id = 0` is no key for Spark (ExtractEquiJoinKeys).
+    """
+    if using:
+        return True
+    found: list[bool | None] = [_is_key(part, sides) for part in conjuncts(condition)]
+    if True in found:
+        return True
+    return None if not sides.known or None in found else False
+
+
+def _is_key(part: exp.Expr, sides: Sides) -> bool | None:
+    """Returns whether a part of a condition is such an equality; None if Spark may turn it into one."""
+    if not isinstance(part, exp.EQ | exp.NullSafeEQ):
+        return None if hints_of(part).may_equate else False
+    operands = [sides.of_all(part.this), sides.of_all(part.expression)]
+    if None in operands:
+        return None
+    return operands in ([{"left"}, {"right"}], [{"right"}, {"left"}])
+
+
+def hints_of(condition: exp.Expr | None) -> Hints:
+    """Returns what a condition can add to the joins below it."""
+    if condition is None:
+        return Hints()
+    return Hints(
+        may_equate=condition.find(exp.EQ, exp.NullSafeEQ, exp.EqualNull, exp.NEQ, exp.In) is not None,
+        may_bound=condition.find(exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between) is not None,
+    )
+
+
+def _crosses(part: exp.Expr, sides: Sides) -> bool:
+    found = {item[0] for item in map(sides.of, part.find_all(exp.Column)) if item is not None}
+    return len(found) == 2
+
+
+def bounded_sides(condition: exp.Expr | None, sides: Sides) -> frozenset[str] | None:
+    """Returns the sides whose rows Spark can drop by the other side's watermark; None if it is unknown.
+
+    For that, a time of the side must be later than the other side's event time, plus or minus a constant:
+    `l.ts >= r.ts - interval 1 hour` bounds the left side if `r.ts` has a watermark
+    (org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper.getStateValueWatermark).
+    """
+    if not sides.known:
+        return None
+    found: set[str] = set()
+    unclear = False
+    for part in conjuncts(condition):
+        if isinstance(part, exp.GT | exp.GTE | exp.LT | exp.LTE):
+            difference = _difference(part, sides)
+            unclear = unclear or difference is None
+            found |= {side for side in OTHER if difference is not None and _bounds(side, difference, sides)}
+    return None if unclear and len(found) < len(OTHER) else frozenset(found)
+
+
+OTHER = {"left": "right", "right": "left"}
+
+
+def _difference(part: exp.Binary, sides: Sides) -> Sum | None:
+    """Returns the smaller side of a comparison minus the greater side; None if it is unknown."""
+    low, high = sum_of(part.this, sides.of), sum_of(part.expression, sides.of)
+    if isinstance(part, exp.GT | exp.GTE):
+        low, high = high, low
+    known = [item for item in (low, high) if item is not None]
+    if not all(item.is_sum for item in known):
+        return NO_SUM
+    if low is None or high is None:
+        return None
+    return Sum((*low.terms, *high.negated().terms), has_constant=low.has_constant or high.has_constant)
+
+
+def _bounds(side: str, difference: Sum, sides: Sides) -> bool:
+    """Returns whether `difference < 0` is a lower bound for times of `side` by the other side's watermark."""
+    own = [term for term in difference.terms if term.side == side]
+    other = [term for term in difference.terms if term.side == OTHER[side]]
+    if not difference.is_sum or len(own) != 1 or own[0].sign > 0 or len(other) > 1:
+        return False
+    if other:
+        return other[0].column.event_time is not None
+    # Spark also accepts only a constant if a column of the other side has a watermark
+    scope = sides.right if side == "left" else sides.left
+    watermark = any(column.event_time for item in scope.relations for column in item.columns or ())
+    return difference.has_constant and watermark
