@@ -192,7 +192,7 @@ def test_a_selection_without_tests_is_an_error(capsys: pytest.CaptureFixture[str
 
 
 def test_pytest_collects_the_same_cases(tmp_path: Path) -> None:
-    """pytest collects one item per case, supports -k, and shows the differing rows."""
+    """Pytest collects one item per case, supports -k, and shows the differing rows."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "fails_in_its_second or lateness"],
         cwd=PROJECT,

@@ -58,7 +58,7 @@ def test_spark_reads_the_compiled_sql(spark: SparkSession, sql: str) -> None:
 
 @pytest.mark.parametrize("sql", _sections("in", "watermarks", "second_references"))
 def test_tokens_are_those_of_sparks_lexer(spark: SparkSession, sql: str) -> None:
-    """sqlstream splits each text into the same tokens as Spark's lexer."""
+    """Each text is split into the same tokens as by Spark's lexer."""
     assert _flat(tokenize(sql)) == _lexed(spark, sql)
 
 
