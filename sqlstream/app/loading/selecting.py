@@ -15,9 +15,10 @@ from sqlstream.compiler.allowances import lowered_by_rules
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.manifest.manifest import build_manifest
 from sqlstream.compiler.node_ids import kind_of
+from sqlstream.compiler.selection.criteria import Selection as Definition
+from sqlstream.compiler.selection.criteria import parse_selectors
 from sqlstream.compiler.selection.definitions import criterion_finding, read_definitions
 from sqlstream.compiler.selection.methods import STATE, NoStateError
-from sqlstream.compiler.selection.names import check_names
 from sqlstream.compiler.selection.select import (
     SelectableNode,
     SelectionGraph,
@@ -30,8 +31,6 @@ from sqlstream.compiler.selection.select import (
     unmatched_in,
     used_criteria,
 )
-from sqlstream.compiler.selection.sets import Selection as Definition
-from sqlstream.compiler.selection.sets import parse_selectors
 from sqlstream.errors import Finding, FindingsError, Severity, UsageError
 from sqlstream.project.values import Project
 from sqlstream.project.wording import quoted_list
@@ -99,7 +98,6 @@ def _definitions(project: Project) -> Mapping[str, Definition]:
     """Returns the selectors of selectors.yml. Raises: FindingsError for invalid ones."""
     findings: list[Finding] = []
     definitions = read_definitions(project.selectors, findings)
-    check_names(project.selectors, definitions, findings)
     if findings:
         raise FindingsError(findings)
     return definitions

@@ -1,25 +1,24 @@
-"""A name of its own for every further reference to a streaming view within one text.
+"""Gives further references to a streaming view within one text unique names.
 
-Spark's source evolution needs one reader per reference (a second one under the same name fails with
-DUPLICATE_SOURCE_NAMES), so the second `x` is read through a view `x__2`.
+Spark's source evolution needs one reader per reference (a second reader with the same name fails with
+DUPLICATE_SOURCE_NAMES), so the second reference to `x` reads a view `x__2`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlstream.compiler.sql.edits import Edit, spaced
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import SqlText
-from sqlstream.compiler.sql.tokens import Tokens
 
 
 @dataclass(frozen=True)
 class Occurrence:
-    """One reference to `view`, which the edited text reads under `name_in_text` (without backquotes)."""
+    """One reference to `view`; `name_in_text` is its name in the edited text, without backquotes."""
 
     view: str
     name_in_text: str
@@ -28,12 +27,12 @@ class Occurrence:
 def name_second_references(
     text: SqlText, repeated: Collection[str], taken: Collection[str] = ()
 ) -> tuple[tuple[Edit, ...], tuple[Occurrence, ...]]:
-    """Returns the edits that rename second references, and all references to `repeated` in the order of the text.
+    """Returns the edits that rename second references, and all references to the views `repeated` in the order of the
+    text. New names are different from those in `taken`.
 
-    `repeated` are the names of the views to watch, `taken` those that no new name may be.
-    Names are compared as Spark does, without regard to case. The first reference keeps the view's own name. A renamed
-    relation without an alias gets its old name as one, so that its columns can be qualified as before. A CTE is defined
-    once however often it is used, so what it reads counts once; its name hides a view of the same name.
+    Names are compared without letter case, as in Spark. The first reference keeps the view's name. A renamed relation
+    without an alias gets its old name as alias, so that its columns can be qualified as before. A CTE is defined once,
+    so what it reads counts once; its name hides a view with the same name.
     """
     views = {view.lower(): view for view in repeated}
     used: set[str] = set()
@@ -46,7 +45,8 @@ def name_second_references(
             continue
         count[view] += 1
         if count[view] == 2 and not used:
-            used = {name.lower() for name in (*taken, *repeated, *_names(text.tokens))}
+            names = (token.name for token in text.tokens if token.is_name)
+            used = {name.lower() for name in (*taken, *repeated, *names)}
         name = view if count[view] == 1 else _fresh_name(view, count[view], used)
         occurrences.append(Occurrence(view, name))
         if count[view] > 1:
@@ -54,12 +54,8 @@ def name_second_references(
     return tuple(edits), tuple(occurrences)
 
 
-def _names(tokens: Tokens) -> Iterator[str]:
-    return (token.name for token in tokens if token.is_name)
-
-
 def _fresh_name(view: str, number: int, used: set[str]) -> str:
-    """Returns `view__number`, or the same with the next number that is free, and notes it in `used`."""
+    """Returns `view__number` with the first number from `number` that is free, and adds the name to `used`."""
     while f"{view}__{number}".lower() in used:
         number += 1
     used.add(f"{view}__{number}".lower())

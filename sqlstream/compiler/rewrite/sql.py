@@ -1,10 +1,10 @@
-"""From rendered SQL to the very text that Spark runs, with the smallest edits: watermark hints become Spark's clause,
-the second reference to a stream within one text gets a name of its own, and STREAM before a stream is dropped.
+"""Turns rendered SQL into the text that Spark runs, with few edits: watermark hints become Spark's clause, the second
+reference to a stream within one text gets a unique name, and STREAM before a stream is removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.cache.digest import digest
@@ -15,10 +15,10 @@ from sqlstream.compiler.node_ids import view_of
 from sqlstream.compiler.python_models import views_of
 from sqlstream.compiler.render.values import RenderedModel
 from sqlstream.compiler.rewrite.second_references import name_second_references
-from sqlstream.compiler.rewrite.stream_words import drop_stream_words
 from sqlstream.compiler.rewrite.values import Rewriting
 from sqlstream.compiler.rewrite.watermarks import place_watermarks
 from sqlstream.compiler.sql.bare_names import Spellings, bare_name_problems, bare_names
+from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.edits import Edit, EditedText, apply_edits
 from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.hints import ignored_hints
@@ -32,7 +32,7 @@ from sqlstream.location import Place
 
 @dataclass(frozen=True)
 class ReadableNodes:
-    """What the models of a project may read: how each input is written, and the nodes that stream."""
+    """What the models of a project can read: how each input is written, and the nodes that stream."""
 
     spellings: Spellings
     streaming: frozenset[str]
@@ -40,7 +40,7 @@ class ReadableNodes:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """The text that runs, its way back to the rendered one, and the views it reads in order of first appearance."""
+    """The text that runs, with its edits, and the views that it reads in order of first appearance."""
 
     text: EditedText
     reads: tuple[Read, ...]
@@ -63,15 +63,15 @@ def rewrite_model(
 
 
 def python_text(known: KeyedModel, nodes: Sequence[str]) -> Rewritten:
-    """Returns the text of a Python model as it is, with a read for each of its references, which name `nodes`."""
+    """Returns the unchanged text of a Python model, with a read for each of its references, which name `nodes`."""
     views = views_of([view_of(node) for node in nodes])
     reads = tuple(Read(view, node) for view, node in zip(views, nodes, strict=True))
     return Rewritten(apply_edits(known.model.sql, ()), reads, ())
 
 
 def plan_rewriting(rendered: RenderedModel, views: Mapping[str, str], repeated: frozenset[str]) -> Rewriting:
-    """Returns what is to be done with the SQL of a model: `views` are the nodes that it reads by the names of their
-    views, `repeated` those views that need a name for each reference.
+    """Returns the changes to the SQL of a model. `views` are the nodes that it reads, by the names of their views, and
+    `repeated` the views that need a unique name for each reference.
     """
     try:
         rendered.sql.encode()
@@ -86,7 +86,7 @@ def plan_rewriting(rendered: RenderedModel, views: Mapping[str, str], repeated: 
     if statement is not None:
         return Rewriting(edits, reads, (*problems, statement))
     names = bare_names(text, views)
-    if problems or names:  # a bracket that is not closed hides clauses
+    if problems or names:  # an open bracket hides clauses
         certain = grammar_problems(text)
         if certain:
             return Rewriting(edits, reads, tuple(certain))
@@ -104,6 +104,26 @@ def _name_reads(
     return renames, tuple(reads.values())
 
 
+def drop_stream_words(text: SqlText, streams: Collection[str]) -> Iterator[Edit]:
+    """Yields the edits that turn `STREAM x` and `STREAM(x)` into `x` for each `x` of `streams`.
+
+    Spark's declarative pipelines need the word, but Spark cannot read a temp view with it.
+    """
+    if "STREAM" not in text.keys:
+        return
+    names = {name.lower() for name in streams}
+    views = (item for item in text.relations if not (item.is_cte or item.is_qualified))
+    for relation in (view for view in views if (view.name or "").lower() in names):
+        index, behind = text.starts[relation.name_start], text.ends[relation.name_end] + 1
+        is_called = at(text.tokens, index - 1).key == "(" and at(text.tokens, behind).key == ")"
+        word = at(text.tokens, index - 2 if is_called else index - 1)
+        if word.key != "STREAM" or word.start == relation.name_start:
+            continue
+        yield Edit(word.start, relation.name_start, "")
+        if is_called:
+            yield Edit(text.tokens[behind].start, text.tokens[behind].end, "")
+
+
 def _unreadable(error: SqlTokenError | UnicodeEncodeError, rendered: RenderedModel) -> SqlProblem:
     message = f"the SQL of `{rendered.file.name}` cannot be parsed"
     if isinstance(error, UnicodeEncodeError):
@@ -114,9 +134,9 @@ def _unreadable(error: SqlTokenError | UnicodeEncodeError, rendered: RenderedMod
 
 
 def _clash(parents: Sequence[str], rendered: RenderedModel) -> tuple[Finding, ...]:
-    """The finding for two different inputs of one model whose views Spark could not tell apart.
+    """Returns the findings for inputs of one model whose views have the same name.
 
-    Inputs of different models may share a view's name: each text is analysed with its own inputs' views.
+    Inputs of different models can share a view's name, because Spark analyzes each text with its own inputs.
     """
     by_view: dict[str, list[str]] = {}
     for node in parents:
@@ -135,6 +155,6 @@ def _clash(parents: Sequence[str], rendered: RenderedModel) -> tuple[Finding, ..
 
 
 def _finding(problem: SqlProblem, known: KeyedModel, renderer: CachedRenderer) -> Finding:
-    is_blank = not known.model.sql.strip()  # the place of a text that a template left blank is its end
+    is_blank = not known.model.sql.strip()  # an offset in blank text would be located at the end of the template
     place = Place(known.model.file.location) if is_blank else renderer.locate(known, problem.offset)
     return problem.at(place)

@@ -1,4 +1,4 @@
-"""What is to be done with a model's SQL before it can run, as a value."""
+"""The changes to a model's SQL before it can run, as a value that the cache can store."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sqlstream.compiler.sql.problem import SqlProblem
 
 @dataclass(frozen=True)
 class Rewriting:
-    """What is to be done with one text, as far as it is the text's own affair: the edits, the views that the edited
-    text reads in order of first appearance, what is wrong, and the relations that are none of its views.
+    """The edits of one text, the views that the edited text reads in order of first appearance, the errors in it, and
+    the relations that are not its views: the offset and name of each.
     """
 
     edits: tuple[Edit, ...]

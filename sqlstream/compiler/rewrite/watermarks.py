@@ -1,11 +1,10 @@
-"""The hint `/*+ WATERMARK(column, delay) */` compiled to Spark's clause `WATERMARK column DELAY OF INTERVAL ...`.
+"""Compiles the hint `/*+ WATERMARK(column, delay) */` to Spark's clause `WATERMARK column DELAY OF INTERVAL ...`.
 
-Spark ignores a hint that it does not know, so one that cannot be placed is an error, never silence.
+Spark ignores unknown hints, so a hint that cannot be compiled is always an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -22,7 +21,7 @@ _EXAMPLE = "WATERMARK(ts, '10 minutes')"
 
 
 class _MisplacedError(Exception):
-    """One hint cannot be compiled; caught for each hint, so that all of them are reported."""
+    """One hint cannot be compiled. It is caught for each hint, so that all errors are reported."""
 
     def __init__(self, offset: int, message: str, why: str, fix: str) -> None:
         self.problem = SqlProblem(offset, "misplaced-watermark", message, why, fix)
@@ -30,8 +29,8 @@ class _MisplacedError(Exception):
 
 @dataclass(frozen=True)
 class _Watermark:
-    """A well-formed hint: the column as written and its offset, its qualifier if any, and the delay as Spark's interval
-    literal.
+    """A well-formed hint: the column as written and its offset, its qualifier or None, and the delay as Spark's
+    interval literal.
     """
 
     qualifier: Token | None
@@ -41,10 +40,9 @@ class _Watermark:
 
 
 def place_watermarks(text: SqlText) -> tuple[tuple[Edit, ...], tuple[SqlProblem, ...]]:
-    """Returns the edits that put Spark's clause in place of every WATERMARK hint, and what is wrong with the hints.
+    """Returns the edits that replace every WATERMARK hint by Spark's clause, and the errors in hints.
 
-    A hint with a problem is left as it stands. Other hints are not touched; of those that Spark does not know there is
-    a problem too.
+    Hints with errors and other hints are left unchanged. A hint that Spark does not know is an error too.
     """
     sql, hints = text.sql, read_hints(text.tokens)
     relations = text.relations if hints else ()
@@ -52,20 +50,27 @@ def place_watermarks(text: SqlText) -> tuple[tuple[Edit, ...], tuple[SqlProblem,
     problems: list[SqlProblem] = []
     taken: set[int] = set()
     for hint in hints:
-        placed: list[HintItem] = []
-        for item in hint.items:
-            try:
-                edits += _place(sql, hint, item, relations, taken) if item.is_watermark else []
-                placed += [item] if item.is_watermark else []
-            except _MisplacedError as error:
-                problems.append(error.problem)
+        watermarks = [item for item in hint.items if item.is_watermark]
+        results = [_try_to_place(sql, hint, item, relations, taken) for item in watermarks]
+        edits += [result for result in results if isinstance(result, Edit)]
+        problems += [result for result in results if isinstance(result, SqlProblem)]
         problems += filter(None, map(unknown_hint, hint.items))
+        placed = [item for item, result in zip(watermarks, results, strict=True) if isinstance(result, Edit)]
         edits += _removals(sql, hint, placed)
     return tuple(edits), tuple(sorted(problems, key=lambda problem: problem.offset))
 
 
-def _place(sql: str, hint: Hint, item: HintItem, relations: tuple[SqlRelation, ...], taken: set[int]) -> list[Edit]:
-    """Returns the edit that adds the clause; `taken` notes the places that have got theirs."""
+def _try_to_place(
+    sql: str, hint: Hint, item: HintItem, relations: tuple[SqlRelation, ...], taken: set[int]
+) -> Edit | SqlProblem:
+    try:
+        return _place(sql, hint, item, relations, taken)
+    except _MisplacedError as error:
+        return error.problem
+
+
+def _place(sql: str, hint: Hint, item: HintItem, relations: tuple[SqlRelation, ...], taken: set[int]) -> Edit:
+    """Returns the edit that adds the clause, and adds its offset to `taken`, the offsets that already have a clause."""
     watermark = _read(item)
     relation = _choose(item, watermark, _in_reach(hint, item, relations))
     label = f"`{relation.visible_name}`" if relation.visible_name else "this relation"
@@ -79,11 +84,11 @@ def _place(sql: str, hint: Hint, item: HintItem, relations: tuple[SqlRelation, .
     taken.add(relation.primary_end)
     clause = f" WATERMARK {watermark.column} DELAY OF {watermark.delay}"
     at = relation.primary_end
-    return [Edit(at, at, spaced(sql, at, clause), watermark.column_start)]
+    return Edit(at, at, spaced(sql, at, clause), watermark.column_start)
 
 
 def _in_reach(hint: Hint, item: HintItem, relations: tuple[SqlRelation, ...]) -> list[SqlRelation]:
-    """Returns the relations of the FROM clause that belongs to the hint's SELECT; there is at least one."""
+    """Returns the relations in the FROM clause of the hint's SELECT, at least one."""
     if hint.select is None:
         why = "Spark reads hints only directly after SELECT, before DISTINCT and the first column"
         fix = f"write it directly after SELECT: SELECT /*+ {_EXAMPLE} */"
@@ -97,7 +102,7 @@ def _in_reach(hint: Hint, item: HintItem, relations: tuple[SqlRelation, ...]) ->
 
 
 def _read(item: HintItem) -> _Watermark:
-    """Returns what the hint's two arguments say."""
+    """Parses the two arguments of a hint."""
     arguments = item.arguments or ()
     if len(arguments) != 2 or not all(arguments):
         why = "WATERMARK takes a column and a delay"
@@ -113,7 +118,7 @@ def _read(item: HintItem) -> _Watermark:
 
 
 def _not_a_column(argument: Tokens, *, is_path: bool) -> _MisplacedError:
-    """Returns the error of an expression, or of the path to a field (Spark's clause takes both, but adds a column)."""
+    """Returns the error for an expression or a field of a struct. Spark's clause accepts both, but adds a column."""
     text = _as_written(argument)
     if argument[0].kind is Kind.STRING:
         why = "the first argument of WATERMARK is the column, without quotes"
@@ -127,7 +132,7 @@ def _not_a_column(argument: Tokens, *, is_path: bool) -> _MisplacedError:
 
 
 def _delay(tokens: Tokens) -> str:
-    """Returns a delay in quotes, or an INTERVAL literal, as Spark's clause takes it."""
+    """Returns a delay, in quotes or as an INTERVAL literal, in the form of Spark's clause."""
     first, rest = tokens[0], tokens[1:]
     try:
         if first.kind is Kind.STRING and not rest:
@@ -147,12 +152,12 @@ def _check_sign(tokens: Tokens) -> None:
 
 
 def _value(token: Token) -> str:
-    """Returns the text of a string literal without its quotes, and that of any other token as it is."""
+    """Returns the text of a token, of a string literal without its quotes."""
     return token.text.lstrip("rR")[1:-1] if token.kind is Kind.STRING else token.text
 
 
 def _as_written(tokens: Tokens) -> str:
-    """Returns tokens on one line, with a blank wherever something stands between two of them."""
+    """Returns the text of tokens on one line, with a blank for each gap between them."""
     gaps = ["", *(" " if after.start > before.end else "" for before, after in pairwise(tokens))]
     return "".join(gap + _one_line(token.text) for gap, token in zip(gaps, tokens, strict=True))
 
@@ -162,7 +167,7 @@ def _one_line(text: str) -> str:
 
 
 def _choose(item: HintItem, watermark: _Watermark, found: list[SqlRelation]) -> SqlRelation:
-    """Returns the relation that the hint means."""
+    """Returns the relation that the hint refers to."""
     if watermark.qualifier is None:
         outer = [relation for relation in found if not relation.is_nested]
         if len(outer) == 1:
@@ -185,6 +190,8 @@ def _no_relation(qualifier: Token, column: str, found: list[SqlRelation]) -> _Mi
     names = {relation.visible_name.lower(): relation.visible_name for relation in found if relation.visible_name}
     hidden = {relation.name.lower(): relation.alias for relation in found if relation.name and relation.alias}
     first = next(iter(names.values()), "x")
+    near = get_close_matches(qualifier.name.lower(), sorted(names), n=1)
+    meant = hidden.get(qualifier.name.lower()) or (names[near[0]] if near else None)
     fix = (
         f"use WATERMARK({first}.{column}, ...), or for a field of a struct Spark's clause: {first} WATERMARK "
         f"{qualifier.text}.{column} AS event_time DELAY OF INTERVAL ..., and then event_time"
@@ -193,19 +200,12 @@ def _no_relation(qualifier: Token, column: str, found: list[SqlRelation]) -> _Mi
         qualifier.start,
         f"`{qualifier.name}` is not a relation of this FROM clause",
         f"it has {', '.join(names.values())}" if names else "its relations have no aliases",
-        _nearest(qualifier.name.lower(), column, names, hidden) or fix,
+        f"did you mean `{meant}.{column}`?" if meant else fix,
     )
 
 
-def _nearest(wanted: str, column: str, names: Mapping[str, str], hidden: Mapping[str, str | None]) -> str | None:
-    """Returns the question whether another relation was meant: one that an alias hides, or one of a like name."""
-    near = get_close_matches(wanted, sorted(names), n=1)
-    meant = hidden.get(wanted) or (names[near[0]] if near else None)
-    return f"did you mean `{meant}.{column}`?" if meant else None
-
-
 def _removals(sql: str, hint: Hint, placed: list[HintItem]) -> list[Edit]:
-    """Returns the edits that remove the `placed` hints with their commas, and the whole comment if none is left."""
+    """Returns the edits that remove the `placed` hints with their commas, or the whole comment if no hint is left."""
     if not placed:
         return []
     if len(placed) == len(hint.items):
@@ -221,7 +221,7 @@ def _removals(sql: str, hint: Hint, placed: list[HintItem]) -> list[Edit]:
 
 
 def _without(sql: str, start: int, end: int) -> Edit:
-    """Returns the edit that removes a comment, and the blank before it where another one follows."""
+    """Returns the edit that removes a comment, and the blank before it if a blank follows."""
     newlines = _newlines(sql[start:end])
     before, after = sql[start - 1 : start], sql[end : end + 1]
     if before in (" ", "\t") and (after.isspace() or not after or newlines):

@@ -1,4 +1,4 @@
-"""What one selector says: `2+tag:core+1` as a frozen criterion, or the error that says why it cannot be read.
+"""Selections: criteria such as `2+tag:core+1`, and their unions, intersections and differences.
 
 The grammar is dbt's (dbt/graph/selector_spec.py of dbt-core 1.11).
 """
@@ -22,10 +22,10 @@ _FILE_ENDINGS = (".sql", ".py", ".csv")
 
 
 class SelectorError(ValueError):
-    """A criterion that no project could answer: an unknown method, or a value that its method cannot take.
+    """A criterion that is wrong in every project: an unknown method, or a value that its method does not accept.
 
-    `criterion` is the text as given, `problem` says in one line what is wrong with it, and `nearest` are the words
-    that may have been meant, best first.
+    `criterion` is the text as given, `problem` describes the error in one line, and `nearest` are likely corrections,
+    best first.
     """
 
     def __init__(self, criterion: str, problem: str, nearest: Sequence[str] = ()) -> None:
@@ -37,9 +37,9 @@ class SelectorError(ValueError):
 
 @dataclass(frozen=True)
 class Operators:
-    """The graph operators around a criterion. A depth counts edges: 0 is none, None is all.
+    """The graph operators around a criterion. A depth is a number of edges; None is any number.
 
-    `childrens_parents` is the `@` prefix: the children and all that any of them needs.
+    `childrens_parents` is the `@` prefix: all children, and everything that they need.
     """
 
     parents_depth: int | None = 0
@@ -49,11 +49,11 @@ class Operators:
 
 @dataclass(frozen=True)
 class Criterion:
-    """One criterion: which nodes `method` finds for `value`, and how far to go from them.
+    """One criterion: the nodes that `method` finds for `value`, and the graph operators around them.
 
-    `raw` is the text as given. `arguments` are the method's words after its first dot (`config.meta.owner` has
-    `("meta", "owner")`). `explicit` is whether the method was written. `location` is its place in selectors.yml, None
-    for a criterion of the command line.
+    `raw` is the text as given. `arguments` are the words after the method's first dot (`config.meta.owner` has
+    `("meta", "owner")`). `explicit`: the text names the method. `location` is the location in selectors.yml, None for
+    a criterion of the command line.
     """
 
     raw: str
@@ -66,25 +66,47 @@ class Criterion:
 
     @property
     def full_method(self) -> str:
-        """The method with its arguments, as it is written before the colon."""
+        """The method with its arguments, as written before the colon."""
         return ".".join((self.method, *self.arguments))
 
 
-def split_union(selectors: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yields the intersections whose union `selectors` is: per word between spaces, its parts between commas.
+@dataclass(frozen=True)
+class Union:
+    """The nodes of any part; no nodes without parts."""
 
-    Two spaces in a row, or one at an end, make no word. A comma at an end makes an empty part.
+    parts: tuple[Selection, ...]
+
+
+@dataclass(frozen=True)
+class Intersection:
+    """The nodes that are in all parts."""
+
+    parts: tuple[Selection, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The nodes of `base` that are not in `removed`."""
+
+    base: Selection
+    removed: Selection
+
+
+Selection = Criterion | Union | Intersection | Difference
+
+
+def split_union(selectors: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yields the parts between commas of each word between spaces: `selectors` is the union of these intersections.
+
+    Spaces at an end, or two in a row, add no word. A comma at an end adds an empty part.
     """
-    for selector in selectors:
-        for word in selector.split(" "):
-            if word:
-                yield tuple(word.split(","))
+    return (tuple(word.split(",")) for selector in selectors for word in selector.split(" ") if word)
 
 
 def parse_criterion(raw: str) -> Criterion:
-    """Returns the criterion that `raw` says. Its method is not looked up yet.
+    """Returns the criterion in the text `raw`, without looking up its method.
 
-    Raises: SelectorError where `@` and a trailing `+` stand together, which contradict each other.
+    Raises: SelectorError if it has both `@` and a trailing `+`, which contradict each other.
     """
     match = _CRITERION.match(raw)
     if match is None:
@@ -99,7 +121,7 @@ def parse_criterion(raw: str) -> Criterion:
 
 
 def build_criterion(method: str, value: str, location: Location, operators: Operators) -> Criterion:
-    """Returns the criterion of a method and a value that are given apart, so that the value may hold anything.
+    """Returns the criterion of a method and a value, which can contain any characters.
 
     Raises: SelectorError as `parse_criterion` does.
     """
@@ -110,7 +132,7 @@ def build_criterion(method: str, value: str, location: Location, operators: Oper
 
 
 def default_method(value: str) -> str:
-    """Returns the method of a bare value: what has a slash is a path, what ends like a file is a file, else fqn."""
+    """Returns the method of a bare value: `path` with a slash, `file` with the ending of a file, otherwise `fqn`."""
     if "/" in value:
         return "path"
     return "file" if value.lower().endswith(_FILE_ENDINGS) else "fqn"
@@ -132,12 +154,31 @@ def _checked(
 
 
 def _operator(depth: int | None, form: str) -> str:
-    """An operator as it is written: nothing for no edges, no number for all of them."""
+    """Returns an operator as text: empty for no edges, without a number for any number of edges."""
     return "" if depth == 0 else form.format("" if depth is None else depth)
 
 
 def _depth(operator: str | None, digits: str | None) -> int | None:
-    """How many edges an operator goes: none where it is absent, all where it has no number."""
+    """Returns the depth of an operator: 0 without an operator, None (any depth) without a number."""
     if operator is None:
         return 0
     return int(digits) if digits else None
+
+
+def parse_selectors(selectors: Sequence[str]) -> Union:
+    """Returns the selection of command-line flags: spaces mean union, commas mean intersection.
+
+    Raises: SelectorError for the first criterion that cannot be parsed.
+    """
+    words = (tuple(parse_criterion(part) for part in parts) for parts in split_union(selectors))
+    return Union(tuple(Intersection(word) for word in words))
+
+
+def criteria_of(selection: Selection) -> Iterator[Criterion]:
+    """Yields the criteria of a selection in the order in which they are written."""
+    if isinstance(selection, Criterion):
+        yield selection
+        return
+    parts = (selection.base, selection.removed) if isinstance(selection, Difference) else selection.parts
+    for part in parts:
+        yield from criteria_of(part)

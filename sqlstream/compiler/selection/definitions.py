@@ -1,4 +1,4 @@
-"""The definitions of selectors.yml as selections, every mistake in them a finding at its own place.
+"""Reads the definitions of selectors.yml as selections; each error in them is a finding at its own location.
 
 The forms are dbt's (dbt/graph/cli.py of dbt-core 1.11): text, `method: value`, `method:` and `value:` with the graph
 operators as keys, and `union:`, `intersection:` and `exclude:` with lists of those.
@@ -6,13 +6,24 @@ operators as keys, and `union:`, `intersection:` and `exclude:` with lists of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 
-from sqlstream.compiler.selection.criteria import Criterion, Operators, SelectorError, build_criterion, parse_criterion
+from sqlstream.compiler.selection.criteria import (
+    Criterion,
+    Difference,
+    Intersection,
+    Operators,
+    Selection,
+    SelectorError,
+    Union,
+    build_criterion,
+    criteria_of,
+    parse_criterion,
+)
 from sqlstream.compiler.selection.keys import KeyReader
-from sqlstream.compiler.selection.methods import check_criterion
-from sqlstream.compiler.selection.sets import Difference, Intersection, Selection, Union
+from sqlstream.compiler.selection.methods import SELECTOR, check_criterion, named_selectors
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.values import Selector
@@ -21,38 +32,36 @@ from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlScalar,
 
 SETS = ("union", "intersection")
 INDIRECT = ("eager", "cautious", "buildable", "empty")
-"""What dbt takes for `indirect_selection`: which tests are selected along. It changes nothing else."""
+"""dbt's values of `indirect_selection`, which selects tests. sqlstream only checks the value."""
 
 KEYS = (
     "method", "value", "parents", "parents_depth", "children", "children_depth", "childrens_parents", "exclude",
     "indirect_selection",
 )  # fmt: skip
-"""The keys of a criterion that is written in full."""
+"""The keys of a criterion in its full form."""
 
 FORMS = "write a criterion as text, `method: value`, or `union:` or `intersection:` with a list"
 NOTHING = Union(())
 
 
 def read_definitions(selectors: Sequence[Selector], findings: list[Finding]) -> Mapping[str, Selection]:
-    """Returns the selections by name, after adding to `findings` what is wrong with their definitions.
+    """Returns the selections by name, and adds the errors in their definitions to `findings`.
 
-    Where a definition is wrong, its part there selects nothing.
+    A part with an error selects nothing.
     """
     reader = _Reader(findings)
-    return {selector.name: reader.read(selector.definition) for selector in selectors}
+    definitions = {selector.name: reader.read(selector.definition) for selector in selectors}
+    _check_names(selectors, definitions, findings)
+    return definitions
 
 
 def criterion_finding(error: SelectorError, location: Location | None = None) -> Finding:
-    """Returns the finding for a criterion that cannot be read."""
-    return Finding(
-        "unknown-selector",
-        f"the selector `{error.criterion}` cannot be parsed",
-        error.problem,
-        f"did you mean {quoted_list(error.nearest)}?"
-        if error.nearest
-        else "for example, use tag:hourly or source:shop",
-        location,
+    """Returns the finding for a criterion that cannot be parsed."""
+    hint = (
+        f"did you mean {quoted_list(error.nearest)}?" if error.nearest else "for example, use tag:hourly or source:shop"
     )
+    message = f"the selector `{error.criterion}` cannot be parsed"
+    return Finding("unknown-selector", message, error.problem, hint, location)
 
 
 class _Reader:
@@ -80,7 +89,7 @@ class _Reader:
         return self._read_pair(node.entries[0])
 
     def _read_set(self, entry: YamlEntry) -> Selection:
-        """A union or an intersection, less what the one `exclude` among its items finds."""
+        """Reads a union or an intersection, minus the one `exclude` among its items."""
         items = self._keys.items(entry)
         exclusions = [exclusion for item in items if (exclusion := _exclusion(item)) is not None]
         parts = tuple(self.read(item) for item in items if _exclusion(item) is None)
@@ -94,7 +103,7 @@ class _Reader:
         return self._without(base, exclusions[0]) if exclusions else base
 
     def _read_pair(self, entry: YamlEntry) -> Selection:
-        """`method: value`."""
+        """Reads `method: value`."""
         value = self._keys.text(entry)
         if value is None:
             return NOTHING
@@ -118,7 +127,7 @@ class _Reader:
         return self._without(found, exclusion) if exclusion else found
 
     def _depth(self, entries: Mapping[str, YamlEntry], side: str) -> int | None:
-        """How many edges `parents` or `children` goes: none where it is not true, all where no depth is given."""
+        """Returns the depth of `parents` or `children`: 0 if it is not true, None (any depth) without a number."""
         switched = self._keys.switch(entries.get(side))
         depth = entries.get(f"{side}_depth")
         if depth is not None and not switched:
@@ -140,6 +149,41 @@ class _Reader:
 
 
 def _exclusion(node: YamlNode) -> YamlEntry | None:
-    """The `exclude:` that an item of a list is, where it is that and nothing else."""
-    is_exclusion = isinstance(node, YamlMapping) and [entry.key for entry in node.entries] == ["exclude"]
-    return node.entries[0] if isinstance(node, YamlMapping) and is_exclusion else None
+    """Returns the `exclude:` of an item that has no other key, otherwise None."""
+    entries = node.entries if isinstance(node, YamlMapping) else ()
+    return entries[0] if [entry.key for entry in entries] == ["exclude"] else None
+
+
+def _check_names(selectors: Sequence[Selector], selections: Mapping[str, Selection], findings: list[Finding]) -> None:
+    """Adds a finding for each unknown name in a definition, and one if selectors depend on each other in a cycle."""
+    known = len(findings)
+    edges: dict[str, list[str]] = {name: [] for name in selections}
+    criteria = ((name, each) for name, selection in selections.items() for each in criteria_of(selection))
+    for name, criterion in criteria:
+        if criterion.method == SELECTOR:
+            edges[name] += _names_in(criterion, selections, findings)
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        if len(findings) == known:
+            findings.append(_cycle(error.args[1], selectors))
+
+
+def _names_in(criterion: Criterion, names: Iterable[str], findings: list[Finding]) -> tuple[str, ...]:
+    try:
+        return named_selectors(criterion, names)
+    except SelectorError as error:
+        findings.append(criterion_finding(error, criterion.location))
+        return ()
+
+
+def _cycle(names: Sequence[str], selectors: Sequence[Selector]) -> Finding:
+    places = {selector.name: selector.location for selector in selectors}
+    cycle = list(reversed(names))
+    return Finding(
+        "cycle",
+        f"selectors refer to each other in a cycle: {' -> '.join(cycle)}",
+        "a selector cannot depend on itself",
+        f"remove `selector: {cycle[1]}` from `{cycle[0]}`, or one of the others",
+        places[cycle[0]],
+    )

@@ -1,4 +1,4 @@
-"""What a criterion that finds nothing may have meant: the nearest names of the kind that its method looks for."""
+"""Suggests corrections for a criterion that finds nothing: the nearest names of the kind that its method matches."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from sqlstream.compiler.selection.criteria import Criterion, default_method
 from sqlstream.compiler.selection.methods import SelectableNode, config_value
 
 MOST_HINTS = 3
-"""How many corrections a message can hold and still be read."""
+"""The most corrections in a message, so that it stays readable."""
 
 _Nodes = Collection[SelectableNode]
 _Candidate = tuple[str, str]
-"""A criterion that finds something, and the text that a mistaken value is compared with."""
+"""A criterion that finds something, and the text to compare with a wrong value."""
 
 
 def nearest_criteria(criterion: Criterion, nodes: _Nodes) -> tuple[str, ...]:
-    """Returns at most three criteria that find some of `nodes` and look like `criterion`, best first.
+    """Returns at most three criteria that find some of `nodes` and resemble `criterion`, best first.
 
-    Letters' case does not count, so `ORDERS` is near `orders`. A bare name is also compared with what only another
-    method finds: `aws` gives `source:aws`.
+    Letter case is ignored: `ORDERS` is near `orders`. A bare name is also compared with names that only other methods
+    find: the correction of `aws` is `source:aws`.
     """
     by_text: dict[str, list[str]] = {}
     for shown, compared in _candidates(criterion, nodes):
@@ -44,12 +44,12 @@ def _candidates(criterion: Criterion, nodes: _Nodes) -> Iterator[_Candidate]:
 
 
 def _plain(values: Iterable[str]) -> Iterator[_Candidate]:
-    """Values that are compared as they are, in alphabetic order."""
+    """Yields values that are compared as they are, in alphabetical order."""
     return ((value, value) for value in sorted(set(values)))
 
 
 def _names(nodes: _Nodes) -> Iterator[_Candidate]:
-    """Models and seeds by name and by dotted path, and folders by dotted path and by their own name."""
+    """Yields models and seeds by name and dotted path, and folders by dotted path and name."""
     readable = [node for node in nodes if node.resource_type != "source"]
     yield from _plain(node.name for node in readable)
     yield from _plain(".".join(node.fqn[1:]) for node in readable)
@@ -60,7 +60,7 @@ def _names(nodes: _Nodes) -> Iterator[_Candidate]:
 
 
 def _sources(nodes: _Nodes) -> Iterator[_Candidate]:
-    """Sources by name, and their tables by full name and by their own name."""
+    """Yields sources by name, and their tables by full name and name."""
     tables = sorted((node.source_name, node.name) for node in nodes if node.source_name is not None)
     yield from _plain(source for source, _ in tables)
     for source, table in tables:
@@ -69,14 +69,14 @@ def _sources(nodes: _Nodes) -> Iterator[_Candidate]:
 
 
 def _unit_tests(nodes: _Nodes) -> Iterator[_Candidate]:
-    """Unit tests by name, and by the names of their model and their own."""
+    """Yields unit tests by name, with and without their model."""
     tests = [node for node in nodes if node.resource_type == "unit_test"]
     yield from _plain(node.name for node in tests)
     yield from _plain(".".join(node.fqn[-2:]) for node in tests)
 
 
 def _paths(nodes: _Nodes) -> Iterator[_Candidate]:
-    """Files and folders by path and by their own name."""
+    """Yields files and folders by path and name."""
     files = {PurePosixPath(path) for node in nodes for path in (node.path, node.properties_path) if path}
     folders = {folder for file in files for folder in file.parents if folder.name}
     for path in sorted(files | folders):
@@ -85,18 +85,14 @@ def _paths(nodes: _Nodes) -> Iterator[_Candidate]:
 
 
 def _config_texts(criterion: Criterion, nodes: _Nodes) -> Iterator[str]:
-    """The values that any node has for the criterion's key, as they are written in a selector."""
-    for node in nodes:
-        value = config_value(node.config, criterion.arguments)
-        for item in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(item, bool):
-                yield str(item).lower()
-            elif isinstance(item, str):
-                yield item
+    """Yields the values of the criterion's key in all nodes, as they are written in a selector."""
+    values = (config_value(node.config, criterion.arguments) for node in nodes)
+    items = (item for value in values for item in (value if isinstance(value, list | tuple) else [value]))
+    return (str(item).lower() if isinstance(item, bool) else item for item in items if isinstance(item, str | bool))
 
 
 def _other_kinds(nodes: _Nodes) -> Iterator[_Candidate]:
-    """What a bare name may have meant had it named a method."""
+    """Yields what a bare name could mean with another method."""
     for method in ("source", "tag", "sink"):
         for shown, compared in _KINDS[method](nodes):
             yield f"{method}:{shown}", compared

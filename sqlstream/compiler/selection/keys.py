@@ -1,4 +1,4 @@
-"""The keys of a selector's definition: each read as what it takes, or a finding at its place."""
+"""Reads the keys of a selector's definition; each wrong value is a finding at its own location."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _WHY = "a selector consists of criteria, unions and intersections, minus the res
 
 
 class KeyReader:
-    """Reads keys; what is wrong with them goes to `findings`."""
+    """Reads keys, and adds errors to `findings`."""
 
     def __init__(self, findings: list[Finding]) -> None:
         self._findings = findings
 
     def known(self, node: YamlMapping, keys: Sequence[str]) -> Mapping[str, YamlEntry]:
-        """Returns the entries by key, those that are none of `keys` left out."""
+        """Returns the entries with one of `keys`, by key."""
         for entry in node.entries:
             if entry.key not in keys:
                 why = f"the keys of a criterion are {quoted_list(keys, most=20)}"
@@ -28,14 +28,14 @@ class KeyReader:
         return {entry.key: entry for entry in node.entries if entry.key in keys}
 
     def refuse_others(self, node: YamlMapping, alone: YamlEntry) -> None:
-        """Refuses every key beside `alone`."""
+        """Adds a finding for every key except `alone`."""
         for entry in node.entries:
             if entry is not alone:
                 fix = "remove it, or make it an entry of the list, for example `- exclude: [...]`"
                 self._unknown(entry, f"`{alone.key}` must be the only key", fix)
 
     def required(self, node: YamlMapping, key: str) -> str | None:
-        """Returns the text of a key that must be there."""
+        """Returns the text of a required key."""
         entry = node.entry(key)
         if entry is not None:
             return self.text(entry)
@@ -47,7 +47,7 @@ class KeyReader:
         return None
 
     def text(self, entry: YamlEntry) -> str | None:
-        """Returns a scalar as it stands in the file, so that `true` and `010` stay what they are."""
+        """Returns a scalar as it is written in the file, also `true` and `010`."""
         if isinstance(entry.value, YamlScalar) and entry.value.value is not None:
             return entry.value.value if isinstance(entry.value.value, str) else entry.value.text
         problem = f"`{entry.key}` must be a single value, but is {given(plain(entry.value))}"
@@ -55,7 +55,7 @@ class KeyReader:
         return None
 
     def items(self, entry: YamlEntry) -> tuple[YamlNode, ...]:
-        """Returns the items of a list that must have some."""
+        """Returns the items of a list that must not be empty."""
         if isinstance(entry.value, YamlSequence) and entry.value.items:
             return entry.value.items
         shown = "empty" if isinstance(entry.value, YamlSequence) else given(plain(entry.value))
@@ -64,14 +64,14 @@ class KeyReader:
         return ()
 
     def switch(self, entry: YamlEntry | None) -> bool:
-        """Returns whether a key is true; no key is false."""
+        """Returns whether a key is true; a missing key is false."""
         value = False if entry is None else plain(entry.value)
         if entry is not None and not isinstance(value, bool):
             self.wrong(f"`{entry.key}` must be true or false, but is {given(value)}", "use `true` or `false`", entry)
         return value is True
 
     def count(self, entry: YamlEntry | None) -> int | None:
-        """Returns a whole number above zero, or None for no key."""
+        """Returns a whole number above zero; None if the key is missing."""
         value = None if entry is None else plain(entry.value)
         if entry is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
             return value if isinstance(value, int) else None
@@ -80,12 +80,12 @@ class KeyReader:
         return None
 
     def one_of(self, entry: YamlEntry | None, values: Sequence[str]) -> None:
-        """Checks that a key has one of `values`."""
+        """Checks that the value of a key is one of `values`."""
         if entry is not None and plain(entry.value) not in values:
             self.wrong(f"`{entry.key}` cannot be {given(plain(entry.value))}", f"use {alternatives(values)}", entry)
 
     def wrong(self, message: str, fix: str, place: YamlEntry | Location) -> None:
-        """Adds the finding for a value that a definition cannot have."""
+        """Adds a finding for a wrong value."""
         location = place.value.location if isinstance(place, YamlEntry) else place
         self._findings.append(Finding("invalid-value", message, _WHY, fix, location))
 

@@ -1,37 +1,38 @@
-"""The selection methods: for each method's name, which nodes a criterion of it finds.
+"""The selection methods: which nodes a criterion of each method finds.
 
-The rules are dbt's (dbt/graph/selector_methods.py of dbt-core 1.11), and `sink:` is sqlstream's own. Every comparison
-is case-sensitive on every system, and `*`, `?` and `[]` are those of `fnmatch`.
+The methods are dbt's (dbt/graph/selector_methods.py of dbt-core 1.11), except `sink:`. Every comparison is
+case-sensitive on every system, with the wildcards of `fnmatch`: `*`, `?` and `[]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from sqlstream.compiler.selection.criteria import Criterion, SelectorError
+from sqlstream.project.nearest import nearest
+from sqlstream.project.wording import quoted_list
 
 DBT_RESOURCE_TYPES = (
     "model", "seed", "source", "analysis", "doc", "exposure", "fixture", "function", "group", "macro", "metric",
     "operation", "rpc", "saved_query", "semantic_model", "snapshot", "sql_operation", "test", "unit_test",
 )  # fmt: skip
-"""What `resource_type:` takes. All but the first three are dbt's, and find nothing in an sqlstream project."""
+"""The values of `resource_type:`. Only the first three find nodes in a sqlstream project; dbt has the others."""
 
 
 @dataclass(frozen=True)
 class SelectableNode:
-    """What selectors can ask of one enabled model, seed or source table.
+    """The attributes of one enabled model, seed or source table that selectors can match.
 
-    `unique_id` is as dbt writes it (`model.<project>.<name>`, `source.<project>.<source>.<table>`). `resource_type` is
-    model, seed or source; `name` a source table's own name. `fqn` is the project's name, the folders below models/ or
-    seeds/, and the name (of a source: the source's and the table's). `path` is the file that defines it, and
-    `properties_path` the YAML file that adds properties to a model or seed, both posix and relative to the project.
-    `config` is the effective configuration and holds at least `enabled`, `tags` and `meta`. `sink` is the name of a
-    terminal model's sink; `source_name` the source of a source table. `states` are those of `STATES` that a comparison
-    with a saved manifest has given; None where there was none.
+    `unique_id` has dbt's form (`model.<project>.<name>`, `source.<project>.<source>.<table>`). `resource_type` is
+    model, seed or source; `name` is a source table's name without its source. `fqn` is the project's name, the folders
+    below models/ or seeds/, and the name (for a source: of the source and the table). `path` is the file that defines
+    it, and `properties_path` the YAML file with properties of a model or seed, both posix and relative to the project.
+    `config` is the effective configuration with at least `enabled`, `tags` and `meta`. `sink` is the name of a terminal
+    model's sink; `source_name` the source of a source table. `states` are the `STATES` from a comparison with a saved
+    manifest; None without a comparison.
     """
 
     unique_id: str
@@ -48,7 +49,7 @@ class SelectableNode:
 
 
 class NoStateError(ValueError):
-    """`state:` is asked for, and there is no saved manifest to compare with; `criterion` is the text as given."""
+    """A selection uses `state:` without a saved manifest for comparison; `criterion` is the text as given."""
 
     def __init__(self, criterion: str) -> None:
         self.criterion = criterion
@@ -56,39 +57,36 @@ class NoStateError(ValueError):
 
 
 STATE = "state"
-"""The method that looks at what a comparison with a saved manifest has given."""
+"""The method that matches the results of a comparison with a saved manifest."""
 
 STATES = ("new", "old", "modified", "unmodified", "modified.body", "modified.configs", "modified.macros")
-"""What `state:` takes."""
+"""The values of `state:`."""
 
 Matcher = Callable[[SelectableNode], bool]
-"""Whether a node is one of those that a criterion finds, before its graph operators."""
+"""Whether a criterion finds a node, without its graph operators."""
 
 
 def find_matcher(criterion: Criterion) -> Matcher:
     """Returns the matcher of a criterion.
 
-    Raises: SelectorError where the method is unknown, or where it cannot take the criterion's value.
+    Raises: SelectorError for an unknown method, or a value that the method does not accept.
     """
     method = METHODS.get(criterion.method)
     if method is None:
-        nearest = get_close_matches(criterion.method.lower(), (*METHODS, SELECTOR), n=3)
-        problem = f"`{criterion.method}` is not a selection method; the methods are {', '.join((*METHODS, SELECTOR))}"
-        raise SelectorError(criterion.raw, problem, nearest)
+        known = (*METHODS, SELECTOR)
+        problem = f"`{criterion.method}` is not a selection method; the methods are {', '.join(known)}"
+        raise SelectorError(criterion.raw, problem, nearest(criterion.method, known))
     return method(criterion)
 
 
 def check_criterion(criterion: Criterion) -> None:
-    """Returns nothing for a criterion that some project could answer.
-
-    Raises: SelectorError as `find_matcher` does.
-    """
+    """Checks the method and the value of a criterion. Raises: SelectorError as `find_matcher` does."""
     if criterion.method != SELECTOR:
         find_matcher(criterion)
 
 
 def _by_fqn(criterion: Criterion) -> Matcher:
-    """A name, or the first words of the path to it, with or without the project's name; never a source."""
+    """Matches a name, or the first words of its dotted path, with or without the project; never a source."""
 
     def matches(node: SelectableNode) -> bool:
         if node.resource_type == "source":
@@ -99,7 +97,7 @@ def _by_fqn(criterion: Criterion) -> Matcher:
 
 
 def _fqn_matches(fqn: Sequence[str], value: str) -> bool:
-    """Whether `value` is the last word of `fqn` or a beginning of it; from its first wildcard on it must match all."""
+    """Returns whether `value` is the last word or the start of `fqn`; from its first wildcard on it must match the rest."""
     if fqn[-1] == value:
         return True
     have = ".".join(fqn).split(".")
@@ -119,7 +117,7 @@ def _by_tag(criterion: Criterion) -> Matcher:
 
 
 def _by_source(criterion: Criterion) -> Matcher:
-    """`source`, `source.table` or `project.source.table`."""
+    """Matches `source`, `source.table` or `project.source.table`."""
     words = criterion.value.split(".")
     if len(words) > 3:
         raise SelectorError(criterion.raw, "the form of a source is source, source.table or project.source.table")
@@ -140,7 +138,7 @@ def _by_sink(criterion: Criterion) -> Matcher:
 
 
 def _by_path(criterion: Criterion) -> Matcher:
-    """A glob over the defining file, the properties file, and the folders above the defining file, as pathlib's."""
+    """Matches a glob like pathlib's with the defining file, the folders above it, and the properties file."""
     pattern = _path_pattern(criterion)
     folders_only = criterion.value.endswith("/") or pattern[-1] == "**"
 
@@ -155,7 +153,7 @@ def _by_path(criterion: Criterion) -> Matcher:
 
 
 def _path_pattern(criterion: Criterion) -> tuple[str, ...]:
-    """The glob's parts: `**` is any number of folders, every other part matches one name."""
+    """Returns the glob's parts: `**` is any number of folders, every other part matches one name."""
     parts = tuple(part for part in criterion.value.split("/") if part not in ("", "."))
     if criterion.value.startswith("/"):
         raise SelectorError(
@@ -177,7 +175,7 @@ def _parts_match(pattern: Sequence[str], parts: Sequence[str]) -> bool:
 
 
 def _by_file(criterion: Criterion) -> Matcher:
-    """The name of the defining file, with or without its extension."""
+    """Matches the name of the defining file, with or without its extension."""
 
     def matches(node: SelectableNode) -> bool:
         path = PurePosixPath(node.path)
@@ -187,12 +185,12 @@ def _by_file(criterion: Criterion) -> Matcher:
 
 
 def _by_package(criterion: Criterion) -> Matcher:
-    """The project's name, or `this`."""
+    """Matches the project's name, or `this`."""
     return lambda node: criterion.value == "this" or fnmatchcase(node.fqn[0], criterion.value)
 
 
 def _by_unit_test(criterion: Criterion) -> Matcher:
-    """The name of a unit test, alone or behind that of its model: `model.name`."""
+    """Matches the name of a unit test, with or without its model: `model.name`."""
 
     def matches(node: SelectableNode) -> bool:
         if node.resource_type != "unit_test":
@@ -204,16 +202,16 @@ def _by_unit_test(criterion: Criterion) -> Matcher:
 
 def _by_resource_type(criterion: Criterion) -> Matcher:
     if criterion.value not in DBT_RESOURCE_TYPES:
-        nearest = get_close_matches(criterion.value.lower(), DBT_RESOURCE_TYPES[:3]) or DBT_RESOURCE_TYPES[:3]
-        raise SelectorError(criterion.raw, f"`{criterion.value}` is not a resource type", nearest)
+        close = nearest(criterion.value, DBT_RESOURCE_TYPES[:3]) or DBT_RESOURCE_TYPES[:3]
+        raise SelectorError(criterion.raw, f"`{criterion.value}` is not a resource type", close)
     return lambda node: node.resource_type == criterion.value
 
 
 def _by_state(criterion: Criterion) -> Matcher:
-    """What a comparison with a saved manifest says; the matcher raises NoStateError where there was none."""
+    """Matches the result of a comparison with a saved manifest. The matcher raises NoStateError without a comparison."""
     if criterion.value not in STATES:
-        nearest = get_close_matches(criterion.value.lower(), STATES, n=3) or STATES
-        raise SelectorError(criterion.raw, f"`{criterion.value}` is not a state", [f"state:{word}" for word in nearest])
+        close = nearest(criterion.value, STATES) or STATES
+        raise SelectorError(criterion.raw, f"`{criterion.value}` is not a state", [f"state:{word}" for word in close])
 
     def matches(node: SelectableNode) -> bool:
         if node.states is None:
@@ -224,16 +222,17 @@ def _by_state(criterion: Criterion) -> Matcher:
 
 
 def _by_config(criterion: Criterion) -> Matcher:
-    """A configured text, or one item of a configured list; no wildcards. `true` and `false` mean the booleans too.
+    """Matches a configured text, or one item of a configured list, without wildcards. `true` and `false` also match
+    booleans.
 
-    Numbers and whole mappings are never equal to a selector's text, as in dbt. `severity` ignores case.
+    Numbers and mappings never match, as in dbt. `severity` ignores case.
     """
-    text = criterion.value.upper() if criterion.arguments == ("severity",) else criterion.value
+    fold = str.upper if criterion.arguments == ("severity",) else str
     wanted = {"TRUE": True, "FALSE": False}.get(criterion.value.upper())
 
     def equals(value: object) -> bool:
         if isinstance(value, str):
-            return text == (value.upper() if criterion.arguments == ("severity",) else value)
+            return fold(value) == fold(criterion.value)
         return wanted is not None and value is wanted
 
     def matches(node: SelectableNode) -> bool:
@@ -244,7 +243,7 @@ def _by_config(criterion: Criterion) -> Matcher:
 
 
 def config_value(config: Mapping[str, object], keys: Sequence[str]) -> object:
-    """Returns what `config` holds below `keys`, outermost first, or None where any of them is missing."""
+    """Returns the value in `config` at the path `keys`, outermost first; None if a key is missing."""
     value: object = config
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
@@ -265,7 +264,20 @@ METHODS: Mapping[str, Callable[[Criterion], Matcher]] = {
     "package": _by_package,
     STATE: _by_state,
 }
-"""Every method that looks at nodes, by its name, in the order in which messages list them."""
+"""The methods that match nodes, by name, in the order in which messages list them."""
 
 SELECTOR = "selector"
-"""The method that looks at no node, but takes what a selector of selectors.yml takes."""
+"""The method that includes a selector of selectors.yml."""
+
+
+def named_selectors(criterion: Criterion, names: Iterable[str]) -> tuple[str, ...]:
+    """Returns those of `names` that a `selector:` criterion names, with the wildcards of `fnmatch`.
+
+    Raises: SelectorError if there are none.
+    """
+    known = tuple(names)
+    found = tuple(name for name in known if name == criterion.value or fnmatchcase(name, criterion.value))
+    if found:
+        return found
+    problem = f"selectors.yml has no selector with that name; it has {quoted_list(known) if known else 'none'}"
+    raise SelectorError(criterion.raw, problem, [f"{SELECTOR}:{name}" for name in nearest(criterion.value, known)])

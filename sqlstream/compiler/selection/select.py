@@ -1,8 +1,8 @@
-"""Which nodes `--select` and `--exclude` name: dbt's node selection, as a pure function over the graph.
+"""The nodes that `--select` and `--exclude` name: dbt's node selection, as a pure function over the graph.
 
-A selection is a union of words between spaces; a word an intersection of criteria between commas; a criterion a method
-and a value (`tag:core`), with graph operators around it (`+m`, `m+`, `2+m+1`, `@m`). See `select_criteria` for the
-grammar and `select_methods` for the methods. tests/unit/compiler/selectors.yml holds dbt's own answers.
+Spaces separate the words of a union; commas separate the criteria of an intersection. A criterion is a method and a
+value (`tag:core`) with graph operators around it (`+m`, `m+`, `2+m+1`, `@m`). `criteria.py` has the grammar and
+`methods.py` the methods. tests/unit/compiler/selectors.yml contains dbt's own results.
 """
 
 from __future__ import annotations
@@ -12,11 +12,26 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from sqlstream.compiler.selection.criteria import Criterion, SelectorError, parse_criterion, split_union
+from sqlstream.compiler.selection.criteria import (
+    Criterion,
+    Difference,
+    Intersection,
+    Selection,
+    SelectorError,
+    criteria_of,
+    parse_criterion,
+    parse_selectors,
+    split_union,
+)
 from sqlstream.compiler.selection.hints import nearest_criteria
-from sqlstream.compiler.selection.methods import SELECTOR, STATE, SelectableNode, check_criterion, find_matcher
-from sqlstream.compiler.selection.names import named_selectors
-from sqlstream.compiler.selection.sets import Difference, Intersection, Selection, criteria_of, parse_selectors
+from sqlstream.compiler.selection.methods import (
+    SELECTOR,
+    STATE,
+    SelectableNode,
+    check_criterion,
+    find_matcher,
+    named_selectors,
+)
 from sqlstream.location import Location
 
 __all__ = [
@@ -36,8 +51,8 @@ __all__ = [
 class SelectionGraph:
     """The enabled nodes by unique id, and what each reads directly.
 
-    `parents` may name ids that are not in `nodes` (disabled models): nothing is selected by way of them. `selectors`
-    are those of selectors.yml by name; none may lead to itself.
+    `parents` can contain ids that are not in `nodes` (disabled models); graph operators end there. `selectors` are
+    those of selectors.yml by name, without cycles.
     """
 
     nodes: Mapping[str, SelectableNode]
@@ -57,28 +72,28 @@ class SelectionGraph:
         return {node: tuple(found) for node, found in children.items()}
 
     def ancestors(self, starts: Iterable[str], depth: int | None = None) -> frozenset[str]:
-        """Returns what `starts` read, directly or not, at most `depth` edges away (None: at any distance)."""
+        """Returns what `starts` read, directly or not, at most `depth` edges away (None: any distance)."""
         return _reach(starts, self._known_parents, depth)
 
     def descendants(self, starts: Iterable[str], depth: int | None = None) -> frozenset[str]:
-        """Returns what reads `starts`, directly or not, at most `depth` edges away (None: at any distance)."""
+        """Returns what reads `starts`, directly or not, at most `depth` edges away (None: any distance)."""
         return _reach(starts, self._children, depth)
 
 
 def select_nodes(graph: SelectionGraph, select: Sequence[str], exclude: Sequence[str]) -> frozenset[str]:
-    """Returns the unique ids that dbt would select: those of any of `select` but of none of `exclude`.
+    """Returns the unique ids that dbt would select: those in any of `select` and in none of `exclude`.
 
-    Each item is the value of one flag; spaces within it separate, too. No item in `select` means every node, but an
-    item that is empty selects nothing. What matches nothing is no error here: see `unmatched_criteria`.
+    Each item is the value of one flag, with spaces between its words. Without items, `select` means every node, but an
+    empty item selects nothing. `unmatched_criteria` finds criteria that match no node.
 
-    Raises: SelectorError for the first criterion that cannot be read.
+    Raises: SelectorError for the first criterion that cannot be parsed.
     """
     included = evaluate(graph, _checked(select)) if select else frozenset(graph.nodes)
     return included - evaluate(graph, _checked(exclude))
 
 
 def evaluate(graph: SelectionGraph, selection: Selection) -> frozenset[str]:
-    """Returns the unique ids that a selection takes. Raises: SelectorError for a selector that is not there."""
+    """Returns the unique ids in a selection. Raises: SelectorError for a selector that does not exist."""
     if isinstance(selection, Criterion):
         return _expand(graph, selection)
     if isinstance(selection, Difference):
@@ -90,7 +105,7 @@ def evaluate(graph: SelectionGraph, selection: Selection) -> frozenset[str]:
 
 
 def removed_nodes(graph: SelectionGraph, selection: Selection) -> frozenset[str]:
-    """Returns the unique ids that any `exclude` within a selection names, also in the selectors that it takes."""
+    """Returns the unique ids that any `exclude` in a selection names, also in its selectors."""
     if isinstance(selection, Difference):
         return evaluate(graph, selection.removed) | removed_nodes(graph, selection.base)
     if isinstance(selection, Criterion):
@@ -100,9 +115,9 @@ def removed_nodes(graph: SelectionGraph, selection: Selection) -> frozenset[str]
 
 
 class Unmatched(NamedTuple):
-    """A criterion that finds no node, as given, at most three likely corrections, and its place in selectors.yml.
+    """A criterion that finds no node, as given, at most three likely corrections, and its location in selectors.yml.
 
-    `compares` says that it looks for changes (`state:`), of which there may well be none.
+    `compares`: it looks for changes (`state:`), and it is normal to find none.
     """
 
     text: str
@@ -114,11 +129,11 @@ class Unmatched(NamedTuple):
 def unmatched_criteria(graph: SelectionGraph, select: Sequence[str]) -> tuple[Unmatched, ...]:
     """Returns each criterion of `select` that finds no node.
 
-    A correction can be typed as it is (`tag:core`, `source:aws`); graph operators are left out. A word with a comma
-    too many finds nothing in dbt, so it is given whole, with the word without that comma. Of a selector its criteria
-    are given. Each is given once, in order.
+    A correction can be used as it is (`tag:core`, `source:aws`), without graph operators. A word with an extra comma
+    finds nothing in dbt, so the result has the whole word, and the word without that comma as correction. The result
+    has the criteria of selectors instead of their names, each once and in order.
 
-    Raises: SelectorError for the first criterion that cannot be read.
+    Raises: SelectorError for the first criterion that cannot be parsed.
     """
     unmatched: dict[Unmatched, None] = {}
     for parts in split_union(select):
@@ -131,7 +146,7 @@ def unmatched_criteria(graph: SelectionGraph, select: Sequence[str]) -> tuple[Un
 
 
 def unmatched_in(graph: SelectionGraph, selection: Selection) -> tuple[Unmatched, ...]:
-    """Returns each criterion of a selection, and of the selectors that it takes, that finds no node, once, in order."""
+    """Returns each criterion of a selection and its selectors that finds no node, once and in order."""
     nodes = tuple(graph.nodes.values())
     missing = [criterion for criterion in used_criteria(graph, selection) if not _find(graph, criterion)]
     return tuple(
@@ -143,17 +158,17 @@ def unmatched_in(graph: SelectionGraph, selection: Selection) -> tuple[Unmatched
 
 
 def used_criteria(graph: SelectionGraph, selection: Selection) -> Iterator[Criterion]:
-    """Gives the criteria of a selection in order, those of a selector in the place of its name."""
+    """Yields the criteria of a selection in order; for a selector, the criteria of its definition."""
     for criterion in criteria_of(selection):
-        if criterion.method == SELECTOR:
-            for name in named_selectors(criterion, graph.selectors):
-                yield from used_criteria(graph, graph.selectors[name])
-        else:
+        if criterion.method != SELECTOR:
             yield criterion
+            continue
+        for name in named_selectors(criterion, graph.selectors):
+            yield from used_criteria(graph, graph.selectors[name])
 
 
 def _checked(selectors: Sequence[str]) -> Selection:
-    """The selection of flags. All of it is checked, so that a bad criterion is an error wherever it stands."""
+    """Returns the selection of flags, after a check of all its criteria."""
     selection = parse_selectors(selectors)
     for criterion in criteria_of(selection):
         check_criterion(criterion)
@@ -161,7 +176,7 @@ def _checked(selectors: Sequence[str]) -> Selection:
 
 
 def _expand(graph: SelectionGraph, criterion: Criterion) -> frozenset[str]:
-    """The nodes of a criterion, with those that its graph operators add."""
+    """Returns the nodes of a criterion, with those that its graph operators add."""
     found = _find(graph, criterion)
     needed = frozenset[str]()
     operators = criterion.operators
@@ -173,7 +188,7 @@ def _expand(graph: SelectionGraph, criterion: Criterion) -> frozenset[str]:
 
 
 def _find(graph: SelectionGraph, criterion: Criterion) -> frozenset[str]:
-    """The nodes that a criterion's method finds."""
+    """Returns the nodes that a criterion's method finds."""
     if criterion.method == SELECTOR:
         names = named_selectors(criterion, graph.selectors)
         return frozenset[str]().union(*(evaluate(graph, graph.selectors[name]) for name in names))
@@ -182,7 +197,7 @@ def _find(graph: SelectionGraph, criterion: Criterion) -> frozenset[str]:
 
 
 def _reach(starts: Iterable[str], edges: Mapping[str, tuple[str, ...]], depth: int | None) -> frozenset[str]:
-    """What is 1 to `depth` edges away from any of `starts`."""
+    """Returns the nodes that are 1 to `depth` edges away from any of `starts`."""
     reached: set[str] = set()
     layer = set(starts)
     steps = 0

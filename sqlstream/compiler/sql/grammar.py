@@ -213,7 +213,7 @@ def _keywords_before(token: Token) -> frozenset[str]:
 def _pipeline_syntax(tokens: Tokens, index: int, relation: SqlRelation) -> Iterator[SqlProblem]:
     """Yields a problem for STREAM before a static table, and for IDENTIFIED BY of Spark's declarative pipelines.
 
-    The last part of the relation's name is at `index`. `stream_words` has already removed STREAM before streams.
+    The last part of the relation's name is at `index`. `drop_stream_words` has already removed STREAM before streams.
     """
     before = at(tokens, index - 1)
     before = at(tokens, index - 2) if before.key == "(" else before

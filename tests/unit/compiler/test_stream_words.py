@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sql_cases import SqlCase, read_cases
 
-from sqlstream.compiler.rewrite.stream_words import drop_stream_words
+from sqlstream.compiler.rewrite.sql import drop_stream_words
 from sqlstream.compiler.sql.edits import apply_edits
 from sqlstream.compiler.sql.sql_text import read_sql
 

@@ -91,17 +91,18 @@ def shared_outputs(compiled: CompiledProject) -> Problems:
     """Two queries must not share a checkpoint, an output folder or a table."""
     first_users: dict[tuple[str, str], str] = {}
     storage = join(str(compiled.project.root), compiled.project.target.storage)
-    for model, output in terminal_models(compiled):
-        for key, what, value, place in _shareable(model, output, storage):
-            first = first_users.setdefault((what, place), model.name)
-            if first != model.name:
-                yield Problem(
-                    f"`{model.name}` and `{first}` have the same {what} `{value}`",
-                    "Spark keeps one log per checkpoint and per output folder, so the two queries would lose each "
-                    "other's data",
-                    OWN_PLACE[key],
-                    model.place_of(key),
-                )
+    outputs = terminal_models(compiled)
+    places = ((model, place) for model, output in outputs for place in _shareable(model, output, storage))
+    for model, (key, what, value, path) in places:
+        first = first_users.setdefault((what, path), model.name)
+        if first != model.name:
+            yield Problem(
+                f"`{model.name}` and `{first}` have the same {what} `{value}`",
+                "Spark keeps one log per checkpoint and per output folder, so the two queries would lose each other's "
+                "data",
+                OWN_PLACE[key],
+                model.place_of(key),
+            )
 
 
 def _shareable(model: CompiledModel, output: Output, storage: str) -> Iterator[tuple[str, str, str, str]]:
