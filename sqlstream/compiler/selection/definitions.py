@@ -57,11 +57,10 @@ def read_definitions(selectors: Sequence[Selector], findings: list[Finding]) -> 
 
 def criterion_finding(error: SelectorError, location: Location | None = None) -> Finding:
     """Returns the finding for a criterion that cannot be parsed."""
-    hint = (
-        f"did you mean {quoted_list(error.nearest)}?" if error.nearest else "for example, use tag:hourly or source:shop"
-    )
+    example = "for example, use tag:hourly or source:shop"
+    fix = f"did you mean {quoted_list(error.nearest)}?" if error.nearest else example
     message = f"the selector `{error.criterion}` cannot be parsed"
-    return Finding("unknown-selector", message, error.problem, hint, location)
+    return Finding("unknown-selector", message, error.problem, fix, location)
 
 
 class _Reader:

@@ -87,17 +87,13 @@ def check_criterion(criterion: Criterion) -> None:
 
 def _by_fqn(criterion: Criterion) -> Matcher:
     """Matches a name, or the first words of its dotted path, with or without the project; never a source."""
-
-    def matches(node: SelectableNode) -> bool:
-        if node.resource_type == "source":
-            return False
-        return _fqn_matches(node.fqn, criterion.value) or _fqn_matches(node.fqn[1:], criterion.value)
-
-    return matches
+    return lambda node: (
+        node.resource_type != "source" and any(_fqn_matches(fqn, criterion.value) for fqn in (node.fqn, node.fqn[1:]))
+    )
 
 
 def _fqn_matches(fqn: Sequence[str], value: str) -> bool:
-    """Returns whether `value` is the last word or the start of `fqn`; from its first wildcard on it must match the rest."""
+    """Returns whether `value` is the last word or the start of `fqn`; with wildcards it must match to the end."""
     if fqn[-1] == value:
         return True
     have = ".".join(fqn).split(".")
@@ -176,12 +172,9 @@ def _parts_match(pattern: Sequence[str], parts: Sequence[str]) -> bool:
 
 def _by_file(criterion: Criterion) -> Matcher:
     """Matches the name of the defining file, with or without its extension."""
-
-    def matches(node: SelectableNode) -> bool:
-        path = PurePosixPath(node.path)
-        return fnmatchcase(path.name, criterion.value) or fnmatchcase(path.stem, criterion.value)
-
-    return matches
+    return lambda node: any(
+        fnmatchcase(name, criterion.value) for name in (PurePosixPath(node.path).name, PurePosixPath(node.path).stem)
+    )
 
 
 def _by_package(criterion: Criterion) -> Matcher:
@@ -191,13 +184,10 @@ def _by_package(criterion: Criterion) -> Matcher:
 
 def _by_unit_test(criterion: Criterion) -> Matcher:
     """Matches the name of a unit test, with or without its model: `model.name`."""
-
-    def matches(node: SelectableNode) -> bool:
-        if node.resource_type != "unit_test":
-            return False
-        return any(fnmatchcase(name, criterion.value) for name in (node.name, ".".join(node.fqn[-2:])))
-
-    return matches
+    return lambda node: (
+        node.resource_type == "unit_test"
+        and any(fnmatchcase(name, criterion.value) for name in (node.name, ".".join(node.fqn[-2:])))
+    )
 
 
 def _by_resource_type(criterion: Criterion) -> Matcher:
@@ -208,7 +198,7 @@ def _by_resource_type(criterion: Criterion) -> Matcher:
 
 
 def _by_state(criterion: Criterion) -> Matcher:
-    """Matches the result of a comparison with a saved manifest. The matcher raises NoStateError without a comparison."""
+    """Matches a result of the comparison with a saved manifest. The matcher raises NoStateError without one."""
     if criterion.value not in STATES:
         close = nearest(criterion.value, STATES) or STATES
         raise SelectorError(criterion.raw, f"`{criterion.value}` is not a state", [f"state:{word}" for word in close])
