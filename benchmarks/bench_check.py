@@ -22,7 +22,7 @@ from sqlstream.app.request import EVERYTHING, ProjectRequest
 from sqlstream.app.running.session import start_brief_session
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.spark.jvm.session import SparkRuntime, stop_spark
-from sqlstream.spark.running.check import ask_spark
+from sqlstream.spark.running.check import check_with_spark
 from sqlstream.spark.secrets import Secrets
 
 LIMIT_SECONDS = 0.25
@@ -69,7 +69,7 @@ def _round(
     compiled: CompiledProject, models: Sequence[CompiledModel], runtime: SparkRuntime, secrets: Secrets
 ) -> float:
     began = time.monotonic()
-    refusals = ask_spark(compiled, models, runtime, secrets, lambda: None)
+    refusals = check_with_spark(compiled, models, runtime, secrets, lambda: None)
     if refusals:
         raise SystemExit("\n".join(refusal.finding.head for refusal in refusals))
     return time.monotonic() - began

@@ -11,7 +11,7 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.stored_query import StoredQuery, open_query
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.storage.batch_logs import archive_entry, move_with_checksum, stored_damage
-from sqlstream.spark.storage.storage import held
+from sqlstream.spark.storage.storage import query_lock
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import archive_folder, archive_moment, archive_path
 from sqlstream.state.output_files import Leftovers, OutputFiles, Repaired, StoredFile
@@ -27,7 +27,7 @@ def repair_checkpoint(request: ProjectRequest, name: str, version: int | None = 
     with open_query(load(request), request, name, version) as query:
         if not query.state.version:
             return Repaired(name)
-        with held(query.storage, query.root, name, query.model.file.location):
+        with query_lock(query.storage, query.root, name, query.model.file.location):
             moment = archive_moment()
             return Repaired(name, _archive_damage(query, moment), archive_leftovers(query, moment))
 

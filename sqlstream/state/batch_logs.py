@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 OFFSETS_LINES, COMMITS_LINES = 2, 1
-"""The least lines of an entry: an entry of the offsets log has one for the batch and one for each source."""
+"""The minimum number of lines of an entry: an offsets entry has one for the batch and one for each source."""
 
 SINK_LOG = "_spark_metadata"
 """The folder inside the output of a file sink that contains its log."""
@@ -38,12 +38,12 @@ class BatchLog:
         return f"{self.folder}/{self.names[number]}"
 
     def is_compact(self, number: int) -> bool:
-        """Whether an entry contains all earlier ones, which may then be gone."""
+        """Returns whether an entry contains all earlier ones, which may then be missing."""
         return self.names[number].endswith(".compact")
 
     def torn(self) -> list[int]:
         """Returns the numbers of the entries that were read and are incomplete."""
-        return [number for number, text in self.texts.items() if not is_whole(text, self.lines)]
+        return [number for number, text in self.texts.items() if not is_complete(text, self.lines)]
 
     @property
     def last(self) -> int:
@@ -53,8 +53,8 @@ class BatchLog:
 
 @dataclass(frozen=True)
 class BatchLogs:
-    """All logs of a query: `sources` by the name or the position under which the checkpoint knows them; `sink` is the
-    log of a file sink. `identity` is the file with the query's id, and its text if it exists.
+    """All logs of a query. `sources` has the name or position of each source in the checkpoint; `sink` is the log of a
+    file sink. `identity` is the file with the query's id, and its text if it exists.
     """
 
     offsets: BatchLog
@@ -74,21 +74,21 @@ def entry_names(names: Iterable[str]) -> dict[int, str]:
     return found
 
 
-def since_compact(names: Mapping[int, str]) -> list[int]:
-    """Returns the numbers of the entries that Spark reads of a log that it compacts, without the compact one."""
+def after_compact(names: Mapping[int, str]) -> list[int]:
+    """Returns the numbers of the entries after the last compact one, which Spark reads together with it."""
     start = max((number for number, name in names.items() if name.endswith(".compact")), default=-1)
     return [number for number in names if number > start]
 
 
-def is_whole(text: str, least: int) -> bool:
-    """Whether an entry is complete: the version, then at least `least` lines of JSON, `-` or a named offset. A
-    continuous query leaves the line of the batch empty.
+def is_complete(text: str, minimum: int) -> bool:
+    """Returns whether an entry is complete: the version, then at least `minimum` lines of JSON, `-` or a named offset.
+    A continuous query leaves the line of the batch empty.
     """
     version, *lines = text.split("\n")
     if len(lines) > 1 and not lines[0]:
         del lines[0]
-        least -= 1
-    return _VERSION.match(version) is not None and len(lines) >= least and all(map(_is_value, lines))
+        minimum -= 1
+    return _VERSION.match(version) is not None and len(lines) >= minimum and all(map(_is_value, lines))
 
 
 def _is_value(line: str) -> bool:
@@ -96,7 +96,7 @@ def _is_value(line: str) -> bool:
 
 
 def is_json(text: str) -> bool:
-    """Whether a text is one value in JSON."""
+    """Returns whether a text is one JSON value."""
     try:
         json.loads(text)
     except ValueError:
@@ -105,8 +105,8 @@ def is_json(text: str) -> bool:
 
 
 def log_offsets(text: str) -> dict[str, int]:
-    """Returns the last entry of its log that a batch has read, for each file source. Other sources are left out. `text`
-    is a complete entry of the offsets log.
+    """Returns the last entry of its log that a batch has read, for each file source. `text` is a complete entry of the
+    offsets log.
     """
     found: dict[str, int] = {}
     for position, line in enumerate(text.split("\n")[2:]):

@@ -32,10 +32,10 @@ def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ..
     changes = [_text_change(old, new, name) for name in changed]
     changes += [Change(f"`{name}` was added") for name in after if name not in before]
     changes += [Change(f"`{name}` was removed") for name in before if name not in after]
-    changes += _other_duplicates(old, new)
+    changes += _deduplication_changes(old, new)
     if old.output_mode != new.output_mode:
         changes.append(Change(f"the output mode changed from {old.output_mode} to {new.output_mode}"))
-    if _known_to_checkpoint(old) != _known_to_checkpoint(new):
+    if _checkpoint_sources(old) != _checkpoint_sources(new):
         paths = {use.path for use in old.sources} != {use.path for use in new.sources}
         before_text, after_text = sources_text(old, paths=paths), sources_text(new, paths=paths)
         changes.append(Change(f"the sources changed from {before_text} to {after_text}"))
@@ -46,7 +46,7 @@ def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ..
 
 
 def _text_change(old: QueryIdentity, new: QueryIdentity, name: str) -> Change:
-    """The change of the SQL or the Python of a model, or of the code of a function of python/."""
+    """Returns the change of a model's SQL or Python code, or of a function in python/."""
     if ":" in name:
         return Change(f"the code of `{name}` changed")
     if new.fingerprints[name].startswith(PYTHON):
@@ -63,7 +63,7 @@ def _text_change(old: QueryIdentity, new: QueryIdentity, name: str) -> Change:
 
 
 def _cause(old: TemplateInputs | None, new: TemplateInputs | None) -> str | None:
-    """What changed the SQL of a model whose file is unchanged; None if unknown."""
+    """Returns what changed the SQL of a model whose file is unchanged, None if unknown."""
     if old is None or new is None:
         return None
     variables = [
@@ -79,8 +79,8 @@ def _cause(old: TemplateInputs | None, new: TemplateInputs | None) -> str | None
     return " and ".join(variables + environment) or "a macro, a reference or the target changed"
 
 
-def _other_duplicates(old: QueryIdentity, new: QueryIdentity) -> list[Change]:
-    """The changes of the columns that deduplicate models, for models in both queries."""
+def _deduplication_changes(old: QueryIdentity, new: QueryIdentity) -> list[Change]:
+    """Returns the changes of `deduplicate` for models in both queries."""
     before = {new.model if name == old.model else name: keys for name, keys in old.deduplicated.items()}
     both = [name for name in new.fingerprints if name in _renamed(old, new)]
     return [
@@ -90,7 +90,7 @@ def _other_duplicates(old: QueryIdentity, new: QueryIdentity) -> list[Change]:
             name,
         )
         for name in both
-        if _lowered(before.get(name)) != _lowered(new.deduplicated.get(name))
+        if _lowercase(before.get(name)) != _lowercase(new.deduplicated.get(name))
     ]
 
 
@@ -98,12 +98,12 @@ def _keys(columns: Sequence[str] | None) -> str:
     return ", ".join(columns or ("nothing",))
 
 
-def _lowered(columns: Sequence[str] | None) -> list[str]:
+def _lowercase(columns: Sequence[str] | None) -> list[str]:
     return [name.lower() for name in columns or ()]
 
 
-def _known_to_checkpoint(identity: QueryIdentity) -> frozenset[tuple[str, str, str | None, str | None]]:
-    """The sources as a checkpoint knows them, without their order and the views between."""
+def _checkpoint_sources(identity: QueryIdentity) -> frozenset[tuple[str, str, str | None, str | None]]:
+    """Returns the sources as in a checkpoint, without their order and the views between."""
     return frozenset((use.name, use.table, use.watermark, use.path) for use in identity.sources)
 
 
@@ -112,7 +112,7 @@ def _earlier_name(old: QueryIdentity, new: QueryIdentity, name: str) -> str:
 
 
 def _renamed(old: QueryIdentity, new: QueryIdentity) -> dict[str, str]:
-    """The old fingerprints with the terminal model under its new name: a rename with `previous_name` is no change."""
+    """Returns the old fingerprints with the new name of the terminal model: a rename with `previous_name` is safe."""
     return {new.model if name == old.model else name: digest for name, digest in old.fingerprints.items()}
 
 

@@ -18,8 +18,8 @@ from sqlstream.state.refusals import refresh_text
 
 @dataclass(frozen=True)
 class Damage:
-    """One torn entry, or the missing files of an uncommitted batch. `files` are the damaged or missing ones, the first
-    one first. `archive` are the entries to archive so that the query can resume, empty if it cannot.
+    """One torn entry, or the missing files of an uncommitted batch. `files` are the damaged or missing files in order.
+    `archive` are the entries to archive so that the query can resume, empty if it cannot.
     """
 
     code: str
@@ -29,11 +29,11 @@ class Damage:
 
 
 def find_damage(logs: BatchLogs, missing: Callable[[Sequence[str]], Sequence[str]]) -> list[Damage]:
-    """Returns the torn entries, or else the missing files of the uncommitted batch. `missing` returns which of some
-    files, given as URIs, do not exist.
+    """Returns the torn entries, or if there are none, the missing files of the uncommitted batch. `missing` returns
+    the URIs of files that do not exist.
     """
     state = _State(logs)
-    return list(state.torn()) or list(state.gone(missing))
+    return list(state.torn()) or list(state.missing_files(missing))
 
 
 class _State:
@@ -65,38 +65,38 @@ class _State:
                 yield self._torn(log, number, is_open=is_new and self._can_tell(log, number))
 
     def _can_tell(self, log: BatchLog, number: int) -> bool:
-        """Whether a source's entry contains only new files, and the offsets log confirms it."""
+        """Returns whether a source's entry contains only new files, and the offsets log confirms it."""
         return not log.is_compact(number) and (self._committed < 0 or bool(self._read))
 
     def _torn(self, log: BatchLog, number: int, *, is_open: bool) -> Damage:
-        """The damage of an entry. If it belongs to the plan of an uncommitted batch, Spark can plan the batch again."""
+        """Returns the damage of an entry. Spark can plan an uncommitted batch again if the entry is in its plan."""
         path = log.path(number)
         is_plan = log is not self._logs.commits and log is not self._logs.sink
-        archive = [*(self._begun() if is_plan else ()), path] if is_open else []
+        archive = [*(self._uncommitted() if is_plan else ()), path] if is_open else []
         return Damage("torn-checkpoint", (path,), number, tuple(dict.fromkeys(archive)))
 
-    def _begun(self) -> list[str]:
-        """The entries of uncommitted batches, in an order in which an interruption does no harm: first those of a file
-        sink, which would accept no other plan, then their offsets.
+    def _uncommitted(self) -> list[str]:
+        """Returns the entries of uncommitted batches in an order that makes an interruption safe: first those of a file
+        sink, which accepts no other plan, then their offsets.
         """
         logs = [*([self._logs.sink] if self._logs.sink else []), self._logs.offsets]
         return [log.path(number) for log in logs for number in log.names if number > self._committed]
 
-    def gone(self, missing: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[Damage]:
+    def missing_files(self, missing: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[Damage]:
         logs, batch = self._logs, self._logs.offsets.last
         if batch <= self._committed or (logs.sink is not None and batch in logs.sink.names):
-            return  # no batch has begun, or the sink has all of it and accepts no part of it again
+            return  # there is no uncommitted batch, or the sink has all of it and will skip it
         planned = log_offsets(logs.offsets.texts[batch])
         entries = [(logs.sources[name], number) for name in planned for number in self._new(name, planned[name])]
         files = [file for log, number in entries for file in logged_files(log.texts[number], number)]
         lost = missing(files)
         if lost:
             can_repair = not any(log.is_compact(number) for log, number in entries)
-            paths = [*self._begun(), *(log.path(number) for log, number in entries)] if can_repair else []
+            paths = [*self._uncommitted(), *(log.path(number) for log, number in entries)] if can_repair else []
             yield Damage("source-file-gone", tuple(lost), batch, tuple(paths))
 
     def _new(self, name: str, last: int) -> list[int]:
-        """The entries of a source's log that the uncommitted batch reads."""
+        """Returns the entries of a source's log that the uncommitted batch reads."""
         log = self._logs.sources.get(name)
         first = self._read.get(name, -1) + 1
         return [] if log is None else [number for number in log.texts if first <= number <= last]
@@ -118,11 +118,12 @@ def damage_finding(model: str, damage: Damage, location: Location) -> Finding:
             f"restore {'them' if more else 'it'}; or {again if damage.archive else restart}",
             location,
         )
-    way = f"{repair} archives the uncommitted data, and the next run continues from there"
     return Finding(
         damage.code,
         f"the checkpoint of {quoted(model)} has an incomplete entry",
         f"{named} is cut off, as after a power failure or on a full disk, and Spark needs it to continue",
-        way if damage.archive else f"restore the file from a backup; or {restart}",
+        f"{repair} archives the uncommitted data, and the next run continues from there"
+        if damage.archive
+        else f"restore the file from a backup; or {restart}",
         location,
     )

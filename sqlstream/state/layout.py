@@ -33,7 +33,7 @@ def checkpoint_path(root: str, version: int) -> str:
 
 
 def archive_path(root: str, version: int, moment: str) -> str:
-    """Returns the folder for what a run archives of a version. `moment` is part of its name."""
+    """Returns the archive folder of a run for a version. `moment` is its name."""
     return f"{archives_path(root, version)}/{moment}"
 
 
@@ -91,6 +91,6 @@ def archive_folder(output: str) -> str:
 
 
 def version_number(folder: str) -> int | None:
-    """Returns the version that a folder's name means, None for any other name."""
+    """Returns the version of a folder with this name, None for other names."""
     match = _VERSION.match(folder)
     return int(match.group(1)) if match else None

@@ -13,8 +13,7 @@ from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.project.configuration.fields import format_name
 
 SOURCE_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
-"""The setting under which a checkpoint knows its sources by name. Without it, a checkpoint knows them by their order.
-"""
+"""With this setting, a checkpoint identifies sources by name, otherwise by their order."""
 
 LEDGER_VERSION = 1
 """The version of the format of ledger.json. A reader refuses a later version."""
@@ -24,9 +23,9 @@ LEDGER_VERSION = 1
 class SourceUse:
     """One reader of a query: its name in Spark's checkpoint, and the source table that it reads.
 
-    `watermark` is the watermark that the table declares, as `column delay`, or None. `path` is the absolute path or
-    URI, by which Spark's checkpoint knows the files, or the name of a table in the catalog; None for sources without
-    either. `via` are the views from the query down to the source, joined by `/`.
+    `watermark` is the table's declared watermark as `column delay`, or None. `path` is the absolute path or URI of the
+    files, or the name of a table in the catalog; None for sources without either. `via` are the views from the query
+    down to the source, joined by `/`.
     """
 
     name: str
@@ -90,8 +89,8 @@ class Ledger:
     """The identity of the query that owns a checkpoint, and the version that wrote it. Times are UTC, ISO 8601.
 
     `accepted` lists the state changes that the user accepted: when, and which models differed. `retired` are the names
-    of readers that the query no longer has: the checkpoint still knows their offsets, so no new reader gets these
-    names. `pending` is the changed query that started last on the checkpoint, until it commits a batch.
+    of readers that the query no longer has: the checkpoint still has their offsets, so new readers get other names.
+    `pending` is the changed query that started last on the checkpoint, until it commits a batch.
     """
 
     identity: QueryIdentity

@@ -21,9 +21,9 @@ from sqlstream.state.sql_difference import sql_difference
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """One change of the output: `text` says what changed; `column` is its current name, None for a removed column.
-    `undo` says what to write instead if the format cannot store the change, None if it can. `offset` is the offset of
-    the change in the compiled SQL of the query's model, None if unknown. `is_added` marks a new column.
+    """One change of the output: its description in `text`, and the current name of the column, None if it was removed.
+    `undo` is the fix if the format cannot store the change, None if it can. `offset` is the offset of the change in the
+    compiled SQL of the query's model, None if unknown. `is_added` marks a new column.
     """
 
     text: str
@@ -35,13 +35,13 @@ class ColumnChange:
 
 def column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange, ...]:
     """Returns how the columns that a query writes to files differ from those in the existing files. Empty for other
-    sinks, and if the ledger does not know the old columns.
+    sinks, and if the ledger does not have the old columns.
     """
     if not format_of(new.sink_format).layout or old.columns is None or new.columns is None:
         return ()
-    if _lowered(old.partition_by) != _lowered(new.partition_by):
-        return (_other_folders(old, new),)
-    folders = set(_lowered(new.partition_by))
+    if _lowercase(old.partition_by) != _lowercase(new.partition_by):
+        return (_repartitioned(old, new),)
+    folders = set(_lowercase(new.partition_by))
     if format_of(new.sink_format).layout == "positional":
         before, after = (
             [column for column in side if column.name.lower() not in folders] for side in (old.columns, new.columns)
@@ -83,7 +83,7 @@ def _offset(change: ColumnChange, old: QueryIdentity, new: QueryIdentity) -> int
 
 
 def _named_at(sql: str, column: str) -> int | None:
-    """The offset at which the outermost select list names a column, None if no name is there."""
+    """Returns the offset of a column's name in the outermost select list, None if it is not there."""
     try:
         tokens = tokenize(sql)
     except SqlTokenError:
@@ -97,11 +97,11 @@ def _named_at(sql: str, column: str) -> int | None:
     return None
 
 
-def _lowered(names: Sequence[str]) -> list[str]:
+def _lowercase(names: Sequence[str]) -> list[str]:
     return [name.lower() for name in names]
 
 
-def _other_folders(old: QueryIdentity, new: QueryIdentity) -> ColumnChange:
+def _repartitioned(old: QueryIdentity, new: QueryIdentity) -> ColumnChange:
     before, after = (", ".join(side.partition_by) for side in (old, new))
     return ColumnChange(
         f"the output was partitioned by {before or 'nothing'}, and is now partitioned by {after or 'nothing'}; "
@@ -111,7 +111,7 @@ def _other_folders(old: QueryIdentity, new: QueryIdentity) -> ColumnChange:
 
 
 def _by_position(old: Sequence[OutputColumn], new: Sequence[OutputColumn], fmt: str) -> tuple[ColumnChange, ...]:
-    before, after = (_lowered([column.name for column in side]) for side in (old, new))
+    before, after = (_lowercase([column.name for column in side]) for side in (old, new))
     if before == after:
         return ()
     names = ", ".join(column.name for column in old)
@@ -130,18 +130,18 @@ def _by_name(
     before, after = ({column.name.lower(): column for column in side} for side in (old, new))
     for key, column in before.items():
         if key not in after:
-            yield _gone(column, [item for name, item in after.items() if name not in before])
+            yield _removed(column, [item for name, item in after.items() if name not in before])
     for key, column in after.items():
         if key not in before:
             text = f"column `{column.name}` is new, and null in existing rows"
             yield ColumnChange(text, column.name, is_added=True)
         elif fmt == "json" and column.name != before[key].name:
-            yield _other_case(before[key], column)
+            yield _respelled(before[key], column)
         elif column.type != before[key].type and key not in folders:
-            yield _other_type(before[key], column, fmt)
+            yield _retyped(before[key], column, fmt)
 
 
-def _gone(column: OutputColumn, added: Sequence[OutputColumn]) -> ColumnChange:
+def _removed(column: OutputColumn, added: Sequence[OutputColumn]) -> ColumnChange:
     same_type = [item.name for item in added if item.type == column.type]
     renamed = f"; if `{same_type[0]}` is its new name, readers would see two half-empty columns" if same_type else ""
     name = quote_identifier(column.name)
@@ -149,7 +149,7 @@ def _gone(column: OutputColumn, added: Sequence[OutputColumn]) -> ColumnChange:
     return ColumnChange(f"column `{column.name}` was removed{renamed}", same_type[0] if same_type else None, keep)
 
 
-def _other_case(old: OutputColumn, new: OutputColumn) -> ColumnChange:
+def _respelled(old: OutputColumn, new: OutputColumn) -> ColumnChange:
     return ColumnChange(
         f"column `{old.name}` is now spelled `{new.name}`; Spark would read null from the JSON records with one "
         "of the spellings",
@@ -158,11 +158,11 @@ def _other_case(old: OutputColumn, new: OutputColumn) -> ColumnChange:
     )
 
 
-def _other_type(old: OutputColumn, new: OutputColumn, fmt: str) -> ColumnChange:
+def _retyped(old: OutputColumn, new: OutputColumn, fmt: str) -> ColumnChange:
     text = f"column `{new.name}` was {old.type}, and is now {new.type}"
     if format_of(fmt).layout == "named":
         return ColumnChange(text, new.name)
-    if _holds(_parsed(old.type), _parsed(new.type)):
+    if _is_readable(_parsed(old.type), _parsed(new.type)):
         return ColumnChange(f"{text}; new fields are null in existing rows", new.name)
     name = quote_identifier(new.name)
     return ColumnChange(
@@ -179,22 +179,25 @@ def _parsed(text: str) -> DataType:
         return Unknown(text)
 
 
-def _holds(old: DataType, new: DataType) -> bool:
-    """Whether Spark can read files with the two types together: the same type, except for new fields of structs."""
+def _is_readable(old: DataType, new: DataType) -> bool:
+    """Returns whether Spark can read files with the two types together: the same type, with optional new fields in
+    structs.
+    """
     if isinstance(old, Struct) and isinstance(new, Struct):
         fields: Mapping[str, DataType] = {field.name.lower(): field.type for field in new.fields}
         return all(
-            field.name.lower() in fields and _holds(field.type, fields[field.name.lower()]) for field in old.fields
+            field.name.lower() in fields and _is_readable(field.type, fields[field.name.lower()])
+            for field in old.fields
         )
     if isinstance(old, Array) and isinstance(new, Array):
-        return _holds(old.element, new.element)
+        return _is_readable(old.element, new.element)
     if isinstance(old, Map) and isinstance(new, Map):
-        return _holds(old.key, new.key) and _holds(old.value, new.value)
+        return _is_readable(old.key, new.key) and _is_readable(old.value, new.value)
     return _stored(old) == _stored(new)
 
 
 def _stored(data_type: DataType) -> str:
-    """The type as stored in files: char and varchar are strings."""
+    """Returns the type as stored in files, where char and varchar are strings."""
     if isinstance(data_type, Primitive) and data_type.name in ("char", "varchar"):
         return "string"
     return str(data_type)

@@ -1,4 +1,4 @@
-"""The files in the output of a file sink: those that its log names, and leftovers of a batch that never committed.
+"""The files in the output of a file sink: those in its log, and leftovers of batches that never committed.
 
 Spark writes a file under its final name before it commits the batch. If the process is killed in between, the file
 stays, and the next run writes the rows of the batch again. Spark reads only the files in the log. Other readers that
@@ -101,17 +101,17 @@ def sort_files(stored: Sequence[StoredFile], log: BatchLog, *, with_retention: b
     spark = [file for file in others if _BY_SPARK.fullmatch(_base(file.name))]
     oldest = min((entry.modified for entry in entries.values()), default=None)
     expired = {file for file in spark if with_retention and (oldest is None or file.modified < oldest)}
-    there = {_base(file.name) for file in committed}
+    existing = {_base(file.name) for file in committed}
     return OutputFiles(
         tuple(CommittedFile(file.name, file.size, entries[_base(file.name)].batch) for file in committed),
         tuple(file for file in spark if file not in expired),
-        tuple(name for name in entries if name not in there),
+        tuple(name for name in entries if name not in existing),
         len(others) - len(spark),
         len(expired),
     )
 
 
-def whole_output(stored: Iterable[StoredFile]) -> OutputFiles:
+def batch_output(stored: Iterable[StoredFile]) -> OutputFiles:
     """Returns the files of a batch model's output, which is moved into place when it is complete."""
     data = (file for file in stored if not _is_hidden(file.name))
     return OutputFiles(tuple(CommittedFile(file.name, file.size) for file in data))
@@ -124,17 +124,17 @@ class _Entry:
 
 
 def _log_entries(log: BatchLog) -> Mapping[str, _Entry]:
-    """The files that the log names, by their base names."""
+    """Returns the files in the log by their base names."""
+    lines = ((number, line) for number in sorted(log.texts) for line in log.texts[number].split("\n")[1:])
     entries: dict[str, _Entry] = {}
-    for number in sorted(log.texts):
-        batch = None if log.is_compact(number) else number
-        for line in log.texts[number].split("\n")[1:]:
-            status = json.loads(line)
-            name = _base(status["path"])
-            if status.get("action") == "delete":
-                entries.pop(name, None)
-            else:
-                entries[name] = _Entry(status.get("modificationTime", 0), batch)
+    for number, line in lines:
+        status = json.loads(line)
+        name = _base(status["path"])
+        if status.get("action") == "delete":
+            entries.pop(name, None)
+        else:
+            batch = None if log.is_compact(number) else number
+            entries[name] = _Entry(status.get("modificationTime", 0), batch)
     return entries
 
 
@@ -143,7 +143,7 @@ def _base(path: str) -> str:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether readers ignore a file. A name that begins with `_` is hidden, except for a partition (`_day=1`)."""
+    """Returns whether readers ignore a file. Names that begin with `_` are hidden, except partitions (`_day=1`)."""
     return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in name.split("/"))
 
 

@@ -1,4 +1,4 @@
-"""Whether a query can start on its checkpoint: compares the project with the ledger."""
+"""Decides whether a query can start on its checkpoint: compares the project with the ledger."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlstream.state.readers import unsure_tables
 from sqlstream.state.refusals import PlaceOf, StartRefusal, StateChange
 
 _PATTERN = re.compile(r"[][{}*?]")
-"""The characters that make a path a pattern in Hadoop."""
+"""Characters of Hadoop's path patterns."""
 
 
 class Action(StrEnum):
@@ -59,9 +59,8 @@ class CheckpointState:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """How a query starts: on which version, whether it writes a new ledger, what changed since, and whether it resumes
-    only because the user accepted that. `new_columns` are the changes of its output columns that the sink can store
-    beside the existing rows.
+    """How a query starts: the version, whether it writes a new ledger, the changes, and whether the user had to accept
+    them. `new_columns` are the changes of its output columns that the sink can store beside the existing rows.
     """
 
     action: Action
@@ -89,7 +88,7 @@ def plan_query(
             return QueryPlan(Action.RESET, state.version, writes_ledger=True)
         return QueryPlan(Action.REFRESH, state.version + 1, writes_ledger=True)
     if identity.batch:
-        return _write(identity, state, place_of)
+        return _plan_batch_model(identity, state, place_of)
     if not restartable:
         return QueryPlan(Action.FRESH_EACH_RUN, state.version + 1, writes_ledger=True)
     was_batch = state.ledger is not None and state.ledger.identity.batch
@@ -99,11 +98,11 @@ def plan_query(
         return QueryPlan(Action.START, max(state.version, 1), writes_ledger=True)
     if not state.is_used and (state.ledger is None or state.ledger.identity != identity):
         return QueryPlan(Action.RESET, state.version, writes_ledger=True)
-    return _go_on(identity, state, options, place_of)
+    return _plan_checkpoint(identity, state, options, place_of)
 
 
 def _has_nothing_to_keep(identity: QueryIdentity, state: CheckpointState) -> bool:
-    """Whether a stream has begun its first batch and committed none, with its current sink."""
+    """Returns whether a stream with the same sink has begun its first batch and committed none."""
     if state.ledger is None or state.is_used or not state.has_batches:
         return False
     old = state.ledger.identity
@@ -114,18 +113,18 @@ def _refused(*findings: Finding) -> StartRefusal:
     return StartRefusal(findings)
 
 
-def _write(identity: QueryIdentity, state: CheckpointState, place_of: PlaceOf) -> QueryPlan | StartRefusal:
-    """The plan of a batch model, which writes its whole output each time, so any change is safe."""
+def _plan_batch_model(identity: QueryIdentity, state: CheckpointState, place_of: PlaceOf) -> QueryPlan | StartRefusal:
+    """Returns the plan of a batch model, which writes its whole output each time, so any change is safe."""
     if state.has_batches:
         return _refused(refusals.kind_changed(identity, state.ledger_path, place_of(None, None)))
     changed = state.ledger is None or state.ledger.identity != identity
     return QueryPlan(Action.WRITE, max(state.version, 1), writes_ledger=changed)
 
 
-def _go_on(
+def _plan_checkpoint(
     identity: QueryIdentity, state: CheckpointState, options: StartOptions, place_of: PlaceOf
 ) -> QueryPlan | StartRefusal:
-    """The plan on a checkpoint in which a batch has begun."""
+    """Returns the plan for a checkpoint in which a batch has begun."""
     place = place_of(None, None)
     if state.ledger is None:
         problem = f"cannot be read: {state.unreadable}" if state.unreadable else "is missing"
@@ -140,20 +139,20 @@ def _go_on(
     moved = _moved_source(old, identity)
     if moved is not None:
         return _refused(refusals.source_moved(identity, state.ledger_path, *moved, place))
-    if old.settings.get(SOURCE_EVOLUTION) != "true" and _in_order(old) != _in_order(identity):
+    if old.settings.get(SOURCE_EVOLUTION) != "true" and _tables_in_order(old) != _tables_in_order(identity):
         return _refused(refusals.sources_reordered(identity, state.ledger_path, old, place))
-    return _resume(identity, state, old, options, place_of)
+    return _plan_resume(identity, state, old, options, place_of)
 
 
-def _resume(
+def _plan_resume(
     identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, options: StartOptions, place_of: PlaceOf
 ) -> QueryPlan | StartRefusal:
-    """The plan for a checkpoint that the query `old` has used, with the same sources and sink."""
+    """Returns the plan for the checkpoint of the query `old`, with the same sources and sink."""
     changes = describe_changes(old, identity)
     columns = column_changes(old, identity)
     unsure = unsure_tables(old.sources, identity.sources)
     risky = bool(unsure) or (bool(changes) and (identity.stateful or old.stateful))
-    findings = _lost_columns(identity, state, columns, options, place_of)
+    findings = _column_findings(identity, state, columns, options, place_of)
     state_change = None
     if risky and not options.accept_state_change:
         if unsure:
@@ -170,18 +169,18 @@ def _resume(
         writes_ledger=old != identity or state.abandoned is not None,
         changes=tuple(change.text for change in changes),
         accepted=risky,
-        new_columns=_texts(columns),
+        new_columns=tuple(change.text for change in columns),
     )
 
 
-def _lost_columns(
+def _column_findings(
     identity: QueryIdentity,
     state: CheckpointState,
     columns: tuple[ColumnChange, ...],
     options: StartOptions,
     place_of: PlaceOf,
 ) -> list[Finding]:
-    """The findings for changes that the format of the sink cannot hold."""
+    """Returns the findings for changes that the sink's format cannot store."""
     path, accepted = state.ledger_path, options.accept_state_change
     return [
         refusals.columns_changed(identity, path, change, place_of(identity.model, change.offset), accepted=accepted)
@@ -190,20 +189,16 @@ def _lost_columns(
     ]
 
 
-def _texts(columns: tuple[ColumnChange, ...]) -> tuple[str, ...]:
-    return tuple(change.text for change in columns)
-
-
 def _sink(identity: QueryIdentity) -> tuple[str, str | None]:
     path = identity.sink_path
     return identity.sink_format, None if path is None else plain_path("/", path)
 
 
 def _moved_source(old: QueryIdentity, new: QueryIdentity) -> tuple[SourceUse, SourceUse] | None:
-    """The first source, before and after, that Spark cannot continue to read at its current path.
+    """Returns the first source, before and after, that Spark cannot continue to read at its new path.
 
-    On a restart Spark looks up the files of the last batch again. They must be below the path, unless it is a pattern
-    (FileStreamSource gives each batch the path as its `basePath`; tried on 4.3: "Wrong basePath").
+    On a restart Spark reads the files of the last batch again. They must be below the path, unless it is a pattern
+    (FileStreamSource gives each batch the path as its `basePath`; tested on 4.3: "Wrong basePath").
     """
     before = {use.name: use for use in old.sources}
     for use in new.sources:
@@ -213,12 +208,12 @@ def _moved_source(old: QueryIdentity, new: QueryIdentity) -> tuple[SourceUse, So
     return None
 
 
-def _in_order(identity: QueryIdentity) -> tuple[tuple[str, str | None], ...]:
+def _tables_in_order(identity: QueryIdentity) -> tuple[tuple[str, str | None], ...]:
     return tuple((use.table, use.path) for use in identity.sources)
 
 
 def _has_moved(before: str | None, after: str | None) -> bool:
-    """Whether files found under `before` are not found under `after`. Early ledgers have relative paths."""
+    """Returns whether files under `before` are not under `after`. Early ledgers have relative paths."""
     if before is None or after is None or not is_absolute(before) or _PATTERN.search(after):
         return False
     return not f"{plain_path('/', before)}/".startswith(f"{plain_path('/', after).rstrip('/')}/")

@@ -15,14 +15,14 @@ def source_uses(compiled: CompiledProject, model: CompiledModel, ledger: Ledger 
     """Returns the readers of the query of `model`, in the order of first appearance in the flattened query. `ledger` is
     the ledger from which it resumes.
 
-    Spark's checkpoint knows a source only by its name, so a reader keeps its name when other references are added,
-    removed or moved. A reader gets the name of the same path, or else of the only reader of the same table whose path
-    is gone, because a view between may have been renamed. New readers get unused names: `<source>__<table>`, then
-    `__2`, `__3`. `unsure_tables` returns the tables for which this may be wrong.
+    Spark's checkpoint identifies a source only by its name, so a reader keeps its name when other references are added,
+    removed or moved. A reader gets the name of the same path. If that is new, because a view was renamed, it gets the
+    name of the only reader of the same table whose path no longer exists. New readers get unused names:
+    `<source>__<table>`, then `__2`, `__3`. `unsure_tables` returns the tables for which this may be wrong.
     """
     found = list(_walk(compiled, model, ()))
     old = ledger.identity.sources if ledger else ()
-    kept = _by_way(found, old)
+    kept = _by_path(found, old)
     kept |= _by_table(
         [use for use in found if use.via not in kept], [use for use in old if use.name not in kept.values()]
     )
@@ -56,18 +56,18 @@ def _is_unsure(table: str, old: Sequence[SourceUse], new: Sequence[SourceUse]) -
     return any(texts[0][text] != texts[1][text] for text in texts[0].keys() & texts[1].keys())
 
 
-def _by_way(found: Sequence[SourceUse], old: Sequence[SourceUse]) -> dict[str, str]:
+def _by_path(found: Sequence[SourceUse], old: Sequence[SourceUse]) -> dict[str, str]:
     names = {(use.table, use.via): use.name for use in old if use.via}
     return {use.via: names[use.table, use.via] for use in found if (use.table, use.via) in names}
 
 
 def _by_table(found: Sequence[SourceUse], old: Sequence[SourceUse]) -> dict[str, str]:
-    """The names of readers that must be the same as before, by path. Ledgers without paths have them in order."""
+    """Returns the names of readers that must be the same as before, by path. Ledgers without paths are in order."""
     kept: dict[str, str] = {}
     for table in {use.table for use in found}:
         here, before = [use for use in found if use.table == table], [use for use in old if use.table == table]
-        without_ways = all(not use.via for use in before)
-        if len(here) == len(before) and (len(here) == 1 or without_ways):
+        without_paths = all(not use.via for use in before)
+        if len(here) == len(before) and (len(here) == 1 or without_paths):
             kept |= {use.via: known.name for use, known in zip(here, before, strict=True)}
     return kept
 
@@ -81,13 +81,13 @@ def _new_name(use: SourceUse, taken: Collection[str]) -> str:
 
 
 def _walk(compiled: CompiledProject, model: CompiledModel, above: tuple[str, ...]) -> Iterator[SourceUse]:
-    """The readers without their names. `via` are the views from the query down to the source."""
+    """Yields the readers without their names. `via` are the views from the query down to the source."""
     for read in model.reads:
-        way = (*above, read.view)
+        path = (*above, read.view)
         if read.node_id in compiled.models:
-            yield from _walk(compiled, compiled.models[read.node_id], way)
+            yield from _walk(compiled, compiled.models[read.node_id], path)
         elif read.node_id in compiled.sources and compiled.sources[read.node_id].mode == "stream":
             table = compiled.sources[read.node_id]
-            said = f"{table.watermark.column} {table.watermark.delay}" if table.watermark else None
-            path = table.table or table.python if table.path is None else join(str(compiled.project.root), table.path)
-            yield SourceUse("", table.full_name, said, path, "/".join(way))
+            watermark = f"{table.watermark.column} {table.watermark.delay}" if table.watermark else None
+            origin = table.table or table.python if table.path is None else join(str(compiled.project.root), table.path)
+            yield SourceUse("", table.full_name, watermark, origin, "/".join(path))

@@ -13,8 +13,8 @@ from sqlstream.state.ledger import QueryIdentity, SourceUse
 from sqlstream.state.output_columns import ColumnChange
 
 PlaceOf = Callable[[str | None, int | None], Place]
-"""Returns the location of an offset in the compiled SQL of a model. Without an offset it is the location of the model,
-and without a name that of the query's terminal model.
+"""Returns the location of an offset in the compiled SQL of a model; without an offset, the location of the model, and
+without a name, that of the query's terminal model.
 """
 
 
@@ -45,7 +45,7 @@ def refresh_command(*models: str) -> str:
 
 
 def refresh_text(*models: str) -> str:
-    """Returns what starting queries from scratch does, as one of the fixes."""
+    """Returns the fix to start queries from scratch."""
     kept = "checkpoint and output" if len(models) == 1 else "checkpoints and outputs"
     return f"{refresh_command(*models)} restarts from scratch and keeps the old {kept}"
 
@@ -55,17 +55,16 @@ def refusal_findings(refusals: Sequence[StartRefusal]) -> list[Finding]:
     findings: list[Finding] = []
     changed = [refusal.state_change for refusal in refusals if refusal.state_change is not None]
     for refusal in refusals:
-        own = refusal.state_change
-        if own is not None:
-            same = [other for other in changed if other.changes == own.changes]
-            if same[0] is own:
-                findings.append(_state_change(same))
+        change = refusal.state_change
+        same = [other for other in changed if change is not None and other.changes == change.changes]
+        if same and same[0] is change:
+            findings.append(_state_change(same))
         findings += refusal.findings
     return findings
 
 
 def _state_change(same: Sequence[StateChange]) -> Finding:
-    """The finding of queries that are refused for the same changes."""
+    """Returns the finding of queries that are refused for the same changes."""
     first, models = same[0], [change.model for change in same]
     fix = f"undo the change; or {refresh_text(*models)}"
     if all(change.is_only_problem for change in same):
@@ -121,7 +120,7 @@ def sink_changed(identity: QueryIdentity, ledger_path: str, before: str, after: 
     """Returns the refusal of an output whose log lacks the earlier batches.
 
     Spark does not find them when it compacts the log, after at most ten batches. The query then always fails, and the
-    output is unreadable (tried on 4.3; the guide forbids it under "Recovery Semantics after Changes in a Streaming
+    output is unreadable (tested on 4.3; the guide forbids it under "Recovery Semantics after Changes in a Streaming
     Query").
     """
     return _finding(
@@ -140,11 +139,11 @@ def columns_changed(
     """Returns the refusal of columns that the sink cannot store beside the existing ones. `accepted`: the user has
     accepted a state change, which does not help here.
     """
-    vain = "; `--accept-state-change` accepts changed state, but not changed columns" if accepted else ""
+    note = "; `--accept-state-change` accepts changed state, but not changed columns" if accepted else ""
     return _finding(
         "output-columns",
         f"the output of `{identity.model}` cannot hold its new columns: {change.text}",
-        f"readers combine these rows with the existing ones, whose columns are in {ledger_path}{vain}",
+        f"readers combine these rows with the existing ones, whose columns are in {ledger_path}{note}",
         f"{change.undo}; or {refresh_text(identity.model)}",
         place,
     )
@@ -162,7 +161,7 @@ def unfit_table(model: str, table: str, problem: ColumnChange, place: Place) -> 
 
 
 def sources_reordered(identity: QueryIdentity, ledger_path: str, old: QueryIdentity, place: Place) -> Finding:
-    """Returns the refusal of different sources on a checkpoint that knows them only by their order."""
+    """Returns the refusal of different sources on a checkpoint that identifies them only by their order."""
     return _finding(
         "source-change",
         f"the checkpoint of `{identity.model}` belongs to other sources, or to the same ones in another order",
@@ -221,8 +220,8 @@ def ledger_missing(identity: QueryIdentity, ledger_path: str, problem: str, plac
 
 
 def output_in_use(model: str, output: str, location: Location) -> Finding:
-    """Returns the refusal of an output that has batches of another checkpoint. Spark's file sink would take new batches
-    for the written ones with the same numbers, and skip them (FileStreamSink of Spark 4.3).
+    """Returns the refusal of an output with batches of another checkpoint. Spark's file sink would skip new batches
+    with the same numbers (FileStreamSink of Spark 4.3).
     """
     return Finding(
         "output-not-empty",

@@ -8,21 +8,19 @@ from difflib import SequenceMatcher
 
 from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Token, Tokens, tokenize
 
-LONGEST_EXCERPT = 80
-"""Characters of SQL that are quoted from each side."""
+MAX_EXCERPT = 80
+"""Maximum number of characters to quote from each side."""
 
-MOST_WORDS = 2_000
-"""The most words that are compared one by one. Comparing takes quadratic time, so only the ends of longer differences
-are known.
-"""
+MAX_TOKENS = 2_000
+"""Maximum number of tokens to compare one by one, which takes quadratic time. A longer difference is one range."""
 
 _EDGES = frozenset(
     ", ; SELECT FROM WHERE GROUP HAVING ORDER BY ON AND OR UNION JOIN LATERAL WATERMARK DISTINCT ALL WITH".split()  # noqa: SIM905
 )
-"""Words at which an excerpt is cut: between the items of a list, the clauses, the parts of a condition."""
+"""Tokens at which an excerpt ends: between list items, clauses, and parts of a condition."""
 
 _Range = tuple[int, int, int, int]
-"""A range in which two lists of tokens differ: from and to in the old one, from and to in the new one."""
+"""A range in which two lists of tokens differ: start and end in the old list, start and end in the new list."""
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
@@ -50,24 +48,24 @@ class SqlDifference:
 
 
 def sql_difference(old: str, new: str) -> SqlDifference | None:
-    """Returns the first difference between two texts of SQL, None if they mean the same or cannot be read.
+    """Returns the first difference between two texts of SQL, None if they mean the same or cannot be parsed.
 
-    Comments, white space and the case of keywords make no difference, as in `fingerprint`.
+    Ignores comments, white space and the case of keywords, like `fingerprint`.
     """
     try:
         before, after = _flat(tokenize(old)), _flat(tokenize(new))
     except SqlTokenError:
         return None
-    ranges = _changed(list(map(_key, before)), list(map(_key, after)))
+    ranges = _changed_ranges(list(map(_key, before)), list(map(_key, after)))
     if not ranges:
         return None
-    start, end, new_start, new_end, rest = _whole_part(before, after, ranges)
+    start, end, new_start, new_end, rest = _first_part(before, after, ranges)
     at = after[new_start].start if new_start < len(after) else len(new.rstrip())
     return SqlDifference(at, _excerpt(old, before[start:end]), _excerpt(new, after[new_start:new_end]), rest)
 
 
 def _flat(tokens: Sequence[Token]) -> Tokens:
-    """The tokens, with those inside hints, without a semicolon at the end."""
+    """Returns the tokens, with those inside hints, without semicolons at the end."""
     flat = [part for token in tokens for part in (token.inside if token.kind is Kind.HINT else (token,))]
     while flat and flat[-1].key == ";":
         flat.pop()
@@ -78,8 +76,8 @@ def _key(token: Token) -> str:
     return token.text.upper() if token.kind is Kind.NUMBER else token.key or token.text
 
 
-def _changed(before: list[str], after: list[str]) -> list[_Range]:
-    """The ranges that differ, in order."""
+def _changed_ranges(before: list[str], after: list[str]) -> list[_Range]:
+    """Returns the ranges that differ, in order."""
     start = 0
     while start < min(len(before), len(after)) and before[start] == after[start]:
         start += 1
@@ -89,25 +87,20 @@ def _changed(before: list[str], after: list[str]) -> list[_Range]:
     middle = before[start : len(before) - end], after[start : len(after) - end]
     if not any(middle):
         return []
-    if max(map(len, middle)) > MOST_WORDS:
+    if max(map(len, middle)) > MAX_TOKENS:
         return [(start, len(before) - end, start, len(after) - end)]
     codes = SequenceMatcher(None, *middle, autojunk=False).get_opcodes()
     return [(a + start, b + start, c + start, d + start) for tag, a, b, c, d in codes if tag != "equal"]
 
 
-def _whole_part(before: Tokens, after: Tokens, ranges: list[_Range]) -> tuple[int, int, int, int, int]:
-    """The first range, extended to the whole item, clause or condition around it, and the number of ranges outside of
+def _first_part(before: Tokens, after: Tokens, ranges: list[_Range]) -> tuple[int, int, int, int, int]:
+    """Returns the first range, extended to the item, clause or condition around it, and the number of ranges outside of
     it.
     """
     (a, b, c, d), *rest = ranges
     if not _begins_clause(before[a:b] or after[c:d], one_sided=a == b or c == d):
-        depth = 0
-        while a:  # the rest of the first range is the same on both sides
-            key = before[a - 1].key
-            if depth <= 0 and key in _EDGES:
-                break
-            depth += (key in _CLOSING) - (key in _OPENING)
-            a, c = a - 1, c - 1
+        start = _part_start(before, a)
+        a, c = start, c - (a - start)  # before the first range, both sides are the same
     while b < len(before) or d < len(after):
         if rest and (b, d) == (rest[0][0], rest[0][2]):
             b, d = rest[0][1], rest[0][3]
@@ -118,6 +111,18 @@ def _whole_part(before: Tokens, after: Tokens, ranges: list[_Range]) -> tuple[in
             break
         b, d = b + 1, d + 1
     return a, b, c, d, len(rest)
+
+
+def _part_start(tokens: Tokens, index: int) -> int:
+    """Returns the index at which the item, clause or condition around `index` starts."""
+    depth = 0
+    while index:
+        key = tokens[index - 1].key
+        if depth <= 0 and key in _EDGES:
+            break
+        depth += (key in _CLOSING) - (key in _OPENING)
+        index -= 1
+    return index
 
 
 def _begins_clause(tokens: Tokens, *, one_sided: bool) -> bool:
@@ -132,4 +137,4 @@ def _excerpt(sql: str, tokens: Sequence[Token]) -> str:
     if not tokens:
         return ""
     text = " ".join(sql[tokens[0].start : tokens[-1].end].split())
-    return text if len(text) <= LONGEST_EXCERPT else f"{text[:LONGEST_EXCERPT]}…"
+    return text if len(text) <= MAX_EXCERPT else f"{text[:MAX_EXCERPT]}…"

@@ -98,7 +98,7 @@ class Harness:
         frame = frames.build()
         frames.check_left_out(frame)
         found = processors(frame) if case.model.streaming else ()
-        if any(processor.never_rests for processor in found):
+        if any(processor.runs_without_data for processor in found):
             raise FindingsError([_never_rests(case)])
         if any(processor.in_rocksdb for processor in found):
             provider = ROCKSDB

@@ -8,7 +8,7 @@ from corpus_verdicts import Verdict
 
 from sqlstream.errors import Finding
 from sqlstream.spark.jvm.session import SparkRuntime
-from sqlstream.spark.running.check import ask_spark
+from sqlstream.spark.running.check import check_with_spark
 from sqlstream.spark.secrets import Secrets
 
 SAID_BY_RULES = frozenset({"batch-model", "output-mode", "continuous-trigger", "real-time-trigger"})
@@ -23,7 +23,7 @@ def check_case(attempt: Attempt, case: Case, runtime: SparkRuntime) -> tuple[Fin
     """Returns what Spark refuses of `case` before anything is started."""
     if attempt.compiled is None:
         raise RuntimeError(f"{case.name} has nothing to run")
-    refusals = ask_spark(attempt.compiled, (attempt.terminal(case),), runtime, Secrets({}), lambda: None)
+    refusals = check_with_spark(attempt.compiled, (attempt.terminal(case),), runtime, Secrets({}), lambda: None)
     return tuple(refusal.finding for refusal in refusals)
 
 

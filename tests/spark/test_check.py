@@ -17,7 +17,7 @@ from sqlstream.app.request import Selection
 from sqlstream.app.running.session import start_brief_session
 from sqlstream.errors import Finding
 from sqlstream.spark.jvm.session import stop_spark
-from sqlstream.spark.running.check import ask_spark
+from sqlstream.spark.running.check import check_with_spark
 from sqlstream.spark.secrets import Secrets
 
 READS = "from {{ source('shop', 'orders') }}"
@@ -154,7 +154,7 @@ def test_a_jvm_that_dies_is_one_finding(orders: ProjectFolder, tmp_path: Path) -
 
     try:
         with pytest.raises(FindingsError) as refused:
-            ask_spark(loaded.compiled, models, runtime, Secrets({}), kill_before_the_second)
+            check_with_spark(loaded.compiled, models, runtime, Secrets({}), kill_before_the_second)
     finally:
         stop_spark(runtime)
 

@@ -15,7 +15,7 @@ from sqlstream.location import Location
 from sqlstream.spark.jvm.packages import hadoop_version, package_fix
 from sqlstream.spark.running import runner
 from sqlstream.spark.running.endpoints import Endpoint, UnreachableError, check_brokers
-from sqlstream.spark.running.query_run import Running
+from sqlstream.spark.running.query_run import QueryRun
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, RunEvent, Status, TableShown
 from sqlstream.state.runs.limits import RunLimits
@@ -85,10 +85,10 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Endpoint:
     """A list of unreachable brokers that every query of this test reads from."""
     endpoint = Endpoint("source `bus.orders`", "kafka", (("localhost", closed_port()),), Location("sources.yml", 5, 29))
 
-    def reading(order: StartOrder, index: int) -> Running:
-        return Running(replace(order, query=replace(order.query, endpoints=(endpoint,))), index)
+    def reading(order: StartOrder, index: int) -> QueryRun:
+        return QueryRun(replace(order, query=replace(order.query, endpoints=(endpoint,))), index)
 
-    monkeypatch.setattr(runner, "Running", reading)
+    monkeypatch.setattr(runner, "QueryRun", reading)
     return endpoint
 
 

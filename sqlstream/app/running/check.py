@@ -12,7 +12,7 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.refusals import SparkRefusal
 from sqlstream.report.numbers import plural
 from sqlstream.spark.jvm.session import stop_spark
-from sqlstream.spark.running.check import ask_spark
+from sqlstream.spark.running.check import check_with_spark
 from sqlstream.spark.secrets import Secrets
 
 
@@ -36,6 +36,6 @@ def ask_session(
         runtime = start_brief_session(loaded, secrets, warehouse)
         try:
             signals.install()
-            return runtime.version, ask_spark(loaded.compiled, models, runtime, secrets, signals.check)
+            return runtime.version, check_with_spark(loaded.compiled, models, runtime, secrets, signals.check)
         finally:
             stop_spark(runtime)

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 
 from sqlstream.app.running.ready import Checks, Ready
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
-from sqlstream.spark.storage.checkpoints import archive_start, last_commit, write_ledger
-from sqlstream.spark.storage.finished_versions import remove_finished
+from sqlstream.spark.storage.checkpoints import archive_start, last_commit, remove_finished, write_ledger
 from sqlstream.state.ledger import Ledger, PendingLedger
 from sqlstream.state.plan import Action
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent

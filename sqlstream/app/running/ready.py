@@ -21,7 +21,14 @@ from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import checkpoint_damage
 from sqlstream.spark.storage.checkpoints import has_committed_files, read_checkpoint
-from sqlstream.spark.storage.storage import Storage, held, in_use, storage_for, storage_problems, write_plainly
+from sqlstream.spark.storage.storage import (
+    Storage,
+    query_in_use,
+    query_lock,
+    storage_for,
+    storage_problems,
+    use_fast_checkpoint_files,
+)
 from sqlstream.spark.writing.tables import table_columns
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
@@ -74,16 +81,16 @@ class Ready:
         """
         model = self.query.model
         if self.is_new:
-            checks.locks.enter_context(held(self.storage, self.root, model.name, model.file.location))
+            checks.locks.enter_context(query_lock(self.storage, self.root, model.name, model.file.location))
             if read_checkpoint(checks.storage_of, self.root) != self.state:
                 raise FindingsError(
-                    [in_use(model.name, "another run that has started in the meantime", model.file.location)]
+                    [query_in_use(model.name, "another run that has started in the meantime", model.file.location)]
                 )
 
     def check_files(self, checks: Checks) -> None:
         """Checks the output and the checkpoint as the plan needs them. Raises: FindingsError."""
         if self.query.output.table is None:
-            write_plainly(self.query.frame.sparkSession, self.root, self.output(checks))
+            use_fast_checkpoint_files(self.query.frame.sparkSession, self.root, self.output(checks))
         if self.query.model.streaming:
             self.check_table(checks)
         if self.plan.action is Action.RESUME:
@@ -199,7 +206,7 @@ def _check(checks: Checks, model: CompiledModel) -> Ready | StartRefusal:
         storage, root = checks.storage_of(wanted)
         is_new = not storage.exists(root)
         if not is_new:
-            checks.locks.enter_context(held(storage, root, model.name, model.file.location))
+            checks.locks.enter_context(query_lock(storage, root, model.name, model.file.location))
         state = read_checkpoint(checks.storage_of, root)
     resumes = state.is_used and not request.full_refresh and unrestartable(loaded.compiled, model) is None
     query = prepare_query(loaded.compiled, model, checks.runtime, secrets, state.ledger if resumes else None)

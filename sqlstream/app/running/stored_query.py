@@ -32,7 +32,7 @@ from sqlstream.spark.storage.storages import SessionStorages, local_path, storag
 from sqlstream.spark.writing.tables import table_folder
 from sqlstream.state.batch_logs import entry_names
 from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
-from sqlstream.state.output_files import OutputFiles, log_problem, sort_files, whole_output
+from sqlstream.state.output_files import OutputFiles, batch_output, log_problem, sort_files
 from sqlstream.state.plan import CheckpointState
 
 
@@ -112,7 +112,7 @@ class StoredQuery:
         stored = storage.files(output)  # before the log: see sort_files
         is_batch = self.state.ledger.identity.batch if self.state.ledger else not self.model.streaming
         if is_batch:
-            return whole_output(stored)
+            return batch_output(stored)
         committed = read_commits(*self.storages.of(self.checkpoint)).last
         log = read_sink_log(storage, output)
         problem = log_problem(self.model.name, log, committed, self.model.file.location)

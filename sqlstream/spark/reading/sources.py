@@ -72,7 +72,7 @@ class Readers:
     def _load(
         self, reader: DataStreamReader | DataFrameReader, table: SourceTable, metric: str | Observation | None
     ) -> DataFrame:
-        """Returns the rows of `table` with the columns that it or its format declares. `metric` counts dropped ones."""
+        """Returns `table` with the columns that it or its format declares. `metric` counts dropped corrupt records."""
         if table.corrupt_of is not None:
             return corrupt_rows(*self._load_permissive(reader, table.corrupt_of))
         schema = _schema_of(table)

@@ -1,1 +1,1 @@
-"""Queries: prepared, started, supervised, stopped."""
+"""Prepare, start, supervise and stop queries."""

@@ -1,4 +1,4 @@
-"""What Spark says of models with no data: each analysed once, parents first, and each query checked but not started."""
+"""Checks models with Spark but without data: analyzes each once, parents first, and checks each query, unstarted."""
 
 from __future__ import annotations
 
@@ -22,69 +22,69 @@ from sqlstream.spark.writing.outputs import check_output
 from sqlstream.state.ledger import SOURCE_EVOLUTION
 
 
-def ask_spark(
+def check_with_spark(
     compiled: CompiledProject,
     models: Sequence[CompiledModel],
     runtime: SparkRuntime,
     secrets: Secrets,
     before_each: Callable[[], None],
 ) -> tuple[SparkRefusal, ...]:
-    """Returns what Spark refuses of `models` and of all that they read; nothing is started and nothing written.
+    """Returns what Spark refuses in `models` and everything upstream, without starting or writing anything.
 
-    What reads something that Spark refuses is not asked about, since it would be refused for the same reason.
-    `before_each` is called before each model, and may raise to end the check. Raises: FindingsError where Spark's JVM
-    has died.
+    Models downstream of a refused node are not checked, because Spark would refuse them for the same reason.
+    `before_each` is called before each model, and can raise to end the check. Raises: FindingsError if Spark's JVM has
+    died.
     """
     session = child_session(runtime, {SOURCE_EVOLUTION: str(runtime.names_sources).lower()})
     register_functions(session, compiled.project.functions)
-    asker = _Asker(NodeReader(compiled, Readers(session, secrets, compiled.project.root)), runtime.names_sources)
-    wanted = {model.unique_id for model in models}
-    needed = wanted.union(*(compiled.graph.ancestors(node) for node in wanted))
+    checker = _Checker(NodeReader(compiled, Readers(session, secrets, compiled.project.root)), runtime.names_sources)
+    selected = {model.unique_id for model in models}
+    needed = selected.union(*(compiled.graph.ancestors(node) for node in selected))
     for node in compiled.graph.order:
         if node in needed and node in compiled.models:
             before_each()
-            _ask_about(compiled.models[node], asker, as_query=node in wanted)
-    return tuple(asker.refusals)
+            _check(compiled.models[node], checker, as_query=node in selected)
+    return tuple(checker.refusals)
 
 
-def _ask_about(model: CompiledModel, asker: _Asker, *, as_query: bool) -> None:
-    """Raises: FindingsError where Spark gives no answer, as when its JVM has died."""
+def _check(model: CompiledModel, checker: _Checker, *, as_query: bool) -> None:
+    """Raises: FindingsError if Spark cannot answer, for example because its JVM has died."""
     try:
-        asker.ask(model, as_query=as_query)
+        checker.check(model, as_query=as_query)
     except SPARK_ERRORS as error:
         finding = error_finding(
             error,
             code="sql-analysis",
             what=f"Spark cannot check `{model.name}`",
             place=at(model.file.location),
-            secrets=asker.inputs.readers.secrets,
+            secrets=checker.inputs.readers.secrets,
             fix="increase spark.driver.memory in the target, and run the command again",
         )
         raise FindingsError([finding]) from error
 
 
 @dataclass(frozen=True)
-class _Asker:
-    """Asks about one model after the other; `frames` are the rows of what has been opened, None where it is refused."""
+class _Checker:
+    """Checks models one by one. `frames` contains a DataFrame for each node so far, None if Spark refuses it."""
 
     inputs: NodeReader
     names_sources: bool
     refusals: list[SparkRefusal] = field(default_factory=list)
     frames: dict[str, DataFrame | None] = field(default_factory=dict)
 
-    def ask(self, model: CompiledModel, *, as_query: bool) -> None:
-        """Analyses `model`, whose parents have been, and with `as_query` checks the query that it becomes."""
+    def check(self, model: CompiledModel, *, as_query: bool) -> None:
+        """Analyzes `model` after its parents; with `as_query`, also checks its query."""
         frames = [self._rows(read.node_id) for read in model.reads]
         known = [frame for frame in frames if frame is not None]
         frame = None
         if len(known) == len(frames):
             frame = self._try(model.unique_id, lambda: self.inputs.analyse(model, known))
-            self._forget_views(model)
+            self._drop_views(model)
         self.frames[model.unique_id] = frame
         if frame is not None and as_query:
-            self._check(model, frame)
+            self._check_query(model, frame)
 
-    def _check(self, model: CompiledModel, frame: DataFrame) -> None:
+    def _check_query(self, model: CompiledModel, frame: DataFrame) -> None:
         output, secrets = model.output, self.inputs.readers.secrets
         if output is None:
             return
@@ -102,9 +102,9 @@ class _Asker:
         table = self.inputs.table(node_id)
         if table is None:
             return self.inputs.open_seed(node_id)
-        # names are for checkpoints, and there is none: one reader serves every model that reads the source
-        named = self.names_sources and table.mode == "stream"
-        return self.inputs.open_source(table, view_name((table.source, table.name)) if named else None)
+        # without a checkpoint, names do not matter: all models that read the source share one reader
+        has_name = self.names_sources and table.mode == "stream"
+        return self.inputs.open_source(table, view_name((table.source, table.name)) if has_name else None)
 
     def _try(self, node_id: str, call: Callable[[], DataFrame]) -> DataFrame | None:
         try:
@@ -113,7 +113,7 @@ class _Asker:
             self.refusals.extend(SparkRefusal(node_id, False, finding) for finding in error.findings)
             return None
 
-    def _forget_views(self, model: CompiledModel) -> None:
-        """A later model must not find a view that only this one reads."""
+    def _drop_views(self, model: CompiledModel) -> None:
+        """Hides the views of `model` from other models that do not declare them."""
         for read in model.reads:
             self.inputs.readers.session.catalog.dropTempView(read.view)

@@ -1,6 +1,6 @@
-"""The network addresses that a query connects to: named when they do not answer, and tried before a query starts.
+"""The network addresses of a query: errors name them, and a query starts only if its brokers respond.
 
-Kafka's client waits for minutes for a broker that is down. Whether one listens takes a few seconds to find out.
+Kafka's client waits minutes for a broker that is down; this check takes seconds.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.project.secrets import OptionValue
 from sqlstream.spark.secrets import Secrets
 
-LONGEST_SECONDS = 5.0
-"""How long an address may take to accept a connection."""
+CONNECT_SECONDS = 5.0
+"""Time for an address to accept a connection."""
 
-MOST_SERVERS = 16
-"""Brokers of one list that are tried."""
+MAX_BROKERS = 16
+"""Brokers to try per list."""
 
 BROKERS = "kafka.bootstrap.servers"
 
 _ADDRESS = re.compile(r"(?:[A-Za-z_]+://)?\[?(?P<host>[^\[\]]+?)\]?:(?P<port>\d{1,5})")
-"""An entry of `kafka.bootstrap.servers`, as Kafka's client reads it."""
+"""An entry of `kafka.bootstrap.servers`, with the syntax of Kafka's client."""
 
 _UNKNOWN_HOST = (
     re.compile(r'Invalid host name: .*?destination host is: "?(?P<host>[\w.-]+)', re.DOTALL),
     re.compile(r"UnknownHostException: (?P<host>[\w.-]+)"),
 )
 _NO_ANSWER = re.compile(r"Call From \S+ to (?P<address>\S+) failed on (?:connection|socket timeout) exception")
-"""How Java and Hadoop say that a server is not there (org.apache.hadoop.net.NetUtils)."""
+"""Messages of Java and Hadoop about a server that cannot be reached (org.apache.hadoop.net.NetUtils)."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """What a source or sink connects to: what messages call it, its format, its addresses and where they are given."""
+    """The addresses of a source or sink (`what`, as in messages), its format, and where they are declared."""
 
     what: str
     format: str
@@ -47,12 +47,12 @@ class Endpoint:
 
     @property
     def text(self) -> str:
-        """The addresses, as they are written."""
+        """The addresses as `host:port`."""
         return ", ".join(f"{host}:{port}" for host, port in self.addresses)
 
 
 class UnreachableError(Exception):
-    """No address of `endpoint` accepts a connection; the message says why."""
+    """No address of `endpoint` accepts a connection; the message is the reason."""
 
     def __init__(self, endpoint: Endpoint, why: str) -> None:
         self.endpoint = endpoint
@@ -60,8 +60,8 @@ class UnreachableError(Exception):
 
 
 def endpoints_of(compiled: CompiledProject, model: CompiledModel, secrets: Secrets) -> tuple[Endpoint, ...]:
-    """Returns what the query of `model` connects to, as far as Spark's own formats and Kafka tell."""
-    return tuple(found for found in _endpoints(compiled, model, secrets) if found.addresses)
+    """Returns the known addresses to which the query of `model` connects, from the options of Spark's formats."""
+    return tuple(endpoint for endpoint in _endpoints(compiled, model, secrets) if endpoint.addresses)
 
 
 def _endpoints(compiled: CompiledProject, model: CompiledModel, secrets: Secrets) -> Iterator[Endpoint]:
@@ -78,30 +78,30 @@ def _endpoints(compiled: CompiledProject, model: CompiledModel, secrets: Secrets
 
 
 def _addresses(format_name: str, options: Mapping[str, OptionValue], secrets: Secrets) -> tuple[tuple[str, int], ...]:
-    given = {name.lower(): value for name, value in secrets.resolve_all(options).items()}
-    entries = ":".join(given.get(name, "") for name in format_of(format_name).address_options).split(",")
-    found = (_ADDRESS.fullmatch(entry.strip()) for entry in entries)
-    return tuple((match["host"], int(match["port"])) for match in found if match)
+    values = {name.lower(): value for name, value in secrets.resolve_all(options).items()}
+    entries = ":".join(values.get(name, "") for name in format_of(format_name).address_options).split(",")
+    matches = (_ADDRESS.fullmatch(entry.strip()) for entry in entries)
+    return tuple((match["host"], int(match["port"])) for match in matches if match)
 
 
-def host_fix(said: str) -> str | None:
-    """Returns what to do where an error of Java's says that a host does not exist or does not answer; it names it."""
-    unknown = next(filter(None, (pattern.search(said) for pattern in _UNKNOWN_HOST)), None)
+def host_fix(message: str) -> str | None:
+    """Returns the fix, with the name of the host, if a Java error says that a host does not exist or respond."""
+    unknown = next(filter(None, (pattern.search(message) for pattern in _UNKNOWN_HOST)), None)
     if unknown is not None:
         return f"fix the host name: `{unknown['host']}` cannot be resolved"
-    silent = _NO_ANSWER.search(said)
+    silent = _NO_ANSWER.search(message)
     return None if silent is None else f"fix the address, or start the server: `{silent['address']}` does not respond"
 
 
 def check_brokers(endpoints: Iterable[Endpoint]) -> None:
-    """Connects to one broker of each list. Raises: UnreachableError for the first list of which none answers."""
+    """Checks that one broker of each list responds. Raises: UnreachableError for the first list without one."""
     for endpoint in endpoints:
         if endpoint.format == "kafka":
             _check(endpoint)
 
 
 def _check(endpoint: Endpoint) -> None:
-    tried = endpoint.addresses[:MOST_SERVERS]
+    tried = endpoint.addresses[:MAX_BROKERS]
     with ThreadPoolExecutor(len(tried), "broker") as pool:
         failures = list(pool.map(_failure, tried))
     if all(failure is not None for failure in failures):
@@ -109,10 +109,10 @@ def _check(endpoint: Endpoint) -> None:
 
 
 def _failure(address: tuple[str, int]) -> str | None:
-    """Why nothing can be reached at an address, None where something listens there."""
+    """Returns why an address cannot be reached, None if a server listens there."""
     try:
-        socket.create_connection(address, timeout=LONGEST_SECONDS).close()
+        socket.create_connection(address, timeout=CONNECT_SECONDS).close()
     except OSError as error:
-        reason = f"no response within {LONGEST_SECONDS:g} s" if isinstance(error, TimeoutError) else error.strerror
+        reason = f"no response within {CONNECT_SECONDS:g} s" if isinstance(error, TimeoutError) else error.strerror
         return f"{address[0]}:{address[1]}: {reason or error}"
     return None

@@ -1,4 +1,4 @@
-"""Why a query of a run has failed, as a finding that names its batch."""
+"""Converts the failure of a query to a finding that names its batch."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of
 from sqlstream.spark.jvm.internals import unfinished_batch
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
 from sqlstream.spark.running.endpoints import UnreachableError
-from sqlstream.spark.running.query_run import Running
+from sqlstream.spark.running.query_run import QueryRun
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding, fragment_of
 from sqlstream.spark.storage.state_files import state_finding
 from sqlstream.spark.storage.state_schemas import schema_finding
 
-GOES_ON = "the query continues where it stopped"
-BEGINS_ANEW = "the query starts from the beginning, with a new checkpoint"
-WRITTEN_AGAIN = "everything is written again, and earlier output files stay unchanged"
+CONTINUES = "the query continues where it stopped"
+STARTS_OVER = "the query starts from the beginning, with a new checkpoint"
+WRITES_AGAIN = "everything is written again, and earlier output files stay unchanged"
 
 
-OF_CONNECTIONS = (
+CONNECTION_ERRORS = (
     *("ConnectException", "Connection refused", "Connection reset", "NoRouteToHostException"),
     *("SocketTimeoutException", "TimeoutException", "UnknownHostException", "Failed to create new Kafka"),
 )
-"""Words in the errors of Java that are about a connection."""
+"""Words in Java's errors about connections."""
 
 
-def failure_finding(running: Running, error: Exception, secrets: Secrets) -> Finding:
-    """Returns the finding for `error`, with which the query of `running` has ended."""
-    model, batch = running.order.query.model, _failed_batch(running)
+def failure_finding(run: QueryRun, error: Exception, secrets: Secrets) -> Finding:
+    """Returns the finding for `error`, which ended the query of `run`."""
+    model, batch = run.order.query.model, _failed_batch(run)
     what = f"the query of `{model.name}` failed{'' if batch is None else f' in batch {batch}'}"
-    place = running.order.query.compiled.place_of_words(model, *fragment_of(error))
+    place = run.order.query.compiled.place_of_words(model, *fragment_of(error))
     record = read_corrupt_record(error)
     if record is not None:
-        return corrupt_record_finding(record, what, at(model.file.location), secrets, running.order.query.tables)
+        return corrupt_record_finding(record, what, at(model.file.location), secrets, run.order.query.tables)
     refused = schema_finding(model.name, what, error, model.file.location)
     if refused is not None:
         return refused
-    lost = state_finding(model.name, what, error, running.order.checkpoint, model.file.location, secrets)
+    lost = state_finding(model.name, what, error, run.order.checkpoint, model.file.location, secrets)
     if lost is not None:
         return lost
     if isinstance(error, UnreachableError):
         return _unreachable(model, error, secrets)
-    fix = f"fix the cause and run again: {_next_run(running)}"
+    fix = f"fix the cause and run again: {_next_run(run)}"
     found = error_finding(error, code="query-failed", what=what, place=place, secrets=secrets, fix=fix)
-    return _with_addresses(found, running, error, secrets)
+    return _with_addresses(found, run, error, secrets)
 
 
-def _next_run(running: Running) -> str:
-    """What the next run of a query does that has failed."""
-    if running.order.is_batch:
-        return WRITTEN_AGAIN
-    return BEGINS_ANEW if running.order.is_fresh else GOES_ON
+def _next_run(run: QueryRun) -> str:
+    """Returns what the next run of the failed query does."""
+    if run.order.is_batch:
+        return WRITES_AGAIN
+    return STARTS_OVER if run.order.is_fresh else CONTINUES
 
 
 def _unreachable(model: CompiledModel, error: UnreachableError, secrets: Secrets) -> Finding:
@@ -69,20 +69,20 @@ def _unreachable(model: CompiledModel, error: UnreachableError, secrets: Secrets
     )
 
 
-def _with_addresses(finding: Finding, running: Running, error: Exception, secrets: Secrets) -> Finding:
-    """The finding with the addresses that the query connects to, where the error is about a connection."""
-    endpoints = running.order.query.endpoints
-    said = " ".join(str(cause) for cause in causes_of(error))
-    if not endpoints or not any(word in said for word in OF_CONNECTIONS):
+def _with_addresses(finding: Finding, run: QueryRun, error: Exception, secrets: Secrets) -> Finding:
+    """Adds the addresses of the query to the finding if the error is about a connection."""
+    endpoints = run.order.query.endpoints
+    text = " ".join(str(cause) for cause in causes_of(error))
+    if not endpoints or not any(word in text for word in CONNECTION_ERRORS):
         return finding
     addresses = "; ".join(f"{endpoint.what} is at {endpoint.text}" for endpoint in endpoints)
     return replace(finding, why=secrets.redact(f"{finding.why}; {addresses}"))
 
 
-def _failed_batch(running: Running) -> int | None:
-    """The batch in which a query has failed, None where it was in none, or where the JVM is gone that knew."""
+def _failed_batch(run: QueryRun) -> int | None:
+    """Returns the batch in which a query failed, None if it ran no batch, or if its JVM is gone."""
     try:
-        query = running.query if isinstance(running.query, StreamingQuery) else None
+        query = run.query if isinstance(run.query, StreamingQuery) else None
         return unfinished_batch(query) if query else None
     except JVM_ERRORS:
         return None

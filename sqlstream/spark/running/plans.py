@@ -1,4 +1,4 @@
-"""What Spark's analysed plan tells of a query: whether it keeps state, and where that can be kept."""
+"""Reads facts about a query from Spark's analyzed plan, such as whether it keeps state."""
 
 from __future__ import annotations
 
@@ -27,44 +27,42 @@ STATEFUL_NODES = frozenset(
         "TransformWithStateInPySpark",
     }
 )
-"""Logical operators that keep state when their input streams
+"""Logical operators that keep state over streaming input
 (org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker and IncrementalExecution)."""
 
 
 @dataclass(frozen=True)
 class GroupedRows:
-    """The rows that an aggregation groups, and which of their columns is the event time: a window's struct, or a plain
-    time.
-    """
+    """The input rows of an aggregation, and the index of their event time: a window's struct, or a plain time."""
 
     rows: DataFrame
     time: int
     is_window: bool
 
     def count_until(self, microseconds: int) -> int:
-        """Returns how many of them count nowhere when the watermark is at `microseconds` since 1970: Spark drops a
-        group whose time, or whose window's end, the watermark has reached. Raises: Spark's errors.
+        """Returns how many rows are too late at a watermark of `microseconds` since 1970: Spark drops a group whose
+        time or end of window the watermark has reached. Raises: Spark's errors.
         """
         named = self.rows.toDF(*(f"c{index}" for index in range(len(self.rows.columns))))
         time = f"c{self.time}.end" if self.is_window else f"c{self.time}"
         return named.where(f"unix_micros({time}) <= {microseconds}").count()
 
 
-PLAN = "analysed plan"
+PLAN = "analyzed plan"
 
 _GROUPS = ("Aggregate", "Distinct")
-"""Logical operators that drop late rows after they have grouped them."""
+"""Logical operators that drop late rows after grouping."""
 
 TRANSFORMS = ("TransformWithState", "TransformWithStateInPySpark")
-"""Logical operators whose state RocksDB alone keeps."""
+"""Logical operators that need RocksDB for their state."""
 
 GROUP_STATES = ("FlatMapGroupsInPandasWithState", "FlatMapGroupsWithState")
-"""Logical operators whose function has a state for each group, and perhaps a timeout."""
+"""Logical operators whose function has a state for each group, with an optional timeout."""
 
 
 def is_stateful(frame: DataFrame) -> bool:
-    """Returns whether a streaming query over `frame` keeps state. Where the plan cannot be looked at, every stream
-    counts as one that does: a change of it is then refused rather than risked.
+    """Returns whether a streaming query of `frame` keeps state. Without access to the plan, it returns True for every
+    stream, so that unsafe changes are refused.
     """
     return call_internal(frame.sparkSession, PLAN, lambda: _keeps_state(analyzed(frame)), lambda: frame.isStreaming)
 
@@ -81,9 +79,8 @@ def _keeps_state(node: Any) -> bool:
 
 
 def grouped_by_time(frame: DataFrame, stream: DataFrame) -> GroupedRows | None:
-    """Returns the rows that the aggregation of the static `frame` groups by its event time, where it has one such
-    aggregation (or DISTINCT) and nothing below keeps state in `stream`, the same query over streams; else None.
-    Over Connect: there is no plan to look at.
+    """Returns the input rows of the aggregation by event time (or DISTINCT) in the static `frame`. None unless there is
+    exactly one, without state below it in `stream`, the same query over streams. Over Connect: not available.
     """
     found = [node for node in plan_nodes(analyzed(frame)) if node.getClass().getSimpleName() in _GROUPS]
     streaming = [node for node in plan_nodes(analyzed(stream)) if node.getClass().getSimpleName() in _GROUPS]
@@ -99,23 +96,23 @@ def grouped_by_time(frame: DataFrame, stream: DataFrame) -> GroupedRows | None:
         attribute = output.apply(index)
         if attribute.exprId().id() in ids and attribute.metadata().contains(WATERMARK):
             is_window = attribute.dataType().typeName() == "struct"
-            return GroupedRows(frame_of_plan(frame, _once(frame, child)), index, is_window)
+            return GroupedRows(frame_of_plan(frame, _in_last_window(frame, child)), index, is_window)
     return None
 
 
-def _once(frame: DataFrame, node: Any) -> Any:
-    """The plan `node` in which each row comes once: of its sliding windows in the one that stays open longest, which is
-    the first projection of the Expand that org.apache.spark.sql.catalyst.analysis.TimeWindowing makes.
+def _in_last_window(frame: DataFrame, node: Any) -> Any:
+    """Returns the plan `node` with each row only once, in the last of its sliding windows. That is the first projection
+    of the Expand node of org.apache.spark.sql.catalyst.analysis.TimeWindowing.
     """
     if node.getClass().getSimpleName() == "Expand":
         node = node.copy(node.projections().take(1), node.output(), node.child())
     children = node.children()
-    below = [_once(frame, children.apply(index)) for index in range(children.size())]
+    below = [_in_last_window(frame, children.apply(index)) for index in range(children.size())]
     return with_children(frame, node, below) if below else node
 
 
 def with_children(frame: DataFrame, node: Any, children: Sequence[Any]) -> Any:
-    """Returns the plan `node`, of `frame`, over other children."""
+    """Returns the node of the plan of `frame` with other children."""
     return node.withNewChildren(jvm_of(frame.sparkSession).PythonUtils.toSeq(list(children)))
 
 
@@ -125,7 +122,7 @@ def _attribute_id(expression: Any) -> int | None:
 
 
 def plan_nodes(node: Any) -> Iterator[Any]:
-    """Gives a plan and all plans below it, or an expression and all of its parts."""
+    """Yields a plan and all plans below it, or an expression and all its parts."""
     yield node
     children = node.children()
     for index in range(children.size()):
@@ -134,23 +131,23 @@ def plan_nodes(node: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Processor:
-    """A stateful processor of a query: `in_rocksdb` says whether RocksDB alone keeps its state, `time` is what Spark
-    calls the time of its timers or timeouts.
+    """A stateful processor of a query: whether its state needs RocksDB, and Spark's name of the time mode of its timers
+    or timeouts.
     """
 
     in_rocksdb: bool
     time: str
 
     @property
-    def never_rests(self) -> bool:
-        """Whether Spark runs batches for it for ever, whether there are rows or not."""
+    def runs_without_data(self) -> bool:
+        """Whether Spark runs batches for it even without new rows."""
         return "ProcessingTime" in self.time
 
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """A call of a Python aggregate, such as a pandas UDF of Series to scalar: the function's name, and where the call
-    begins in the text of SQL, None where it comes from no SQL.
+    """A call of a Python aggregate, such as a pandas UDF from Series to scalar: the function's name, and the offset of
+    the call in the SQL (None: not from SQL).
     """
 
     function: str
@@ -158,9 +155,9 @@ class AggregateCall:
 
 
 def streaming_python_aggregates(frame: DataFrame) -> tuple[AggregateCall, ...]:
-    """Returns the calls of Python aggregates over streams in `frame`: Spark refuses them when it plans the first batch
-    (org.apache.spark.sql.execution.SparkStrategies.StatefulAggregationStrategy). None where there is no plan to look
-    at: that refusal is then what tells.
+    """Returns the calls of Python aggregates over streams in `frame`, which Spark refuses when it plans the first batch
+    (org.apache.spark.sql.execution.SparkStrategies.StatefulAggregationStrategy). Empty without access to the plan;
+    only the first batch then finds the error.
     """
     return call_internal(frame.sparkSession, PLAN, lambda: _streaming_python_aggregates(frame), tuple)
 
@@ -176,15 +173,15 @@ def _streaming_python_aggregates(frame: DataFrame) -> tuple[AggregateCall, ...]:
 
 
 def _python_aggregates(expressions: Any) -> Iterator[AggregateCall]:
-    for index in range(expressions.size()):
-        for part in plan_nodes(expressions.apply(index)):
-            if part.getClass().getSimpleName() == "PythonUDAF":
-                start = part.origin().startIndex()
-                yield AggregateCall(str(part.name()), int(start.get()) if start.isDefined() else None)
+    parts = (part for index in range(expressions.size()) for part in plan_nodes(expressions.apply(index)))
+    for part in parts:
+        if part.getClass().getSimpleName() == "PythonUDAF":
+            start = part.origin().startIndex()
+            yield AggregateCall(str(part.name()), int(start.get()) if start.isDefined() else None)
 
 
 def processors(frame: DataFrame) -> tuple[Processor, ...]:
-    """Returns the stateful processors of `frame`, none where there is no plan to look at."""
+    """Returns the stateful processors of `frame`, none without access to the plan."""
     return call_internal(frame.sparkSession, PLAN, lambda: _processors(frame), tuple)
 
 

@@ -1,4 +1,4 @@
-"""One terminal model made ready to start: its session, its views, Spark's checks, its identity."""
+"""Prepares the query of a terminal model: its session, its views, Spark's checks, its identity."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import refresh_text
 from sqlstream.state.runs.progress import ROWS_OUT
 
-UNCOUNTED = frozenset({"continuous", "real_time"})
-"""Triggers under which Spark refuses to count the rows of a query, or counts them for as long as a batch lasts."""
+UNCOUNTED_TRIGGERS = frozenset({"continuous", "real_time"})
+"""Triggers with which Spark cannot count the rows of a query, or reports them only after a batch of minutes."""
 
 
 @dataclass(frozen=True)
 class PreparedQuery:
-    """A terminal model that Spark has analysed and checked: `frame` are its rows, in the query's own session.
+    """A terminal model that Spark has analyzed and checked; `frame` belongs to the query's session.
 
-    `unrestartable` says why it cannot be started again after a failure, None when it can: Spark cannot on a checkpoint,
-    or a batch would add rows to those that it has written. `dropped` counts the corrupt records of its static tables;
-    `endpoints` are what it connects to, `tables` what it reads that may have corrupt records.
+    `unrestartable` is the reason why the query cannot restart after a failure, None if it can. `dropped` counts the
+    corrupt records of its static tables, `endpoints` are the addresses to which it connects, and `tables` the sources
+    that can have corrupt records.
     """
 
     compiled: CompiledProject = field(repr=False)
@@ -62,40 +62,49 @@ class PreparedQuery:
 def prepare_query(
     compiled: CompiledProject, model: CompiledModel, runtime: SparkRuntime, secrets: Secrets, ledger: Ledger | None
 ) -> PreparedQuery:
-    """Returns the query of terminal `model`, analysed and checked but not started.
+    """Returns the query of the terminal `model`, analyzed and checked but not started.
 
-    `ledger` is the one of the checkpoint it would resume on: what Spark froze there is set in the query's session.
+    `ledger` belongs to the checkpoint from which the query would resume; its frozen settings apply to the session.
     Raises: FindingsError.
     """
     output = model.output
     if output is None:
         raise ValueError(f"{model.name} is not a terminal model")
-    frozen = _frozen_settings(model, runtime, ledger)
-    session = child_session(runtime, frozen)
+    session = child_session(runtime, _frozen_settings(model, runtime, ledger))
     register_functions(session, compiled.project.functions)
     readers = Readers(session, secrets, compiled.project.root)
     uses = source_uses(compiled, model, ledger)
     _check_secrets(output, compiled, model, readers)
-    names_sources = frozen[SOURCE_EVOLUTION] == "true"
-    frame = ViewBuilder(NodeReader(compiled, readers), uses, names_sources).build(model)
-    check_output(model, output, frame, secrets)
-    if frame.isStreaming and any(processor.in_rocksdb for processor in processors(frame)):
-        session.conf.set(PROVIDER, ROCKSDB)  # Spark keeps such state nowhere else
+    frame = _build_frame(compiled, model, output, readers, uses)
     settings = {name: str(session.conf.get(name)) for name in (*FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION)}
     identity = identity_of(compiled, model, uses, frame.schema, stateful=is_stateful(frame), settings=settings)
-    counts_rows = model.streaming and model.config.trigger.kind not in UNCOUNTED
-    counted = frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if counts_rows else frame
     return PreparedQuery(
         compiled,
         model,
         output,
-        counted,
+        _with_row_count(model, frame),
         identity,
         unrestartable(compiled, model),
         tuple(readers.dropped),
         endpoints_of(compiled, model, secrets),
         tables_with_records(compiled, model.unique_id),
     )
+
+
+def _build_frame(
+    compiled: CompiledProject, model: CompiledModel, output: Output, readers: Readers, uses: tuple[SourceUse, ...]
+) -> DataFrame:
+    names_sources = readers.session.conf.get(SOURCE_EVOLUTION) == "true"
+    frame = ViewBuilder(NodeReader(compiled, readers), uses, names_sources).build(model)
+    check_output(model, output, frame, readers.secrets)
+    if frame.isStreaming and any(processor.in_rocksdb for processor in processors(frame)):
+        readers.session.conf.set(PROVIDER, ROCKSDB)  # no other state store supports these processors
+    return frame
+
+
+def _with_row_count(model: CompiledModel, frame: DataFrame) -> DataFrame:
+    can_count = model.streaming and model.config.trigger.kind not in UNCOUNTED_TRIGGERS
+    return frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if can_count else frame
 
 
 def _frozen_settings(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger | None) -> dict[str, str]:
@@ -136,11 +145,8 @@ def identity_of(
     stateful: bool,
     settings: Mapping[str, str],
 ) -> QueryIdentity:
-    """Returns what is written down of the query of `model`, whose readers are `uses` and whose rows have this `schema`;
-    of a view without a sink.
-    """
-    upstream = compiled.graph.ancestors(model.unique_id) | {model.unique_id}
-    parts = [compiled.models[node] for node in compiled.graph.order if node in upstream and node in compiled.models]
+    """Returns the ledger's description of the query of `model`, with readers `uses`; `model` can be a view."""
+    parts = _upstream_models(compiled, model)
     return QueryIdentity(
         query=model.query_id,
         model=model.name,
@@ -161,12 +167,18 @@ def identity_of(
     )
 
 
+def _upstream_models(compiled: CompiledProject, model: CompiledModel) -> list[CompiledModel]:
+    """Returns all models upstream of `model` and `model` itself, parents first."""
+    upstream = compiled.graph.ancestors(model.unique_id) | {model.unique_id}
+    return [compiled.models[node] for node in compiled.graph.order if node in upstream and node in compiled.models]
+
+
 def _fingerprint(model: CompiledModel) -> str:
     return python_fingerprint(model.file.text) if model.file.is_python else fingerprint(model.sql)
 
 
 def _called(functions: Sequence[PythonFunction], parts: Sequence[CompiledModel]) -> dict[str, str]:
-    """The digests of the project's functions that the SQL of `parts` may call, by their references."""
+    """Returns the digests of the project's functions whose names occur in the SQL of `parts`, by reference."""
     words = {word.lower() for part in parts for word in _WORD.findall(part.sql)} if functions else set()
     return {function.reference: function.digest for function in functions if function.name.lower() in words}
 
@@ -175,7 +187,10 @@ _WORD = re.compile(r"\w+")
 
 
 def unrestartable(compiled: CompiledProject, model: CompiledModel) -> str | None:
-    """Returns why the query of `model` cannot be started again after a failure, None when it can."""
+    """Returns why the query of `model` cannot restart after a failure, None if it can.
+
+    Spark cannot restart some queries from a checkpoint, and some batch models would append their rows twice.
+    """
     if not model.streaming:
         adds = model.output is not None and not format_of(model.output.format).replaces_rows
         return f"it adds its rows to {model.output.format}" if adds and model.output else None

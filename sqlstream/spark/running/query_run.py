@@ -1,4 +1,4 @@
-"""The one mutable record of a run: a query, from its first start to its end."""
+"""The mutable state of one query during a run, from its first start to its end."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from sqlstream.state.runs.figures import Figures
 
 
 @dataclass
-class Running:
-    """A query of a run and what has been seen of it. `index` is its number among them, from 1.
+class QueryRun:
+    """A query and its state. `index` is its number in the run, from 1.
 
-    `first_started` is when it was started, `started` when it was started last, `restart_at` when it is to be started
-    again, after the failure that `failure` tells of; `active_at` is when it last had something to do. All are times of
-    the monotonic clock. `has_looked` says that it was seen to wait, after it had looked for something to read.
+    `first_started` is the time of the first start, `started` of the last start, and `restart_at` of the next one after
+    `failure`. `active_at` is the last time that the query had work. All are times of the monotonic clock. `has_waited`
+    is set as soon as the query waits for its next trigger, after it has checked its input once.
 
-    `is_heard` says that a listener tells of it; otherwise `polling` asks. `can_be_marked` says whether Spark has a mark
-    that ends it after its batch, None before anybody has looked; otherwise `last_batch` watches the batch that it was
-    in when it was asked to stop.
+    With `has_listener`, a listener reports the query; otherwise `polling` does. `can_be_marked` is whether Spark can
+    mark the query to end after its batch (None: unknown); `marked_in` is the phase in which it was marked. Without a
+    mark, `last_batch` watches the batch that ran when the stop was requested.
     """
 
     order: StartOrder
@@ -46,10 +46,10 @@ class Running:
     interrupted: bool = False
     stopped: bool = False
     was_marked: bool = False
-    marked: Phase | None = None
-    idle_looks: int = 0
-    has_looked: bool = False
-    is_heard: bool = False
+    marked_in: Phase | None = None
+    waiting_checks: int = 0
+    has_waited: bool = False
+    has_listener: bool = False
     polling: Polling | None = None
     can_be_marked: bool | None = None
     last_batch: LastBatch | None = None
@@ -62,42 +62,42 @@ class Running:
 
     @property
     def session(self) -> SparkSession:
-        """The query's own session."""
+        """The query's session."""
         return self.order.query.frame.sparkSession
 
     @property
     def retries(self) -> Retries:
-        """How often it is started again: never where a batch would add rows twice."""
-        adds = self.order.is_batch and self.order.query.unrestartable
-        return Retries(0) if adds else self.order.query.model.config.retries
+        """When to restart the query after a failure: never if a batch model would append its rows twice."""
+        appends = self.order.is_batch and self.order.query.unrestartable
+        return Retries(0) if appends else self.order.query.model.config.retries
 
     @property
     def ends(self) -> bool:
-        """Whether it ends by itself."""
+        """Whether the query ends by itself."""
         return self.order.is_batch or self.order.trigger.ends
 
     @property
     def is_active(self) -> bool:
-        """Whether it runs, as far as has been heard."""
+        """Whether the query runs, according to the events so far."""
         return self.query is not None and self.result is None and self.restart_at is None
 
     @property
     def holds_slot(self) -> bool:
-        """Whether it has begun and will go on: a query that waits for its restart keeps its place."""
+        """Whether the query has started and not ended; a query that waits for its restart keeps its slot."""
         return self.first_started is not None and self.result is None
 
     def begin(self) -> None:
-        """Notes that it is started, for the first time or again."""
+        """Records a start, the first one or a restart."""
         if self.restart_at is not None:
             self.restarts += 1
         self.started = self.active_at = time.monotonic()
         self.first_started = self.first_started or self.started
-        self.query = self.restart_at = self.failure = self.inactive_since = self.marked = None
-        self.idle_looks = 0
-        self.has_looked = False
+        self.query = self.restart_at = self.failure = self.inactive_since = self.marked_in = None
+        self.waiting_checks = 0
+        self.has_waited = False
 
     def end(self, total_queries: int, status: Status, finding: Finding | None) -> QueryResult:
-        """Notes how it ended, and returns that."""
+        """Records the end, and returns the result."""
         model = self.order.query.model
         self.result = QueryResult(
             model=model.name,

@@ -1,4 +1,4 @@
-"""Starting one prepared query: its writer, its checkpoint, its trigger."""
+"""Starts a prepared query: its writer, its checkpoint, its trigger."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ from sqlstream.spark.writing.tables import table_provider
 
 @dataclass(frozen=True)
 class StartOrder:
-    """A prepared query and where it goes: `checkpoint` and `output` are absolute paths or URIs, `checkpoint` None for a
-    batch model, `output` the name of a table where the sink's format is `table`, and None for sinks that have no place.
-    `is_fresh` says that every start takes a new checkpoint, since Spark cannot resume the query.
+    """A prepared query with its paths.
+
+    `checkpoint` and `output` are absolute paths or URIs. `checkpoint` is None for a batch model. `output` is a table
+    name for the format `table`, and None for sinks without a location. With `is_fresh`, every start uses a new
+    checkpoint, because Spark cannot resume the query.
     """
 
     query: PreparedQuery
@@ -37,7 +39,7 @@ class StartOrder:
 
     @property
     def is_batch(self) -> bool:
-        """Whether a batch model is written, once."""
+        """Whether the query is a batch model, which is written once."""
         return self.checkpoint is None
 
 
@@ -65,7 +67,7 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
 
 
 def _start_python(writer: DataStreamWriter, query: PreparedQuery) -> StreamingQuery:
-    """Starts a query whose rows go to the project's own code. Raises: FindingsError, Spark's errors."""
+    """Starts a query that writes to the project's Python code. Raises: FindingsError, Spark's errors."""
     made = import_name(query.output.python or "", query.output.location)
     if is_data_source(made):
         session = query.frame.sparkSession
@@ -78,18 +80,18 @@ def _start_python(writer: DataStreamWriter, query: PreparedQuery) -> StreamingQu
 
 
 def _activate_publicly(session: SparkSession) -> None:
-    """A DataFrame of Python's own rows makes its session the active one."""
+    """Makes `session` active, as a side effect of creating a DataFrame from Python rows."""
     session.createDataFrame([], "id int")
 
 
 def query_name(query: PreparedQuery) -> str:
-    """Returns the name that Spark knows the query by: a memory sink takes it as SQL, for its table."""
+    """Returns Spark's name of the query, quoted for a memory sink, which uses it as a table name in SQL."""
     name = query.model.name
     return quote_identifier(name) if query.output.format == "memory" else name
 
 
 def _check_trigger(writer: DataStreamWriter, order: StartOrder) -> None:
-    """Raises: FindingsError for a real-time trigger on a Spark that is older than it."""
+    """Raises: FindingsError for a real-time trigger if this Spark does not support it."""
     model = order.query.model
     if order.trigger.kind == "real_time" and "realTime" not in signature(writer.trigger).parameters:
         finding = Finding(
@@ -103,7 +105,7 @@ def _check_trigger(writer: DataStreamWriter, order: StartOrder) -> None:
 
 
 def _with_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
-    """The writer with its trigger; `default` is Spark's own, a batch as soon as the last one has ended."""
+    """Returns the writer with its trigger. Spark's default starts a batch as soon as the last one has ended."""
     if trigger.kind == "interval" and trigger.interval:
         return writer.trigger(processingTime=trigger.interval)
     if trigger.kind == "continuous" and trigger.interval:

@@ -1,1 +1,1 @@
-"""The files of a target's storage: checkpoints, ledgers, logs."""
+"""Read and write the files of a target's storage: checkpoints, ledgers, logs."""

@@ -1,4 +1,4 @@
-"""Reads the logs of a checkpoint from its storage, and looks for the files that they name."""
+"""Reads the logs of a checkpoint, and checks that the files in them exist."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from sqlstream.state.batch_logs import (
     SINK_LOG,
     BatchLog,
     BatchLogs,
+    after_compact,
     entry_names,
-    since_compact,
 )
 from sqlstream.state.damage import Damage, find_damage
 from sqlstream.state.layout import archive_folder
 
-LAST = 3
-"""Entries of the offsets and commits that are read: Spark asks for the last two, and one more may be torn."""
+LAST_ENTRIES = 3
+"""Entries to read of the offsets and commits: Spark needs the last two, and one more can be torn."""
 
 
 def checkpoint_damage(session: SparkSession, checkpoint: str, output: str | None) -> list[Damage]:
-    """Returns what keeps the query with this checkpoint from going on exactly; `output` is the folder of its file sink,
-    None for other sinks. Raises: OSError, Spark's errors.
+    """Returns the damage that keeps the query of this checkpoint from resuming exactly. `output` is the folder of its
+    file sink, None for other sinks. Raises: OSError, Spark's errors.
     """
     return stored_damage(SessionStorages(session), checkpoint, output)
 
 
 def stored_damage(storages: Storages, checkpoint: str, output: str | None) -> list[Damage]:
-    """Returns what `checkpoint_damage` does, whether or not Spark runs."""
+    """Returns the same as `checkpoint_damage`, and works without Spark."""
     return find_damage(_read_logs(storages, checkpoint, output), lambda uris: _missing_files(storages, uris))
 
 
@@ -42,7 +42,7 @@ def _read_logs(storages: Storages, checkpoint: str, output: str | None) -> Batch
     storage, checkpoint = storages.of(checkpoint)
     offsets = _read(storage, f"{checkpoint}/offsets", _last, OFFSETS_LINES)
     commits = read_commits(storage, checkpoint)
-    choose = partial(_of_files, with_last=offsets.last > commits.last)
+    choose = partial(_source_entries, with_last=offsets.last > commits.last)
     folder = f"{checkpoint}/sources"
     sources = {name: _read(storage, f"{folder}/{name}", choose) for name in storage.names(folder)}
     identity = f"{checkpoint}/metadata"
@@ -50,7 +50,7 @@ def _read_logs(storages: Storages, checkpoint: str, output: str | None) -> Batch
     if output is None:
         return logs
     storage, output = storages.of(output)
-    return replace(logs, sink=_read(storage, f"{output}/{SINK_LOG}", since_compact))
+    return replace(logs, sink=_read(storage, f"{output}/{SINK_LOG}", after_compact))
 
 
 def read_commits(storage: Storage, checkpoint: str) -> BatchLog:
@@ -59,24 +59,24 @@ def read_commits(storage: Storage, checkpoint: str) -> BatchLog:
 
 
 def read_sink_log(storage: Storage, output: str) -> BatchLog:
-    """Returns the log of the file sink that writes to `output`, with all entries that name its files."""
+    """Returns the log of the file sink that writes to `output`, with the entries that list all its files."""
     return _read(storage, f"{output}/{SINK_LOG}", _from_compact)
 
 
 def _from_compact(names: Mapping[int, str]) -> list[int]:
-    """The entries that together hold all that a compacted log does: the last compact one, and those after it."""
-    later = since_compact(names)
+    """Returns the entries that contain the whole log: the last compact entry, and all after it."""
+    later = after_compact(names)
     compact = [number for number in names if names[number].endswith(".compact")]
     return [*([max(compact)] if compact else ()), *later]
 
 
 def _last(names: Mapping[int, str]) -> list[int]:
-    return sorted(names)[-LAST:]
+    return sorted(names)[-LAST_ENTRIES:]
 
 
-def _of_files(names: Mapping[int, str], *, with_last: bool) -> list[int]:
-    """The entries to be read of a source's log: a compact one is long, and read only for a batch that was begun."""
-    numbers = since_compact(names)
+def _source_entries(names: Mapping[int, str], *, with_last: bool) -> list[int]:
+    """Returns the entries of a source's log to read. A compact entry is long, and only read for an unfinished batch."""
+    numbers = after_compact(names)
     return [max(names)] if names and not numbers and with_last else numbers
 
 
@@ -89,15 +89,14 @@ def _read(
 
 
 def _missing_files(storages: Storages, uris: Sequence[str]) -> list[str]:
-    """Those of `uris`, as a source's log has them, that do not exist."""
+    """Returns the `uris` from a source's log that do not exist."""
     return [uri for uri in uris if not storages.exists(uri)]
 
 
 def archive_entry(storages: Storages, path: str, checkpoint: str, archive: str) -> tuple[str, str]:
-    """Moves an entry with its checksum and returns its old and its new path.
+    """Moves a log entry with its checksum to an archive, and returns its old and its new path.
 
-    One of the checkpoint goes below the folder `archive`, one of a file sink's log where `archive_leftovers` puts the
-    files of its output.
+    Entries of the checkpoint go to the folder `archive`, entries of a file sink's log to the archive of its output.
     """
     storage, checkpoint = storages.of(checkpoint)
     moved = _archived(path, checkpoint, archive)
@@ -107,7 +106,7 @@ def archive_entry(storages: Storages, path: str, checkpoint: str, archive: str) 
 
 
 def move_with_checksum(storage: Storage, path: str, moved: str) -> None:
-    """Moves a file, and the checksum that Hadoop has put beside it on a local disk."""
+    """Moves a file, and the checksum file that Hadoop writes beside it on a local disk."""
     storage.move(path, moved)
     if storage.exists(_checksum(path)):
         storage.move(_checksum(path), _checksum(moved))

@@ -1,11 +1,13 @@
-"""What lies in storage for a query: its versions, their ledgers, and how far their checkpoints have come."""
+"""Reads, archives and removes the stored versions of a query: their checkpoints and ledgers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 from sqlstream.project.formats.formats import format_of
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.storage.batch_logs import move_with_checksum
 from sqlstream.spark.storage.storage import Storage
 from sqlstream.state.batch_logs import SINK_LOG, BatchLog, entry_names
@@ -16,17 +18,18 @@ from sqlstream.state.layout import (
     checkpoint_path,
     ledger_path,
     version_number,
+    version_root,
 )
 from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
 from sqlstream.state.output_files import sort_files
-from sqlstream.state.plan import CheckpointState
+from sqlstream.state.plan import Action, CheckpointState
 
 StorageOf = Callable[[str], tuple[Storage, str]]
-"""The storage that holds a path, and the path as that storage takes it."""
+"""Returns the storage of a path, and the path in the form that this storage accepts."""
 
 
 def read_checkpoint(storage_of: StorageOf, root: str) -> CheckpointState:
-    """Returns what lies in storage for the query whose versions are under `root`."""
+    """Returns the state of the newest version of the query under `root`."""
     version = max(read_versions(storage_of, root), default=0)
     return read_version(storage_of, root, version) if version else CheckpointState(0, None, False, ledger_path(root, 1))
 
@@ -38,7 +41,7 @@ def read_versions(storage_of: StorageOf, root: str) -> list[int]:
 
 
 def read_version(storage_of: StorageOf, root: str, version: int) -> CheckpointState:
-    """Returns what lies in storage of one version."""
+    """Returns the state of one version."""
     storage, root = storage_of(root)
     path = ledger_path(root, version)
     begun = bool(entry_names(storage.names(f"{checkpoint_path(root, version)}/offsets")))
@@ -63,7 +66,7 @@ def _read(storage: Storage, path: str) -> tuple[Ledger | None, str | None]:
 
 
 def last_commit(storage: Storage, root: str, version: int) -> int:
-    """Returns the number of the last batch that was committed in a version of a query, -1 where none was."""
+    """Returns the number of the last committed batch in a version of a query, -1 if there is none."""
     return max(entry_names(storage.names(f"{checkpoint_path(root, version)}/commits")), default=-1)
 
 
@@ -73,14 +76,14 @@ def _has_committed_files(storage_of: StorageOf, ledger: Ledger) -> bool:
 
 
 def has_committed_files(storage_of: StorageOf, output: str) -> bool:
-    """Returns whether the log of a file sink in the folder `output` holds a batch."""
+    """Returns whether the log of a file sink in the folder `output` contains a batch."""
     storage, folder = storage_of(output)
     return bool(entry_names(storage.names(f"{folder}/{SINK_LOG}")))
 
 
 def archive_start(storage_of: StorageOf, root: str, state: CheckpointState) -> None:
-    """Moves what a run has left that committed no batch into archives: the checkpoint and the ledger, and the files
-    that it has written into the output. Raises: OSError, Spark's errors.
+    """Archives the leftovers of a run that committed no batch: the checkpoint, the ledger, and the files that it wrote
+    to the output. Raises: OSError, Spark's errors.
     """
     moment = archive_moment()
     storage, root = storage_of(root)
@@ -93,7 +96,7 @@ def archive_start(storage_of: StorageOf, root: str, state: CheckpointState) -> N
 
 
 def _archive_output(storage: Storage, folder: str, began: datetime, moment: str) -> None:
-    """Moves Spark's files that are no older than the run: others may be in the folder for other reasons."""
+    """Archives only Spark's files that are not older than the run; the folder can contain other files."""
     files = sort_files(storage.files(folder), BatchLog(f"{folder}/{SINK_LOG}"), with_retention=False)
     for file in files.leftover:
         if file.modified >= began.timestamp() * 1000:
@@ -103,3 +106,23 @@ def _archive_output(storage: Storage, folder: str, began: datetime, moment: str)
 def write_ledger(storage: Storage, root: str, ledger: Ledger) -> None:
     """Writes `ledger` beside the checkpoint of its version under `root`."""
     storage.write_text(ledger_path(root, ledger.version), ledger.to_json())
+
+
+def remove_finished(storage: Storage, root: str, version: int) -> None:
+    """Removes the versions under `root` before `version` that start over on every run and have no output location,
+    such as those of a memory sink.
+
+    Each run creates another version, whose checkpoint is useless after the run. sqlstream removes nothing else from a
+    target's storage. Checkpoints of other queries stay.
+    """
+    numbers = (number for name in storage.names(root) if (number := version_number(name)) and number < version)
+    for number in numbers:
+        with suppress(OSError, LedgerUnreadableError, *SPARK_ERRORS):  # a remaining version does no harm
+            _remove_if_useless(storage, root, number)
+
+
+def _remove_if_useless(storage: Storage, root: str, version: int) -> None:
+    text = storage.read_text(ledger_path(root, version))
+    ledger = None if text is None else read_ledger(text)
+    if ledger is not None and ledger.reason == Action.FRESH_EACH_RUN and ledger.output is None:
+        storage.remove(version_root(root, version))

@@ -1,4 +1,4 @@
-"""Hadoop's file systems, through which Spark reaches any URI. None of it is to be had over Spark Connect."""
+"""Hadoop's file systems, with which Spark can access any URI. Not available over Spark Connect."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sqlstream.spark.jvm.gateway import JVM_ERRORS, java_message, jvm_of
 
 
 def default_file_system(session: SparkSession) -> str:
-    """Returns the URI that paths without a scheme belong to, `file:///` unless configured."""
+    """Returns the URI of the file system for paths without a scheme (default: `file:///`)."""
     return str(session.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///"))  # noqa: SLF001
 
 
 def hadoop_file_system(session: SparkSession, uri: str) -> tuple[Any, Callable[[str], Any]]:
-    """Returns Hadoop's file system for `uri` and the function that makes its paths."""
+    """Returns Hadoop's file system for `uri`, and the function that creates its paths."""
     jvm = jvm_of(session)
     make_path = jvm.org.apache.hadoop.fs.Path
     configuration = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
@@ -24,15 +24,15 @@ def hadoop_file_system(session: SparkSession, uri: str) -> tuple[Any, Callable[[
 
 
 def hadoop_exists(session: SparkSession, uri: str) -> bool:
-    """Returns whether there is a file or folder; `uri` is encoded, as Spark's logs have it (`%20` for a blank)."""
+    """Returns whether a file or folder exists; `uri` is encoded as in Spark's logs (`%20` for a space)."""
     path = jvm_of(session).org.apache.hadoop.fs.Path(jvm_of(session).java.net.URI(uri))
     system = path.getFileSystem(session.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
     return bool(system.exists(path))
 
 
 def hadoop_replace(session: SparkSession, source: str, destination: str) -> bool:
-    """Renames the file `source` over `destination` in one step, through Hadoop's FileContext; returns whether the file
-    system has one: some object stores do not.
+    """Atomically renames the file `source` over `destination` with Hadoop's FileContext. Returns whether the file
+    system supports this; some object stores do not.
     """
     jvm = jvm_of(session)
     fs = jvm.org.apache.hadoop.fs

@@ -1,4 +1,4 @@
-"""Files of a query's state that were torn or are gone: why Spark cannot load the state, in the user's words."""
+"""Finds torn or missing files of a query's state, which keep Spark from loading it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
@@ -14,28 +15,28 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.state.refusals import refresh_text
 
 NOT_LOADED = "CANNOT_LOAD_STATE_STORE"
-"""What the conditions of Spark's errors begin with when it cannot load state; for a torn file that is all they say."""
+"""The start of Spark's error condition if it cannot load state; the error does not name a torn file."""
 
-_GONE = re.compile(r"(?:file:)?(\S+/state/\d+/\S+?) does not exist")
+_MISSING = re.compile(r"(?:file:)?(\S+/state/\d+/\S+?) does not exist")
 _SHORT = re.compile(r"Copied (?:file:)?(\S+/state/\d+/\S+) to \S+, expected \d+ bytes")
 _TORN_SCHEMA = re.compile(r"(?s)EOFException.*\.state\.SchemaHelper")
 _VERSIONED = re.compile(r"(\d+)(?:_\S+?)?\.(delta|snapshot|changelog|zip)\Z")
 
 LZ4_MAGIC = b"LZ4Block"
 LZ4_HEADER = 21
-"""Bytes of a block's header in lz4-java's LZ4BlockOutputStream: the magic, a byte of the method, the lengths of the
-compressed and of the plain data, and a checksum, 4 bytes each. A block without data ends the file.
+"""Length in bytes of a block's header in lz4-java's LZ4BlockOutputStream: the magic, the method (1 byte), the lengths
+of the compressed and of the plain data, and a checksum (4 bytes each). A block without data ends the file.
 """
 
 
 def state_finding(
     model: str, what: str, error: BaseException, checkpoint: str | None, location: Location, secrets: Secrets
 ) -> Finding | None:
-    """Returns the finding for `error`, with which the query of `model` has failed, where it is about a file of the
-    state in the local folder or URI `checkpoint`; None where it is about something else, or the file is not found.
+    """Returns the finding if `error`, which ended the query of `model`, is about a file of the state in `checkpoint`, a
+    local folder or URI. None if it is about something else, or the file is unknown.
     """
-    said = "\n".join(f"{cause}\n{getattr(cause, '_stackTrace', '')}" for cause in causes_of(error))
-    why = _why(said, checkpoint or "")
+    text = "\n".join(f"{cause}\n{getattr(cause, '_stackTrace', '')}" for cause in causes_of(error))
+    why = _why(text, checkpoint or "")
     if why is None:
         return None
     return Finding(
@@ -47,15 +48,15 @@ def state_finding(
     )
 
 
-def _why(said: str, checkpoint: str) -> str | None:
+def _why(text: str, checkpoint: str) -> str | None:
     state = Path(checkpoint.removeprefix("file://").removeprefix("file:")) / "state"
-    if NOT_LOADED in said:
-        gone, short = _GONE.search(said), _SHORT.search(said)
-        if gone is not None:
-            return f"{_or_snapshot(gone.group(1))} is missing, and Spark needs it to continue"
+    if NOT_LOADED in text:
+        missing, short = _MISSING.search(text), _SHORT.search(text)
+        if missing is not None:
+            return f"{_or_snapshot(missing.group(1))} is missing, and Spark needs it to continue"
         torn = short.group(1) if short else next(torn_files(state), None)
         return None if torn is None else _torn(torn)
-    if _TORN_SCHEMA.search(said):
+    if _TORN_SCHEMA.search(text):
         schemas = sorted(path for path in state.glob("*/*/_metadata/**/*") if path.is_file() and path.name[0] != ".")
         return _torn(schemas[0]) if len(schemas) == 1 else f"one of the files {state}/*/*/_metadata is cut off"
     return None
@@ -66,30 +67,34 @@ def _torn(path: Path | str) -> str:
 
 
 def _or_snapshot(path: str) -> str:
-    """RocksDB takes the snapshot of a version where it has no log of the changes; Spark only names the latter."""
+    """Adds the snapshot to the path of a changelog: RocksDB can load either, but Spark names only the changelog."""
     log = path.removesuffix(".changelog")
     return path if log == path else f"{path}, or {log.rpartition('/')[2]}.zip in its place,"
 
 
 def torn_files(state: Path) -> Iterator[Path]:
-    """Gives the files below the folder `state` that were not written to their end, the newest version first."""
+    """Yields the incomplete files below the folder `state`, the newest version first."""
     files = [(match, path) for path in state.rglob("*.*") if (match := _VERSIONED.match(path.name))]
     for match, path in sorted(files, key=lambda each: -int(each[0].group(1))):
-        if not (zipfile.is_zipfile(path) if match.group(2) == "zip" else _ends(path)):
+        if not (zipfile.is_zipfile(path) if match.group(2) == "zip" else _is_complete(path)):
             yield path
 
 
-def _ends(path: Path) -> bool:
-    """Whether the last block of a file ends it; True for what another codec has compressed."""
-    size, at = path.stat().st_size, 0
+def _is_complete(path: Path) -> bool:
     with path.open("rb") as file:
-        while at < size:
-            file.seek(at)
-            header = file.read(LZ4_HEADER)
-            if not header.startswith(LZ4_MAGIC[: len(header)]):
-                return at == 0
-            length = int.from_bytes(header[9:13], "little")
-            at += LZ4_HEADER + length
-            if length == 0 and len(header) == LZ4_HEADER and at == size:
-                return True
+        return _has_end_block(file, path.stat().st_size)
+
+
+def _has_end_block(file: IO[bytes], size: int) -> bool:
+    """Returns whether the file ends with an empty block; True for files of other codecs."""
+    at = 0
+    while at < size:
+        file.seek(at)
+        header = file.read(LZ4_HEADER)
+        if not header.startswith(LZ4_MAGIC[: len(header)]):
+            return at == 0
+        length = int.from_bytes(header[9:13], "little")
+        at += LZ4_HEADER + length
+        if length == 0 and len(header) == LZ4_HEADER and at == size:
+            return True
     return False

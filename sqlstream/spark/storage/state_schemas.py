@@ -1,4 +1,4 @@
-"""State that Spark cannot use for a changed query: its refusal, in the user's words."""
+"""Explains Spark's refusal to use existing state for a changed query."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PARTS = {
     "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE": ("value", "storedValueSchema", "newValueSchema"),
     "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION": ("value", "oldValueSchema", "newValueSchema"),
 }
-"""Conditions of Spark 4.3 for state with other columns than the query's: what they are of, and the parameters that
-hold the schemas before and after.
+"""Error conditions of Spark 4.3 for state with other columns than the query: key or value, and the message parameters
+with the old and the new schema.
 """
 
 
 def schema_finding(model: str, what: str, error: BaseException, location: Location) -> Finding | None:
-    """Returns the finding for `error`, with which the query of `model` has failed, where Spark cannot use the state for
-    the columns that the query has now; None for other errors.
+    """Returns the finding if `error`, which ended the query of `model`, means that the columns of its state do not
+    match the query; None for other errors.
     """
     for cause in causes_of(error):
         condition = cause.getCondition() if isinstance(cause, PySparkException) else None
@@ -42,19 +42,17 @@ def schema_finding(model: str, what: str, error: BaseException, location: Locati
 
 
 def _columns(schema: str) -> str:
-    """The names and types of the columns in the text of a Scala StructType."""
+    """Returns the names and types of the columns in the text of a Scala StructType."""
     return ", ".join(_outer_fields(schema)) or "others"
 
 
 def _outer_fields(schema: str) -> Iterator[str]:
-    """Gives `name type` for each field of `StructType(StructField(name,type,nullable),...)`, as short as can be."""
+    """Yields `name type` for each top-level field of `StructType(StructField(name,type,nullable),...)`."""
     depth, start = 0, 0
     for index, letter in enumerate(schema):
-        if letter == "(":
-            depth += 1
-            start = index + 1 if depth == 2 else start
-        elif letter == ")":
-            if depth == 2:
-                name, _, rest = schema[start:index].partition(",")
-                yield f"{name} {rest.rpartition(',')[0].partition('(')[0].removesuffix('Type').lower()}"
-            depth -= 1
+        depth += (letter == "(") - (letter == ")")
+        if letter == "(" and depth == 2:
+            start = index + 1
+        elif letter == ")" and depth == 1:
+            name, _, rest = schema[start:index].partition(",")
+            yield f"{name} {rest.rpartition(',')[0].partition('(')[0].removesuffix('Type').lower()}"

@@ -1,4 +1,4 @@
-"""Reads and writes the small files under a target's storage, and keeps other processes from a query."""
+"""Reads and writes the small files in a target's storage, and locks queries."""
 
 from __future__ import annotations
 
@@ -18,53 +18,53 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.running.endpoints import host_fix
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import at, error_finding
+from sqlstream.spark.storage.file_lock import LockedError, file_lock
 from sqlstream.spark.storage.hadoop import default_file_system, hadoop_file_system, hadoop_replace
-from sqlstream.spark.storage.holding import HeldError, holding
 from sqlstream.state.layout import lock_path
 from sqlstream.state.output_files import StoredFile
 
 CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
-"""Spark's setting of what writes the files of a checkpoint and of a file sink's log."""
+"""Spark's setting for the class that writes the files of a checkpoint and of a file sink's log."""
 
 PLAIN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""Writes the same files by the same renames as Spark's own choice for a local folder, which starts a `readlink` for
-each look at a file: that is 40 % of a small batch.
+"""Writes the same files with the same renames as Spark's default for local folders. The default starts a `readlink`
+process for each file access, which takes 40 % of the time of a small batch.
 """
 
 FILE_URI = re.compile(r"file:(?://)?(?=/(?!/))")
-"""What begins the URI of a local path. The rest is the path as it is: Hadoop decodes no `%20` either."""
+"""The start of the URI of a local path. The rest is the plain path: Hadoop does not decode `%20` either."""
 
 
 class Storage(Protocol):
     """A folder tree; paths are absolute paths or URIs."""
 
     def read_text(self, path: str) -> str | None:
-        """Returns the file's text, or None where there is no such file."""
+        """Returns the file's text, None if it does not exist."""
 
     def write_text(self, path: str, text: str) -> None:
-        """Writes the file whole or not at all, with the folders above it."""
+        """Atomically writes the file, and creates its folders."""
 
     def names(self, folder: str) -> tuple[str, ...]:
-        """Returns the names in `folder`, none where it does not exist."""
+        """Returns the names in `folder`, none if it does not exist."""
 
     def files(self, folder: str) -> tuple[StoredFile, ...]:
-        """Returns all files in `folder` and the folders below it, none where it does not exist."""
+        """Returns all files in `folder` and its subfolders, none if it does not exist."""
 
     def exists(self, path: str) -> bool:
-        """Returns whether there is a file or folder."""
+        """Returns whether a file or folder exists."""
 
     def move(self, source: str, destination: str) -> None:
-        """Moves a file or folder to a place where there is none, with the folders above it."""
+        """Moves a file or folder to a new path, and creates its folders. Raises: OSError if `destination` exists."""
 
     def remove(self, folder: str) -> None:
-        """Removes a folder and all that is in it."""
+        """Removes a folder with its content."""
 
-    def hold(self, path: str) -> AbstractContextManager[None]:
-        """Has the file while the body runs, where the storage can keep other processes out. Raises: HeldError."""
+    def lock(self, path: str) -> AbstractContextManager[None]:
+        """Locks the file while the body runs, if the storage supports locks. Raises: LockedError."""
 
 
 class LocalStorage:
-    """Storage on this machine's own file system."""
+    """Storage on the local file system."""
 
     def read_text(self, path: str) -> str | None:
         """See `Storage`."""
@@ -74,7 +74,7 @@ class LocalStorage:
             return None
 
     def write_text(self, path: str, text: str) -> None:
-        """See `Storage`: the text is on disk before the name is."""
+        """See `Storage`. Syncs the text to disk before the rename."""
         final = Path(path)
         final.parent.mkdir(parents=True, exist_ok=True)
         aside = final.with_name(f".{final.name}.{os.getpid()}")
@@ -93,7 +93,7 @@ class LocalStorage:
 
     def files(self, folder: str) -> tuple[StoredFile, ...]:
         """See `Storage`."""
-        walked = os.walk(folder, onerror=_unless_gone)
+        walked = os.walk(folder, onerror=_ignore_missing)
         paths = (Path(parent, name) for parent, _, names in walked for name in names)
         found = (_stored(path, folder) for path in paths)
         return tuple(sorted(file for file in found if file is not None))
@@ -106,7 +106,7 @@ class LocalStorage:
         """See `Storage`."""
         final = Path(destination)
         final.parent.mkdir(parents=True, exist_ok=True)
-        if final.exists():  # a rename would take the place of an empty folder
+        if final.exists():  # a rename would replace an empty folder
             raise FileExistsError(f"{destination} exists")
         Path(source).rename(final)
 
@@ -114,13 +114,13 @@ class LocalStorage:
         """See `Storage`."""
         shutil.rmtree(folder)
 
-    def hold(self, path: str) -> AbstractContextManager[None]:
+    def lock(self, path: str) -> AbstractContextManager[None]:
         """See `Storage`."""
-        return holding(Path(path))
+        return file_lock(Path(path))
 
 
 class HadoopStorage:
-    """Storage behind any URI that Spark can reach, through Hadoop's file systems."""
+    """Storage at any URI that Spark can access, with Hadoop's file systems."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
@@ -137,9 +137,9 @@ class HadoopStorage:
             stream.close()
 
     def write_text(self, path: str, text: str) -> None:
-        """See `Storage`: written under another name first, which then takes the place of the old file.
+        """See `Storage`. Writes another file, and renames it over the old one.
 
-        A file system that cannot do that is an object store, which shows a file only when it is complete.
+        A file system that cannot do this is an object store, which shows a file only when it is complete.
         """
         folder, _, name = path.rpartition("/")
         aside = f"{folder}/.{name}.{os.getpid()}"
@@ -185,11 +185,11 @@ class HadoopStorage:
         return bool(system.exists(make_path(path)))
 
     def move(self, source: str, destination: str) -> None:
-        """See `Storage`. On an object store it is a copy, which others see while it is made."""
+        """See `Storage`. On an object store this is a copy, and not atomic."""
         system, make_path = hadoop_file_system(self._session, destination)
         final = make_path(destination)
         system.mkdirs(final.getParent())
-        if system.exists(final):  # a folder would be moved into it
+        if system.exists(final):  # a rename would move into an existing folder
             raise FileExistsError(f"{destination} exists")
         if not system.rename(make_path(source), final):
             raise OSError(f"{source} cannot be moved to {destination}")
@@ -199,20 +199,20 @@ class HadoopStorage:
         system, make_path = hadoop_file_system(self._session, folder)
         system.delete(make_path(folder), True)
 
-    def hold(self, path: str) -> AbstractContextManager[None]:
-        """See `Storage`: such file systems have no locks; of two queries Spark lets one fail, at a batch of both."""
+    def lock(self, path: str) -> AbstractContextManager[None]:
+        """See `Storage`. These file systems have no locks; of two queries, one fails when both write the same batch."""
         del path
         return nullcontext()
 
 
-def _unless_gone(error: OSError) -> None:
-    """Passes over a folder that does not exist. Raises: OSError, for one that cannot be read."""
+def _ignore_missing(error: OSError) -> None:
+    """Ignores a folder that does not exist. Raises: OSError for other errors."""
     if not isinstance(error, FileNotFoundError):
         raise error
 
 
 def _stored(path: Path, folder: str) -> StoredFile | None:
-    """A file, None where it has been removed since its folder was read."""
+    """Returns a file, None if it has been removed since its folder was listed."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -221,7 +221,7 @@ def _stored(path: Path, folder: str) -> StoredFile | None:
 
 
 def storage_for(path: str, session: SparkSession) -> tuple[Storage, str]:
-    """Returns the storage that holds `path`, and `path` as that storage takes it."""
+    """Returns the storage of `path`, and `path` in the form that this storage accepts."""
     if default_file_system(session).startswith("file:"):
         local = FILE_URI.sub("", path)
         if local.startswith("/"):
@@ -229,9 +229,9 @@ def storage_for(path: str, session: SparkSession) -> tuple[Storage, str]:
     return HadoopStorage(session), path
 
 
-def write_plainly(session: SparkSession, *paths: str | None) -> None:
-    """Has the queries of `session` write their checkpoint's files as fast as the local file system can, where all of
-    `paths` are local and nobody has asked for anything else.
+def use_fast_checkpoint_files(session: SparkSession, *paths: str | None) -> None:
+    """Makes the queries of `session` write checkpoint files faster, if all `paths` are local and the user has not
+    configured another class.
     """
     storages = [storage_for(path, session)[0] for path in paths if path is not None]
     if all(isinstance(storage, LocalStorage) for storage in storages) and not session.conf.get(CHECKPOINT_FILES, ""):
@@ -243,7 +243,7 @@ _STORAGE_FIX = "fix storage: of the target, its permissions, or the packages: of
 
 @contextmanager
 def storage_problems(path: str, location: Location, secrets: Secrets) -> Iterator[None]:
-    """Turns what reading or writing below `path` raises into a finding at `location`. Raises: FindingsError."""
+    """Converts errors of reading or writing below `path` to a finding at `location`. Raises: FindingsError."""
     try:
         yield
     except (OSError, *SPARK_ERRORS) as error:
@@ -259,20 +259,18 @@ def storage_problems(path: str, location: Location, secrets: Secrets) -> Iterato
 
 
 @contextmanager
-def held(storage: Storage, root: str, model: str, location: Location) -> Iterator[None]:
-    """Keeps other processes from the query whose versions are under `root` while the body runs. Raises: FindingsError,
-    where one of them has it.
-    """
+def query_lock(storage: Storage, root: str, model: str, location: Location) -> Iterator[None]:
+    """Locks the query under `root` while the body runs. Raises: FindingsError if another process has locked it."""
     with ExitStack() as stack:
         try:
-            stack.enter_context(storage.hold(lock_path(root)))
-        except HeldError as error:
-            raise FindingsError([in_use(model, str(error), location)]) from error
+            stack.enter_context(storage.lock(lock_path(root)))
+        except LockedError as error:
+            raise FindingsError([query_in_use(model, str(error), location)]) from error
         yield
 
 
-def in_use(model: str, holder: str, location: Location) -> Finding:
-    """Returns the finding for a query that `holder` has."""
+def query_in_use(model: str, holder: str, location: Location) -> Finding:
+    """Returns the finding that `holder` runs the query."""
     return Finding(
         "query-in-use",
         f"the query of `{model}` is already running",
@@ -283,5 +281,5 @@ def in_use(model: str, holder: str, location: Location) -> Finding:
 
 
 def _decode(data: bytes) -> str:
-    """A ledger's bytes as text; torn ones are read all the same, so that the ledger itself says what is wrong."""
+    """Returns a ledger's bytes as text. Accepts torn bytes, so that the parser of ledgers reports the error."""
     return data.decode("utf-8", errors="replace")

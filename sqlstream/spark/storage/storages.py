@@ -1,4 +1,4 @@
-"""Which storage holds a path: what Spark says, or what is certain without it."""
+"""Finds the storage of a path, with or without Spark."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from sqlstream.spark.storage.hadoop import hadoop_exists
 from sqlstream.spark.storage.storage import FILE_URI, LocalStorage, Storage, storage_for
 
 _DEFAULT_SYSTEM = {"spark.hadoop.fs.defaultFS", "spark.hadoop.fs.default.name"}
-"""Settings of a target that say to which file system a path without a scheme belongs."""
+"""Settings of a target for the file system of paths without a scheme."""
 
 _CONFIGURED_BY = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS")
-"""Environment variables through which that may be said too."""
+"""Environment variables that can change the same setting."""
 
 
 class Storages(Protocol):
-    """All storages that a query's checkpoint, output and sources lie in."""
+    """The storages of a query's checkpoint, output and sources."""
 
     def of(self, path: str) -> tuple[Storage, str]:
-        """Returns the storage that holds `path`, and `path` as that storage takes it."""
+        """Returns the storage of `path`, and `path` in the form that this storage accepts."""
 
     def exists(self, uri: str) -> bool:
-        """Returns whether there is a file; `uri` is encoded, as Spark's logs have it (`%20` for a blank)."""
+        """Returns whether a file exists; `uri` is encoded as in Spark's logs (`%20` for a space)."""
 
 
 class SessionStorages:
-    """The storages that a session reaches."""
+    """The storages that a session can access."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
@@ -54,8 +54,8 @@ def local_path(uri: str) -> Path | None:
 def storage_without_spark(
     path: str, settings: Mapping[str, object], env: Mapping[str, str]
 ) -> tuple[Storage, str] | None:
-    """Returns what Spark would say of a local path, None where only Spark can tell: the path is no local one, or the
-    `settings` of the target, or a folder of Hadoop's or Spark's configuration in `env`, may put it elsewhere.
+    """Returns the same as `storage_for` for a local path. None if only Spark can decide: the path is not local, or the
+    target's `settings` or a configuration folder of Hadoop or Spark in `env` can change its file system.
     """
     local = FILE_URI.sub("", path)
     if not local.startswith("/") or _DEFAULT_SYSTEM & settings.keys() or any(env.get(name) for name in _CONFIGURED_BY):

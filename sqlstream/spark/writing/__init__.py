@@ -1,1 +1,1 @@
-"""Sinks: what they take, and how rows get into them."""
+"""Check sinks, and write rows to them."""

@@ -1,4 +1,4 @@
-"""The write of one batch model: all its rows, once per run, put in the place of the earlier output when complete."""
+"""Writes a batch model: all its rows, once per run; complete output replaces the earlier output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, DataFrameWriter, Observation
+from pyspark.sql import DataFrame, DataFrameWriter, Observation, SparkSession
 from pyspark.sql.functions import count, lit
 
 from sqlstream.project.formats.formats import format_of
@@ -28,10 +28,10 @@ from sqlstream.state.runs.progress import ROWS_OUT
 
 
 class BatchWrite:
-    """A batch model being written, in a thread of its own; the runner watches it as it does a `StreamingQuery`.
+    """Writes a batch model in its own thread, with the interface of `StreamingQuery` for the runner.
 
-    `on_progress` hears once, when the rows are written and in place, of the batch as JSON in the form of Spark's own
-    progress; `on_end` is called after it, or after the failure.
+    Calls `on_progress` once, after the output is in place, with JSON in the format of Spark's progress, and then
+    `on_end`. After a failure it calls only `on_end`.
     """
 
     def __init__(
@@ -47,26 +47,26 @@ class BatchWrite:
         self._thread = threading.Thread(target=self._run, name=self._group, daemon=True)
 
     def start(self) -> BatchWrite:
-        """Begins to write, and returns at once."""
+        """Starts the thread, and returns at once."""
         self._thread.start()
         return self
 
     @property
-    def isActive(self) -> bool:  # noqa: N802 - as StreamingQuery calls it
-        """Whether it has not ended yet."""
+    def isActive(self) -> bool:  # noqa: N802 - the name in StreamingQuery
+        """Whether the write has not ended yet."""
         return not self._has_ended.is_set()
 
     @property
     def status(self) -> dict[str, Any]:
-        """What a streaming query says of itself in the middle of a batch."""
+        """The status of a streaming query during a batch."""
         return {"message": "Processing new data", "isTriggerActive": True, "isDataAvailable": True}
 
     def exception(self) -> Exception | None:
-        """Returns what it failed with."""
+        """Returns the error of the write, None without one."""
         return self._error
 
     def stop(self) -> None:
-        """Ends it now: what it has written so far stays aside, and the earlier output where it is."""
+        """Cancels the write; the earlier output stays in place."""
         self._is_stopped = True
         cancel_jobs(self._order.query.frame.sparkSession, self._group)
 
@@ -85,7 +85,7 @@ class BatchWrite:
             self._on_end()
 
     def _write(self) -> int:
-        """Writes all rows, and returns how many they are."""
+        """Writes all rows, and returns their number."""
         query = self._order.query
         session = query.frame.sparkSession
         set_pool(session, query.model.config.pool or query.model.name)
@@ -104,8 +104,9 @@ class BatchWrite:
         return int(observed.get["rows"])
 
     def _write_files(self, frame: DataFrame, output: str) -> None:
-        """Writes files aside and puts them in their place. A run that is killed before leaves the earlier output as it
-        was; only between the two moves at the end there is none in its place, and it lies complete in the archive.
+        """Writes files to another folder, and then replaces the output with two moves.
+
+        A killed run leaves the earlier output in place, except between the two moves, when it is in the archive.
         """
         storage, place = storage_for(output, frame.sparkSession)
         aside = f"{writing_folder(place)}/{uuid4().hex}"
@@ -114,7 +115,7 @@ class BatchWrite:
             replace_output(storage, aside, place)
 
     def _write_table(self, frame: DataFrame, name: str) -> None:
-        """Writes a table of another name, which takes the name when it is complete: as with files."""
+        """Writes a table with another name, and renames it when it is complete."""
         session, aside = frame.sparkSession, beside_table(name, f"writing_{uuid4().hex}")
         provider, writer = table_provider(session, name), self._writer(frame, "errorifexists")
         is_complete = False
@@ -124,9 +125,8 @@ class BatchWrite:
             if is_complete:
                 replace_table(session, aside, name)
         finally:
-            with suppress(*SPARK_ERRORS):  # what ends the write matters more
-                if not is_complete or session.catalog.tableExists(name):
-                    session.sql(f"DROP TABLE IF EXISTS {aside}")
+            with suppress(*SPARK_ERRORS):  # an error of the write itself matters more
+                _drop_unless_only_copy(session, aside, name, is_complete=is_complete)
 
     def _write_rows(self, frame: DataFrame, mode: str, path: str | None) -> None:
         self._writer(frame, mode).format(self._order.query.output.format).save(path)
@@ -137,10 +137,16 @@ class BatchWrite:
         return writer.partitionBy(*output.partition_by) if output.partition_by else writer
 
 
-def replace_output(storage: Storage, complete: str, place: str) -> str | None:
-    """Moves the folder `complete` to `place`, and what lay there into the archive beside it; returns where to.
+def _drop_unless_only_copy(session: SparkSession, aside: str, name: str, *, is_complete: bool) -> None:
+    """Drops the table `aside`, but not if it is complete and the table `name`, which it replaces, is gone."""
+    if not is_complete or session.catalog.tableExists(name):
+        session.sql(f"DROP TABLE IF EXISTS {aside}")
 
-    Raises: OSError or Spark's errors; whatever has been moved by then is whole.
+
+def replace_output(storage: Storage, complete: str, place: str) -> str | None:
+    """Moves the folder `complete` to `place`, and its earlier content to the archive beside it; returns that path.
+
+    Raises: OSError or Spark's errors; each move is complete or not done.
     """
     archived = None
     if storage.exists(place):
@@ -153,7 +159,7 @@ def replace_output(storage: Storage, complete: str, place: str) -> str | None:
 
 
 def _progress(started_at: datetime, seconds: float, observed: Mapping[str, object]) -> str:
-    """The write as Spark tells of a micro-batch (StreamingQueryProgress.json): nobody counts what a batch reads."""
+    """Returns the write as progress of a micro-batch (StreamingQueryProgress.json), without a count of rows read."""
     milliseconds = round(1000 * seconds)
     return json.dumps(
         {

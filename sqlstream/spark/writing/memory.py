@@ -1,4 +1,4 @@
-"""The table that a memory sink fills, for people to read while the run lasts and when it has ended."""
+"""Reads the table of a memory sink, during the run and at its end."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from sqlstream.state.results.rows import ShownRows
 from sqlstream.state.runs.events import TableShown
 
 MEMORY = "memory"
-"""The format of these sinks."""
+"""The format of memory sinks."""
 
 
 def memory_table(query: PreparedQuery, limit: int | None) -> TableShown | None:
-    """Returns the first `limit` rows of the table of `query` (None: all), and how many it has; None where Spark has no
-    such table, or no longer.
+    """Returns the first `limit` rows (None: all) of the table of `query`, with its number of rows; None if Spark does
+    not have the table, or no longer.
     """
     try:
         table = query.frame.sparkSession.table(query_name(query))
         rows = all_rows(table) if limit is None else first_rows(table, limit)
         count = len(rows) if limit is None else table.count()
     except SPARK_ERRORS:
-        return None  # the run has its results, and they must still be written
+        return None  # an error here must not lose the results of the run
     return TableShown(query.model.name, tuple(table.columns), rows, count)
 
 
 def live_table(query: PreparedQuery, limit: int) -> tuple[ShownRows, int] | None:
-    """Returns the same as `show` shows it, and how many rows the table has."""
+    """Returns the same rows in the form of `show`, and the number of rows of the table."""
     table = memory_table(query, limit)
     if table is None:
         return None

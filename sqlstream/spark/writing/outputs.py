@@ -1,4 +1,4 @@
-"""Whether a sink can take the rows of a query: Spark's own checks, which would else come only with the first batch."""
+"""Checks with Spark that a sink accepts the rows of a query, before its first batch would fail."""
 
 from __future__ import annotations
 
@@ -27,26 +27,23 @@ from sqlstream.spark.spark_errors import at, error_finding
 
 @dataclass(frozen=True)
 class _Check:
-    """One check by Spark, and what to say where it refuses; `of_streams` says that a batch has nothing of it."""
+    """A check by Spark, and the parts of its finding."""
 
     code: str
     what: str
     fix: str
     location: Location
-    ask: Callable[[], None]
-    of_streams: bool = False
+    run: Callable[[], None]
 
 
 def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets: Secrets) -> None:
-    """Has Spark check the sink of `model`, with the rows `frame`, and a stream's output mode. Raises: FindingsError."""
-    _check_kind(model, frame)
+    """Checks the sink and the output mode of `model`, whose rows are `frame`, with Spark. Raises: FindingsError."""
+    _check_declared(model, frame)
     exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     findings = column_findings(model, output, frame.columns, exact=exact)
     for check in _checks(model, output, frame):
-        if check.of_streams and not model.streaming:
-            continue
         try:
-            call_internal(frame.sparkSession, f"check of {check.code}", check.ask, _leave_to_start)
+            call_internal(frame.sparkSession, f"check of {check.code}", check.run, _leave_to_start)
         except SPARK_ERRORS as error:
             place = at(check.location)
             findings.append(
@@ -57,11 +54,11 @@ def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets
 
 
 def _leave_to_start() -> None:
-    """Spark refuses the query when it starts, or in its first batch."""
+    """Does nothing: Spark refuses the query when it starts, or in its first batch."""
 
 
-def _check_kind(model: CompiledModel, frame: DataFrame) -> None:
-    """Raises: FindingsError where the rows are a stream that nothing declares: it would have no name and no rules."""
+def _check_declared(model: CompiledModel, frame: DataFrame) -> None:
+    """Raises: FindingsError if the rows come from an undeclared stream, which has no name and was not checked."""
     if frame.isStreaming and not model.streaming:
         problem = Finding(
             "undeclared-stream",
@@ -74,45 +71,59 @@ def _check_kind(model: CompiledModel, frame: DataFrame) -> None:
 
 
 def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> tuple[_Check, ...]:
+    checks = (_sink_check, _mode_check, _partition_check, _type_check, _column_check)
+    only_streams = (_mode_check, _type_check)
+    return tuple(make(model, output, frame) for make in checks if model.streaming or make not in only_streams)
+
+
+def _sink_check(_model: CompiledModel, output: Output, frame: DataFrame) -> _Check:
+    return _Check(
+        "unknown-format",
+        f"sink `{output.sink}` has the format `{output.format}`, which Spark does not have",
+        "fix the format of the sink, or add its package to packages: of the target",
+        output.location,
+        lambda: _check_format(output, frame),
+    )
+
+
+def _mode_check(model: CompiledModel, _output: Output, frame: DataFrame) -> _Check:
     mode = model.config.output_mode
-    return (
-        _Check(
-            "unknown-format",
-            f"sink `{output.sink}` has the format `{output.format}`, which Spark does not have",
-            "fix the format of the sink, or add its package to packages: of the target",
-            output.location,
-            lambda: _check_format(output, frame),
-        ),
-        _Check(
-            "output-mode",
-            f"`{model.name}` cannot stream in {mode} mode",
-            "use another output_mode, or a watermark: /*+ WATERMARK(column, '10 minutes') */ on the event time",
-            model.place_of("output_mode"),
-            lambda: check_streaming(frame, mode),
-            of_streams=True,
-        ),
-        _Check(
-            "partition-column",
-            f"sink `{output.sink}` cannot partition by the columns of `{model.name}`",
-            "partition by columns with a simple type, such as string or date",
-            model.place_of("partition_by"),
-            lambda: _check_partitions(output, frame),
-        ),
-        _Check(
-            "sink-schema",
-            f"`{model.name}` has a column type that a query cannot return",
-            "cast the column, or remove it",
-            model.place_of("sink"),
-            lambda: check_types(frame),
-            of_streams=True,
-        ),
-        _Check(
-            "sink-schema",
-            f"sink `{output.sink}` cannot write the columns of `{model.name}`",
-            f"cast or remove the column, or use a sink that is not {output.format}",
-            model.place_of("sink"),
-            lambda: _check_columns(output, frame),
-        ),
+    return _Check(
+        "output-mode",
+        f"`{model.name}` cannot stream in {mode} mode",
+        "use another output_mode, or a watermark: /*+ WATERMARK(column, '10 minutes') */ on the event time",
+        model.place_of("output_mode"),
+        lambda: check_streaming(frame, mode),
+    )
+
+
+def _partition_check(model: CompiledModel, output: Output, frame: DataFrame) -> _Check:
+    return _Check(
+        "partition-column",
+        f"sink `{output.sink}` cannot partition by the columns of `{model.name}`",
+        "partition by columns with a simple type, such as string or date",
+        model.place_of("partition_by"),
+        lambda: _check_partitions(output, frame),
+    )
+
+
+def _type_check(model: CompiledModel, _output: Output, frame: DataFrame) -> _Check:
+    return _Check(
+        "sink-schema",
+        f"`{model.name}` has a column type that a query cannot return",
+        "cast the column, or remove it",
+        model.place_of("sink"),
+        lambda: check_types(frame),
+    )
+
+
+def _column_check(model: CompiledModel, output: Output, frame: DataFrame) -> _Check:
+    return _Check(
+        "sink-schema",
+        f"sink `{output.sink}` cannot write the columns of `{model.name}`",
+        f"cast or remove the column, or use a sink that is not {output.format}",
+        model.place_of("sink"),
+        lambda: check_file_schema(frame.sparkSession, output.format, frame.drop(*output.partition_by)),
     )
 
 
@@ -122,13 +133,8 @@ def _check_format(output: Output, frame: DataFrame) -> None:
 
 
 def _check_partitions(output: Output, frame: DataFrame) -> None:
-    """Asks about types alone: `column_findings` has found which columns are missing, and whether any is left."""
+    """Checks only types: `column_findings` has checked that the columns exist, and that others remain."""
     known = {name.lower() for name in frame.columns}
     partitions = [name for name in output.partition_by if name.lower() in known]
     if partitions and len(partitions) < len(frame.columns):
         check_partitions(frame, partitions)
-
-
-def _check_columns(output: Output, frame: DataFrame) -> None:
-    written = frame.drop(*output.partition_by)
-    check_file_schema(frame.sparkSession, output.format, written)

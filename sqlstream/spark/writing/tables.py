@@ -1,4 +1,4 @@
-"""Tables of Spark's catalog that a query writes into."""
+"""Reads and replaces tables of Spark's catalog to which queries write."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from sqlstream.state.layout import beside_table
 from sqlstream.state.ledger import OutputColumn
 
 _PART = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
-"""A part of a table's name."""
+"""One part of a qualified table name."""
 
 
 def table_provider(session: SparkSession, name: str) -> str | None:
-    """Returns the format of the table `name`, None where there is no such table or its catalog does not say.
+    """Returns the format of the table `name`, None if the table does not exist or its catalog does not report it.
 
-    Spark writes into a table that is there only when it is told the table's own format. Raises: Spark's errors.
+    Spark writes to an existing table only with the table's own format. Raises: Spark's errors.
     """
     return _described(session, name).get("Provider")
 
 
 def table_folder(session: SparkSession, name: str) -> str | None:
-    """Returns the URI of the folder that holds the files of the table `name`, None where there is no such table or its
-    format keeps its own account of its files. Raises: Spark's errors.
+    """Returns the URI of the folder of the table `name`, None if the table does not exist or its format has its own
+    list of files. Raises: Spark's errors.
     """
     described = _described(session, name)
     return described.get("Location") if format_of(described.get("Provider", "").lower()).writes_files else None
 
 
 def _described(session: SparkSession, name: str) -> dict[str, str]:
-    """What the catalog says of a table, nothing where there is no such table."""
+    """Returns the catalog's description of a table, empty if it does not exist."""
     if not session.catalog.tableExists(name):
         return {}
     rows = session.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
@@ -41,8 +41,8 @@ def _described(session: SparkSession, name: str) -> dict[str, str]:
 
 
 def table_columns(session: SparkSession, name: str) -> tuple[str, tuple[OutputColumn, ...]] | None:
-    """Returns the format and the columns of the table `name`, None where there is no such table or its catalog does not
-    say its format. Raises: Spark's errors.
+    """Returns the format and the columns of the table `name`, None if it does not exist or its catalog does not report
+    its format. Raises: Spark's errors.
     """
     provider = table_provider(session, name)
     if provider is None:
@@ -52,9 +52,9 @@ def table_columns(session: SparkSession, name: str) -> tuple[str, tuple[OutputCo
 
 
 def replace_table(session: SparkSession, complete: str, name: str) -> str | None:
-    """Gives the table `complete` the name `name`, and the table that had it `<name>_archive_1`, `_2` and so on.
+    """Renames the table `complete` to `name`, and an earlier table of that name to `<name>_archive_1`, `_2` and so on.
 
-    Returns the name that the earlier table has now, None where there was none. Raises: Spark's errors.
+    Returns the new name of the earlier table, None if there was none. Raises: Spark's errors.
     """
     archived = None
     if session.catalog.tableExists(name):
@@ -66,5 +66,5 @@ def replace_table(session: SparkSession, complete: str, name: str) -> str | None
 
 
 def _rename(session: SparkSession, name: str, new_name: str) -> None:
-    """All catalogs take the last part of the new name for one in the schema of the old one, and some nothing else."""
+    """Renames within the schema, with the last part of the new name, which all catalogs accept."""
     session.sql(f"ALTER TABLE {name} RENAME TO {_PART.findall(new_name)[-1]}")

@@ -16,7 +16,7 @@ class ShownColumn:
 @dataclass(frozen=True)
 class ShownRows:
     """The first rows of a node: `rows` are JSON values, one for each column, with all digits of numbers. Dates and
-    times are text in the session's time zone, bytes are text in base 64. `limit` is the greatest number of rows.
+    times are text in the session's time zone, bytes are text in base 64. `limit` is the maximum number of rows.
     """
 
     name: str

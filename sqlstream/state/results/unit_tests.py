@@ -22,7 +22,7 @@ class _Any:
 
 
 NOTHING = "the model emitted no rows"
-"""The note of a result that gives the reason."""
+"""The key of a result's note with the reason."""
 
 ANY = _Any()
 
@@ -87,7 +87,7 @@ class ComparedRow:
 @dataclass(frozen=True)
 class RowDifference:
     """Rows that differ from the expectation. `batch` counts from 1, None for the final result. If `way` is set, it
-    names another way to run the same rows, and one micro-batch gives the expectation.
+    names another way to run the same rows, which must return the same as one micro-batch.
     """
 
     batch: int | None
@@ -164,8 +164,8 @@ class Coverage:
     @property
     def percent(self) -> float:
         """The percentage of columns that a test checks. A model with unknown columns counts as one column."""
-        every = sum(len(model.columns) or 1 for model in self.models)
-        stated = sum(
+        total = sum(len(model.columns) or 1 for model in self.models)
+        tested = sum(
             len(model.columns) - len(model.left) if model.columns else bool(model.tests) for model in self.models
         )
-        return 100 * stated / every if every else 100.0
+        return 100 * tested / total if total else 100.0

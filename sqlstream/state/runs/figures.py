@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlstream.state.runs.progress import BatchProgress, total
 
 RATES_KEPT = 20
-"""The number of batches whose rates are kept: as many as a small chart shows."""
+"""The number of rates to keep, one per batch: as many as a small chart shows."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class Figures:
 def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
     """Returns `figures` with one more batch."""
     static = max(figures.dropped_static, batch.dropped_static)
-    of_streams = figures.dropped_records - figures.dropped_static + batch.dropped_records - batch.dropped_static
+    streaming = figures.dropped_records - figures.dropped_static + batch.dropped_records - batch.dropped_static
     return Figures(
         batches=figures.batches + 1,
         rows_in=total((figures.rows_in, batch.rows_in)),
         rows_out=total((figures.rows_out, batch.rows_out)),
         late_rows=figures.late_rows + (batch.state.late_rows if batch.state else 0),
-        dropped_records=of_streams + static,
+        dropped_records=streaming + static,
         dropped_static=static,
         newest_event=max(filter(None, (figures.newest_event, batch.newest_event)), default=None),
         last=batch,
@@ -97,9 +97,9 @@ def _add_quiet(quiet: SilentSpan, batch: BatchProgress) -> SilentSpan:
 
 def _idle_batches(quiet: SilentSpan, batch: BatchProgress) -> tuple[tuple[str, int], ...]:
     before = dict(quiet.idle_batches)
-    giving = {source.name for source in batch.sources if source.rows_in != 0}
+    active = {source.name for source in batch.sources if source.rows_in != 0}
     names = dict.fromkeys(source.name for source in batch.sources)
-    return tuple((name, 0 if name in giving else before.get(name, 0) + 1) for name in names)
+    return tuple((name, 0 if name in active else before.get(name, 0) + 1) for name in names)
 
 
 def moment(text: str | None) -> datetime | None:

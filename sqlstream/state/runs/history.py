@@ -18,8 +18,8 @@ PROGRESS_KEYS = tuple(BatchProgress.__dataclass_fields__)
 
 @dataclass
 class PastRun:
-    """One run: its process, its first and last sign of life (UTC, ISO 8601), and the newest entry of each query by the
-    name of its model, with `heard_at`. `succeeded` is None for a run that has not reported its end.
+    """One run: its process, the times of its first and last entry (UTC, ISO 8601), and the newest entry of each query
+    by model name, with its time in `heard_at`. `succeeded` is None for a run that has not reported its end.
     """
 
     invocation_id: str
@@ -48,7 +48,7 @@ class PastRun:
             self.queries[entry["model"]] = {**known, **entry, "heard_at": time}
 
     def add_results(self, results: Mapping[str, Any]) -> None:
-        """Adds what run_results.json says about the same run, if it is newer or the journal has nothing."""
+        """Adds entries of run_results.json about the same run that are newer than those of the journal."""
         metadata, time = results["metadata"], str(results["metadata"].get("generated_at", ""))
         self.target, self.pid = metadata.get("target"), metadata.get("pid")
         self.process_start = metadata.get("process_start")
@@ -63,7 +63,7 @@ class PastRun:
 
 
 def past_runs(lines: Iterable[str], results: object) -> tuple[PastRun, ...]:
-    """Returns the runs in the `lines` of the journal and the run of `results`, ordered by their begin."""
+    """Returns the runs in the `lines` of the journal and the run of `results`, in the order of their start."""
     found: dict[str, PastRun] = {}
     for text in lines:
         line = _read(text)

@@ -14,7 +14,7 @@ ROWS_OUT = "sqlstream_rows_out"
 """The name of the observation on each terminal model. File sinks do not count the rows that they write."""
 
 DROPPED = "sqlstream_dropped_"
-"""The prefix of observations that count the corrupt records a reader drops."""
+"""The prefix of observations that count dropped corrupt records, one for each reader."""
 
 DROPPED_STATIC = f"{DROPPED}static_"
 """The prefix for readers of static tables, which every batch of a stream reads again."""
@@ -148,9 +148,7 @@ def _source(source: Mapping[str, Any], uses: Sequence[SourceUse], redact: Callab
 
 
 def _table(description: str, uses: Sequence[SourceUse]) -> str | None:
-    """The table of a reader that Spark describes as `FileStreamSource[file:/data/in]`; None if there are several
-    candidates.
-    """
+    """Returns the table of a reader, which Spark describes as `FileStreamSource[file:/data/in]`; None if ambiguous."""
     tables = {use.table for use in uses}
     if len(tables) > 1:
         read = _plain_path(description.partition("[")[2].rstrip("]"))
@@ -159,7 +157,7 @@ def _table(description: str, uses: Sequence[SourceUse]) -> str | None:
 
 
 def _plain_path(path: str) -> str:
-    """The same path for `file:/data/in`, `file:///data/in` and `/data/in/`."""
+    """Returns the same path for `file:/data/in`, `file:///data/in` and `/data/in/`."""
     return "/" + path.removeprefix("file:").strip("/") if path.startswith(("file:", "/")) else path.rstrip("/")
 
 
@@ -168,7 +166,7 @@ def _offset(offset: object, redact: Callable[[str], str]) -> str | None:
 
 
 def _rate(data: Mapping[str, Any], name: str) -> float | None:
-    """A rate, None for an infinite one."""
+    """Returns a rate, None if it is infinite."""
     try:
         rate = float(data.get(name, "nan"))
     except (TypeError, ValueError):
@@ -177,8 +175,8 @@ def _rate(data: Mapping[str, Any], name: str) -> float | None:
 
 
 def _rows_read(source: Mapping[str, Any]) -> int | None:
-    """The rows that one reader read. If the optimizer has removed the reader from the plan (`where false`), Spark
-    reports 0 rows although the offsets advanced, so the number is unknown.
+    """Returns the number of rows that a reader read. If the optimizer has removed the reader from the plan (`where
+    false`), Spark reports 0 rows although the offsets advanced, so the number is unknown.
     """
     rows = source.get("numInputRows", -1)
     moved = source.get("startOffset") != source.get("endOffset")

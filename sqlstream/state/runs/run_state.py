@@ -36,8 +36,8 @@ class LiveStatus(StrEnum):
 
 @dataclass(frozen=True)
 class QueryState:
-    """One query of a run: its state, the time since it runs, and its figures. `failure` is the last one, also if the
-    query runs again. `result` is how it ended, None until then.
+    """One query of a run: its state, its start time, and its figures. `failure` is the last one, also if the query runs
+    again. `result` is None until the query ends.
     """
 
     query: ChosenQuery
@@ -53,18 +53,18 @@ class QueryState:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has finished for good."""
+        """Whether the query has ended and will not restart."""
         return not isinstance(self.status, LiveStatus)
 
     def seconds(self, now: datetime) -> float:
-        """Returns how long it has run, or ran."""
+        """Returns the duration of the query, up to `now` if it still runs."""
         if self.result is not None:
             return self.result.seconds
         return 0.0 if self.started_at is None else max((now - self.started_at).total_seconds(), 0.0)
 
     def why_silent(self) -> Silence | None:
-        """Returns why it emits nothing, or emitted nothing until its end; None if it emits rows, has failed, or is too
-        young.
+        """Returns why the query emits nothing, or emitted nothing until its end. None if it emits rows, has failed, or
+        started only recently.
         """
         if self.status is LiveStatus.RUNNING and self.figures.batches == 0:
             return no_input(self.query.sources)
@@ -106,13 +106,13 @@ class QueryState:
 
 @dataclass(frozen=True)
 class RunState:
-    """The queries of a run by the names of their models, in the order in which they are started."""
+    """The queries of a run by model name, in the order of their start."""
 
     queries: Mapping[str, QueryState] = field(default_factory=dict)
 
     @property
     def has_started(self) -> bool:
-        """Whether any query was started or skipped. A refused run has none."""
+        """Whether any query has started or was skipped. In a refused run, none has."""
         return any(query.status is not LiveStatus.PENDING for query in self.queries.values())
 
 

@@ -1,8 +1,7 @@
-"""Why a query emits no rows: compares what it has read with what its operators wait for."""
+"""Explains why a query emits no rows: compares its input with the conditions of its operators."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -50,7 +49,7 @@ class Silence:
 
 def why_silent(figures: Figures, emission: Emission | None) -> Silence | None:
     """Returns why a query has emitted nothing for `QUIET_BATCHES` batches with input, or that it had no input; None if
-    it emits rows, or it is too early. `emission` is what the operators of the query wait for, None if unknown.
+    it emits rows, or has run fewer batches. `emission` describes the operators of the query, None if unknown.
     """
     quiet = figures.quiet
     if figures.batches == 0 or (figures.rows_in == 0 and quiet.batches == 0):
@@ -66,7 +65,7 @@ def why_ended_silent(figures: Figures, emission: Emission | None) -> Silence | N
         return None
     if figures.dropped_records and figures.dropped_records == figures.rows_in:
         return Silence(
-            Cause.CORRUPT, f"{_seen(figures.quiet)}, but all are corrupt, and the source drops corrupt records"
+            Cause.CORRUPT, f"{_rows_read(figures.quiet)}, but all are corrupt, and the source drops corrupt records"
         )
     return _why_quiet(figures, emission)
 
@@ -76,7 +75,7 @@ def _why_quiet(figures: Figures, emission: Emission | None) -> Silence | None:
     if figures.last is None:
         return None
     if figures.last.state is None:
-        return Silence(Cause.FILTERED, f"{_seen(quiet)}, but conditions or joins in the query removed all of them")
+        return Silence(Cause.FILTERED, f"{_rows_read(quiet)}, but conditions or joins in the query removed all of them")
     if quiet.updated_rows == 0:
         return _before_state(figures, emission)
     return _in_state(figures, emission)
@@ -95,7 +94,7 @@ def nothing_new(sources: tuple[str, ...]) -> Silence:
 
 
 def _before_state(figures: Figures, emission: Emission | None) -> Silence:
-    """The input has not changed the state."""
+    """Returns the reason if the input has not changed the state."""
     quiet, last = figures.quiet, figures.last
     if emission is not None and any(step.release is Release.FIRST for step in emission.steps):
         return Silence(
@@ -104,17 +103,18 @@ def _before_state(figures: Figures, emission: Emission | None) -> Silence:
     if quiet.late_rows and last is not None:
         watermark, newest = _shown(moment(last.watermark)), _shown(moment(figures.newest_event))
         what = "those that reached its state were late: they are behind the watermark"
-        return Silence(Cause.LATE, f"{_seen(quiet)}, but {what}, {watermark}; the newest event time was {newest}")
+        return Silence(Cause.LATE, f"{_rows_read(quiet)}, but {what}, {watermark}; the newest event time was {newest}")
     operators = last.state.operators if last is not None and last.state is not None else ()
     if any(name.startswith("dedupe") for name in operators):
-        return Silence(Cause.DUPLICATES, f"{_seen(quiet)}, but all are duplicates or were removed by a condition")
+        return Silence(Cause.DUPLICATES, f"{_rows_read(quiet)}, but all are duplicates or were removed by a condition")
     return Silence(
-        Cause.FILTERED, f"{_seen(quiet)}, but conditions or joins removed all of them before they reached its state"
+        Cause.FILTERED,
+        f"{_rows_read(quiet)}, but conditions or joins removed all of them before they reached its state",
     )
 
 
 def _in_state(figures: Figures, emission: Emission | None) -> Silence:
-    """The state contains rows, and holds them back."""
+    """Returns the reason if the state contains rows and holds them back."""
     quiet = figures.quiet
     steps = emission.steps if emission is not None else ()
     timed = next((step for step in steps if step.release in TIMED and step.release is not Release.UNMATCHED), None)
@@ -122,28 +122,28 @@ def _in_state(figures: Figures, emission: Emission | None) -> Silence:
         if quiet.removed_rows:
             what = "groups were completed, but a condition after the aggregation removed all of their rows"
             return Silence(Cause.FILTERED, what)
-        return _held(figures, emission, timed)
+        return _behind_watermark(figures, emission, timed)
     if any(step.release in (Release.MATCH, Release.UNMATCHED) for step in steps):
         idle = _idle(quiet)
         if idle:
             what = (
-                f"{_given(idle)} no rows for {_idle_span(quiet)}, so there is nothing to match new rows of the "
+                f"{_have_sent(idle)} no rows for {_idle_span(quiet)}, so there is nothing to match new rows of the "
                 "other side"
             )
-            return Silence(Cause.IDLE_SOURCE, f"{_seen(quiet)}, and wait for a match: {what}")
+            return Silence(Cause.IDLE_SOURCE, f"{_rows_read(quiet)}, and wait for a match: {what}")
         if any(step.release is Release.UNMATCHED for step in steps):
             watermark = moment(figures.last.watermark if figures.last else None)
             now = f"which is at {_shown(watermark)}" if watermark else "which does not exist yet"
             what = "rows without a match are emitted once the watermark rules out a match"
-            return Silence(Cause.WATERMARK, f"{_seen(quiet)}, and {what}, {now}")
-        return Silence(Cause.NO_MATCH, f"{_seen(quiet)}, but no row has a match on the other side of the join")
+            return Silence(Cause.WATERMARK, f"{_rows_read(quiet)}, and {what}, {now}")
+        return Silence(Cause.NO_MATCH, f"{_rows_read(quiet)}, but no row has a match on the other side of the join")
     if any(step.release in (Release.CHANGE, Release.WHOLE) for step in steps):
-        return Silence(Cause.FILTERED, f"{_seen(quiet)}, but a condition after the aggregation removed all groups")
-    return Silence(Cause.UNKNOWN, f"{_seen(quiet)} and are kept in its state; what they wait for is unknown")
+        return Silence(Cause.FILTERED, f"{_rows_read(quiet)}, but a condition after the aggregation removed all groups")
+    return Silence(Cause.UNKNOWN, f"{_rows_read(quiet)} and are kept in its state; what they wait for is unknown")
 
 
-def _held(figures: Figures, emission: Emission, step: Step) -> Silence:
-    """The watermark has not advanced far enough."""
+def _behind_watermark(figures: Figures, emission: Emission, step: Step) -> Silence:
+    """Returns the reason if the watermark has not advanced far enough."""
     watermark = moment(figures.last.watermark if figures.last else None)
     now = f"the watermark is at {_shown(watermark)}" if watermark else "there is no watermark yet"
     idle = _idle(figures.quiet) if len(emission.delays) > 1 and not emission.highest else ()
@@ -152,12 +152,12 @@ def _held(figures: Figures, emission: Emission, step: Step) -> Silence:
     if idle:
         return Silence(
             Cause.IDLE_SOURCE,
-            f"{now} and {goal}; the lowest of {len(emission.delays)} watermarks counts, and {_given(idle)} no "
-            f"rows for {_idle_span(figures.quiet)}: {_moving(end, emission)}",
+            f"{now} and {goal}; the lowest of {len(emission.delays)} watermarks counts, and {_have_sent(idle)} no "
+            f"rows for {_idle_span(figures.quiet)}: {_needed_events(end, emission)}",
         )
     holders = [name for name, rows in figures.quiet.source_rows if rows != 0]
     holds = f", held back by {_listed(holders, 'and')}" if holders else ""
-    return Silence(Cause.WATERMARK, f"{now}{holds if watermark else ''}, and {goal}; {_moving(end, emission)}")
+    return Silence(Cause.WATERMARK, f"{now}{holds if watermark else ''}, and {goal}; {_needed_events(end, emission)}")
 
 
 def _goal(step: Step, end: datetime | None) -> str:
@@ -169,11 +169,11 @@ def _goal(step: Step, end: datetime | None) -> str:
     return f"{what} {'ends at' if step.release is not Release.TIME else 'is of'} {_shown(end)}"
 
 
-def _moving(end: datetime | None, emission: Emission) -> str:
-    """The event that releases the first group, for each watermark."""
+def _needed_events(end: datetime | None, emission: Emission) -> str:
+    """Returns the events that release the first group, one for each watermark."""
     if end is None or not emission.delays or any(delay.span is None for delay in emission.delays):
         return "newer events must arrive to advance it past that"
-    needed = [_needed(end, delay) for delay in emission.delays]
+    needed = [_needed_time(end, delay) for delay in emission.delays]
     if len(needed) == 1:
         return f"an event with the time {needed[0]} or later must arrive to advance it past that"
     each = [
@@ -183,7 +183,7 @@ def _moving(end: datetime | None, emission: Emission) -> str:
     return f"events {(' or ' if emission.highest else ' and ').join(each)} must arrive to advance it past that"
 
 
-def _needed(end: datetime, delay: Delay) -> str:
+def _needed_time(end: datetime, delay: Delay) -> str:
     try:
         return _shown(end + (delay.span or timedelta(0)))
     except OverflowError:
@@ -212,7 +212,7 @@ def first_end(step: Step, figures: Figures, watermark: datetime | None) -> datet
 
 
 def _window_end(call: TimeWindow, time: datetime) -> datetime | None:
-    """The first end of a window after `time`. A window does not contain the event at its end."""
+    """Returns the first end of a window after `time`. A window does not contain the event at its end."""
     if call.length is None:
         return None
     slide = call.slide or call.length
@@ -220,20 +220,20 @@ def _window_end(call: TimeWindow, time: datetime) -> datetime | None:
 
 
 def _idle(quiet: SilentSpan) -> tuple[str, ...]:
-    """The sources that had no rows for `QUIET_BATCHES` batches in which others had."""
-    return tuple(name for name, batches in quiet.idle_batches if batches >= _least_idle(quiet))
+    """Returns the sources without rows in `QUIET_BATCHES` batches with rows of others."""
+    return tuple(name for name, batches in quiet.idle_batches if batches >= _min_idle(quiet))
 
 
-def _least_idle(quiet: SilentSpan) -> int:
-    """Fewer than `QUIET_BATCHES` only for a query that has ended earlier."""
+def _min_idle(quiet: SilentSpan) -> int:
+    """Returns `QUIET_BATCHES`, or less for a query that has ended earlier."""
     return min(QUIET_BATCHES, quiet.batches)
 
 
 def _idle_span(quiet: SilentSpan) -> str:
-    return _batches(min(batches for _, batches in quiet.idle_batches if batches >= _least_idle(quiet)))
+    return _batches(min(batches for _, batches in quiet.idle_batches if batches >= _min_idle(quiet)))
 
 
-def _seen(quiet: SilentSpan) -> str:
+def _rows_read(quiet: SilentSpan) -> str:
     if quiet.rows_in == 1:
         return f"1 row was read in {_batches(quiet.batches)}"
     rows = "rows" if quiet.rows_in is None else f"{quiet.rows_in:,} rows"
@@ -244,7 +244,7 @@ def _batches(count: int) -> str:
     return "1 batch" if count == 1 else f"{count:,} batches"
 
 
-def _given(names: tuple[str, ...]) -> str:
+def _have_sent(names: tuple[str, ...]) -> str:
     return f"{_listed(names, 'and')} {'has' if len(names) == 1 else 'have'} sent"
 
 
@@ -254,16 +254,8 @@ def _listed(names: list[str] | tuple[str, ...], word: str) -> str:
 
 
 def _shown(time: datetime | None) -> str:
-    """`2024-01-01 12:00`, with seconds and fractions if they are not zero; UTC."""
+    """Returns `2024-01-01 12:00` in UTC, with seconds and fractions if they are not zero."""
     if time is None:
         return "a time outside the calendar"
-    fine = next(_fineness(time))
-    return time.astimezone(UTC).replace(tzinfo=None).isoformat(" ", fine)
-
-
-def _fineness(time: datetime) -> Iterator[str]:
-    if time.microsecond:
-        yield "milliseconds"
-    if time.second:
-        yield "seconds"
-    yield "minutes"
+    precision = "milliseconds" if time.microsecond else "seconds" if time.second else "minutes"
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat(" ", precision)

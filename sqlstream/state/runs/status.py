@@ -1,4 +1,4 @@
-"""The states of a project's queries, seen from outside: the newest run of each, and whether it is still alive."""
+"""The states of a project's queries according to the newest run of each, and whether that run is alive."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from sqlstream.state.runs.run_state import LiveStatus
 KILLED = "killed"
 """The status of a query whose run died without a report."""
 UNKNOWN = "unknown"
-"""The status of a query whose run cannot be checked from here."""
+"""The status of a query whose run cannot be checked on this machine."""
 FAILED = frozenset({Status.ERROR, KILLED})
 
 
 class RunStatus(StrEnum):
-    """What became of a run. `KILLED`: its process is gone and has not reported its end. `ELSEWHERE`: it has not
-    reported its end either, and ran on another machine, in another container, or before the last reboot.
+    """The state of a run. `KILLED`: its process ended without reporting its end. `ELSEWHERE`: it has not reported its
+    end, and ran on another machine, in another container, or before the last reboot.
     """
 
     RUNNING = "running"
@@ -31,7 +31,7 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True)
 class KnownRun:
-    """A run and what became of it."""
+    """A run and its state."""
 
     run: PastRun
     life: RunStatus
@@ -75,21 +75,22 @@ class ProjectStatus:
 
 
 def project_status(runs: Sequence[KnownRun], wanted: Collection[str] | None) -> ProjectStatus:
-    """Returns the newest state of each query of `runs`, which are in the order in which they began. `wanted` are the
-    unique ids of the models to include, None for all.
+    """Returns the newest state of each query of `runs`, which are in the order of their start. `wanted` are the unique
+    ids of the models to include, None for all.
     """
-    newest: dict[str, KnownQuery] = {}
-    for seen in runs:
-        for model, entry in seen.run.queries.items():
-            if wanted is None or entry.get("unique_id") in wanted:
-                newest[model] = KnownQuery(seen, {**entry, **_now(seen.life, str(entry.get("status")))})
+    entries = ((known, model, entry) for known in runs for model, entry in known.run.queries.items())
+    newest = {
+        model: KnownQuery(known, {**entry, **_now(known.life, str(entry.get("status")))})
+        for known, model, entry in entries
+        if wanted is None or entry.get("unique_id") in wanted
+    }
     queries = tuple(newest[model] for model in sorted(newest))
-    shown = [seen for seen in runs if any(query.run is seen for query in queries) or seen is runs[-1]]
+    shown = [known for known in runs if any(query.run is known for query in queries) or known is runs[-1]]
     return ProjectStatus(queries, tuple(shown))
 
 
 def _now(life: RunStatus, status: str) -> dict[str, Any]:
-    """The fields that no longer apply to a query whose run is gone."""
+    """Returns the changed fields of a query whose run is gone."""
     if life is RunStatus.RUNNING or status not in set(LiveStatus):
         return {}
     gone = {RunStatus.KILLED: KILLED, RunStatus.ELSEWHERE: UNKNOWN}.get(life, str(Status.INTERRUPTED))

@@ -11,11 +11,11 @@ from sqlstream.state.batch_logs import (
     OFFSETS_LINES,
     BatchLog,
     BatchLogs,
+    after_compact,
     entry_names,
-    is_whole,
+    is_complete,
     log_offsets,
     logged_files,
-    since_compact,
 )
 from sqlstream.state.damage import find_damage
 
@@ -64,10 +64,10 @@ BEGUN = BatchLogs(
 )
 def test_an_entry_is_whole_or_torn(text: str, lines: int) -> None:
     """Whatever a cut leaves is seen, but for one right behind a line, which leaves a shorter list."""
-    assert is_whole(text, lines)
+    assert is_complete(text, lines)
     ends = [number for number, letter in enumerate(text) if letter == "\n"]
     cuts = [text[:end] for end in range(len(text)) if end not in ends]
-    assert [cut for cut in cuts if is_whole(cut, lines)] == []
+    assert [cut for cut in cuts if is_complete(cut, lines)] == []
 
 
 def test_offsets_are_read_by_name_or_position() -> None:
@@ -80,7 +80,7 @@ def test_a_compact_entry_stands_for_those_before_it() -> None:
     """Its own files are those of its own number."""
     names = entry_names(["8", "9.compact", "10", "11", ".11.crc", "x"])
     assert names == {8: "8", 9: "9.compact", 10: "10", 11: "11"}
-    assert since_compact(names) == [10, 11]
+    assert after_compact(names) == [10, 11]
     compact = 'v1\n{"path":"file:///a","batchId":8}\n{"path":"file:///b","batchId":9}'
     assert logged_files(compact, 9) == ["file:///b"]
 

@@ -1,7 +1,7 @@
-"""One process at a time: a file that the process which has it locks, and in which it says who it is.
+"""A lock file, which only one process at a time can lock, and which contains the name of that process.
 
-The system frees the lock when the process ends, however it ends. Only then may another have it; the file stays, and
-what stands in it means nothing while nobody has the lock.
+The operating system releases the lock when the process ends, even if it is killed. The file remains; its content is
+valid only while it is locked.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from filelock import lock_descriptor
 UNKNOWN_HOLDER = "another process"
 
 
-class HeldError(Exception):
-    """Another process has the file; the message says which one."""
+class LockedError(Exception):
+    """Another process has locked the file; the message names it."""
 
 
 @contextmanager
-def holding(path: Path) -> Iterator[None]:
-    """Has the file `path`, which is made with the folders above it, for as long as the body runs.
+def file_lock(path: Path) -> Iterator[None]:
+    """Locks the file `path` while the body runs, and creates it with its folders if needed.
 
-    Where the file system knows no locks, nobody is kept out. Raises: HeldError, OSError.
+    Does nothing on a file system without locks. Raises: LockedError, OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, is_writable = _open(path)
@@ -34,14 +34,14 @@ def holding(path: Path) -> Iterator[None]:
         _lock(descriptor)
         if is_writable:
             os.ftruncate(descriptor, 0)
-            os.write(descriptor, _myself().encode())
+            os.write(descriptor, _this_process().encode())
         yield
     finally:
         os.close(descriptor)
 
 
 def _open(path: Path) -> tuple[int, bool]:
-    """A descriptor of the file, and whether it may be written: to lock the file of another user it need not."""
+    """Returns a descriptor of the file, and whether it is writable; a read-only file of another user is enough."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o666), True
     except PermissionError:
@@ -52,11 +52,11 @@ def _lock(descriptor: int) -> None:
     try:
         if lock_descriptor(descriptor, blocking=False):
             return
-    except OSError:  # a network's file system may have no locks
+    except OSError:  # a network file system without locks
         return
     holder = os.read(descriptor, 1_000).decode(errors="replace").strip()
-    raise HeldError(holder or UNKNOWN_HOLDER)
+    raise LockedError(holder or UNKNOWN_HOLDER)
 
 
-def _myself() -> str:
+def _this_process() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n"

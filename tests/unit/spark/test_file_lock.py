@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.spark.storage.holding import HeldError, holding
+from sqlstream.spark.storage.file_lock import LockedError, file_lock
 
-HOLD = """
+LOCK = """
 import sys, time
 from pathlib import Path
-from sqlstream.spark.storage.holding import holding
-with holding(Path(sys.argv[1])):
+from sqlstream.spark.storage.file_lock import file_lock
+with file_lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -26,7 +26,7 @@ with holding(Path(sys.argv[1])):
 def start_holder(path: Path) -> subprocess.Popen[str]:
     """Returns a process that has the file."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)],
+        [sys.executable, "-c", LOCK, str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -42,11 +42,14 @@ def test_a_second_process_is_refused_and_told_who_has_it(tmp_path: Path) -> None
     path = tmp_path / "new" / "run.lock"
     process = start_holder(path)
 
-    with pytest.raises(HeldError, match=rf"^process {process.pid} on {socket.gethostname()}, since 2"), holding(path):
+    with (
+        pytest.raises(LockedError, match=rf"^process {process.pid} on {socket.gethostname()}, since 2"),
+        file_lock(path),
+    ):
         pass
 
     process.communicate("")
-    with holding(path):
+    with file_lock(path):
         assert f"process {os.getpid()} " in path.read_text()
 
 
@@ -57,7 +60,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     process.send_signal(signal.SIGKILL)
     process.communicate()
 
-    with holding(path):
+    with file_lock(path):
         assert f"process {os.getpid()} " in path.read_text()
 
 
@@ -67,5 +70,5 @@ def test_a_file_that_may_only_be_read_is_locked_too(tmp_path: Path) -> None:
     path = tmp_path / "run.lock"
     path.touch(mode=0o444)
 
-    with holding(path), pytest.raises(HeldError), holding(path):
+    with file_lock(path), pytest.raises(LockedError), file_lock(path):
         pass
