@@ -22,7 +22,7 @@ from conftest import LONGEST_WAIT_SECONDS, PROJECT, ProjectFolder, order_rows
 from pyarrow import ArrowInvalid
 
 from sqlstream.cli.main import main
-from sqlstream.spark.storage.holding import holding
+from sqlstream.spark.storage.file_lock import file_lock
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -171,7 +171,7 @@ def test_committed_files_are_listed_without_java(project: ProjectFolder, monkeyp
 def test_a_running_query_is_not_repaired(project: ProjectFolder) -> None:
     """A running query is not repaired, because its files may belong to the batch that it is writing."""
     before = globbed(project)
-    with holding(project.root / "store/queries/all/run.lock"):
+    with file_lock(project.root / "store/queries/all/run.lock"):
         refused = state(project, "repair", "all")
 
     assert refused.code == 1
