@@ -1,4 +1,4 @@
-"""What the tests of the cache share: a project in which templates read much, and all that compiling leaves behind."""
+"""Helpers for the cache tests: a project whose templates read many inputs, and all that compiling leaves behind."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ select m.at, m.cents, c.name from {{ ref('m3') }} m left join {{ ref('countries'
 
 
 def write_files(root: Path, files: Mapping[str, str]) -> None:
-    """Writes files, with the folders they need."""
+    """Writes files and creates the folders they need."""
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -66,7 +66,7 @@ def write_files(root: Path, files: Mapping[str, str]) -> None:
 
 @dataclass
 class Messages(logging.Handler):
-    """Collects what templates log."""
+    """Collects the messages that templates log."""
 
     seen: list[str] = field(default_factory=list)
 
@@ -81,7 +81,7 @@ class Messages(logging.Handler):
 
 
 def outcome(request: ProjectRequest, *, partial: bool) -> dict[str, Any]:
-    """All that a command leaves behind, times and ids aside."""
+    """Returns everything that a command leaves behind, without times and ids."""
     messages, target = Messages(), request.folder / "target"
     (target / "manifest.json").unlink(missing_ok=True)
     logger = logging.getLogger(TEMPLATE_LOGGER)

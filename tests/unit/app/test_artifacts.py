@@ -51,7 +51,7 @@ def loaded(tmp_path: Path) -> Loaded:
 
 
 def test_the_compiled_sql_is_the_very_text_that_runs(loaded: Loaded) -> None:
-    """One file for each model that is given, at the path it had under models/."""
+    """Each given model has one file at its path under models/, with exactly the SQL that runs."""
     models = tuple(loaded.compiled.models.values())
 
     write_compiled(loaded, models)
@@ -65,7 +65,7 @@ def test_the_compiled_sql_is_the_very_text_that_runs(loaded: Loaded) -> None:
 
 
 def test_the_manifest_is_of_the_whole_project(loaded: Loaded) -> None:
-    """Whichever models are compiled."""
+    """The manifest has the whole project, even if only some models are compiled."""
     write_compiled(loaded, ())
 
     manifest = json.loads((loaded.target_folder / "manifest.json").read_text(encoding="utf-8"))
@@ -75,7 +75,7 @@ def test_the_manifest_is_of_the_whole_project(loaded: Loaded) -> None:
 
 
 def test_run_results_tell_of_each_query(loaded: Loaded) -> None:
-    """With the call that made them, how it ended, its findings, and the time in UTC."""
+    """run_results.json has the invocation, and the status, findings and UTC time of each query."""
     record = RunRecord(loaded.invocation, "local", False, (WARNING,), (RESULT.as_json(),), 12.34567, {"pid": 7})
 
     write_run_results(loaded.target_folder, record)

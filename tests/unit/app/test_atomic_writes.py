@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""Files are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlstream.errors import UsageError
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
-    """Folders are made, and nothing but the file is left."""
+    """A file is replaced as a whole; folders are created, and no temporary file is left."""
     path = tmp_path / "a" / "b.sql"
 
     write_file(str(path), b"a longer text\n")
@@ -23,7 +23,7 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path: Path) -> None:
-    """Nothing is left beside it."""
+    """A file that cannot be replaced keeps its content, and no temporary file is left."""
     (tmp_path / "b.sql" / "kept").mkdir(parents=True)
 
     with pytest.raises(UsageError, match=r"cannot write .*b\.sql"):
@@ -33,7 +33,7 @@ def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_file_that_holds_the_content_stays(tmp_path: Path) -> None:
-    """Its time tells when it became what it is."""
+    """A file that already has the content is not written, so that its time shows the last real change."""
     path = tmp_path / "b.sql"
     write_file(str(path), b"same")
     os.utime(path, (1, 1))
@@ -44,7 +44,7 @@ def test_a_file_that_holds_the_content_stays(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """It is no fault of sqlstream that target/ is a file, or may not be written."""
+    """A target/ that is a file, or is not writable, gives a finding that names it instead of a crash."""
     (tmp_path / "target").write_text("")
 
     with pytest.raises(UsageError, match="target/manifest"):
@@ -53,7 +53,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 8, FILES_WORTH_A_PROCESS])
 def test_many_files_are_all_written(tmp_path: Path, count: int) -> None:
-    """Also where several processes write them."""
+    """Many files are all written, also by several processes."""
     contents = [(f"{tmp_path}/{number % 7}/{number}.sql", b"%d" % number) for number in range(count)]
 
     write_files(contents, lambda: (f"{tmp_path}/manifest.json", b"{}"))
@@ -65,7 +65,7 @@ def test_many_files_are_all_written(tmp_path: Path, count: int) -> None:
 
 @pytest.mark.parametrize("bad", [0, -1], ids=["in this process", "in another one"])
 def test_one_of_many_that_cannot_be_written_is_named(tmp_path: Path, bad: int) -> None:
-    """Whichever process was to write it."""
+    """If one of many files cannot be written, it is named, whichever process wrote it."""
     contents = [(f"{tmp_path}/{number:04}.sql", b"x") for number in range(FILES_WORTH_A_PROCESS)]
     path = Path(contents[bad][0])
     path.mkdir()

@@ -1,4 +1,4 @@
-"""Whatever is edited between two commands, what the cache gives is what compiling from nothing gives."""
+"""After any edit between two commands, the cache gives the same result as compiling from scratch."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from compiling import FILES, outcome, write_files
 from sqlstream.app.request import ProjectRequest
 
 STEPS = 20
-"""Edits of one run."""
+"""Edits in one test run."""
 
 GO_BACK = 0.7
-"""How often what does not compile is taken back before the next edit."""
+"""The probability that an edit that does not compile is undone before the next one."""
 
 ITEMS = (
     "1 as one",
@@ -85,7 +85,7 @@ SOURCE_EDITS = (
 
 @dataclass
 class World:
-    """A project's folder and what surrounds a command."""
+    """A project folder and the options and environment of a command."""
 
     root: Path
     dice: random.Random
@@ -98,13 +98,13 @@ class World:
         write_files(self.root, {path: text})
 
     def keep(self) -> None:
-        """Takes the files as they are for good ones."""
+        """Saves the current files as the last good state."""
         paths = [path for path in self.root.rglob("*.*") if path.is_file() and path.suffix in (".sql", ".yml", ".csv")]
         relative = [path for path in paths if path.relative_to(self.root).parts[0] != "target"]
         self.good = {str(path.relative_to(self.root)): path.read_text() for path in relative}
 
     def go_back(self) -> None:
-        """Makes the files again what they were when they were good."""
+        """Restores the last good state of the files."""
         for folder in ("models", "macros"):
             for path in (self.root / folder).rglob("*.*"):
                 path.unlink()
@@ -112,25 +112,25 @@ class World:
             self.write(name, text)
 
     def models(self) -> list[Path]:
-        """All models."""
+        """Returns all models."""
         return sorted((self.root / "models").rglob("*.sql"))
 
 
 def edit_model(world: World) -> None:
-    """Puts an item into a select list."""
+    """Adds an item to a select list."""
     path = world.dice.choice(world.models())
     item = world.dice.choice(ITEMS)
     path.write_text(path.read_text().replace(" from ", f", {item} from ", 1))
 
 
 def move_lines(world: World) -> None:
-    """Moves every line of a model down, by a comment."""
+    """Moves every line of a model down by adding a comment."""
     path = world.dice.choice(world.models())
     path.write_text("-- one more\n" + path.read_text())
 
 
 def restore(world: World) -> None:
-    """Puts a file back as it was at first."""
+    """Restores the original text of a file."""
     path = world.dice.choice(list(FILES))
     world.write(path, FILES[path])
 
@@ -150,37 +150,37 @@ def delete_model(world: World) -> None:
 
 
 def rename_model(world: World) -> None:
-    """Gives a model another name."""
+    """Renames a model."""
     path = world.dice.choice(world.models())
     path.rename(path.with_name(f"r{path.name}"[-12:]))
 
 
 def edit_macros(world: World) -> None:
-    """Puts other macros into a file."""
+    """Replaces the macros in a file."""
     world.write(world.dice.choice(["macros/money.sql", "macros/other.sql"]), world.dice.choice(MACROS))
 
 
 def edit_properties(world: World) -> None:
-    """Says other things about the models."""
+    """Changes the properties of the models."""
     world.write("models/models.yml", world.dice.choice(PROPERTIES))
 
 
 def edit_sources(world: World) -> None:
-    """Declares the sources in another way."""
+    """Changes the declarations of the sources."""
     old, new = world.dice.choice(SOURCE_EDITS)
     path = world.root / "sources.yml"
     path.write_text(path.read_text().replace(old, new, 1))
 
 
 def edit_seed(world: World) -> None:
-    """Gives the seed other columns."""
+    """Changes the columns of the seed."""
     world.write(
         "seeds/countries.csv", world.dice.choice(["country,name\nat,A\n", "country,label\nat,A\n", "country\nat\n"])
     )
 
 
 def edit_surroundings(world: World) -> None:
-    """Changes a variable, the environment, or the target."""
+    """Changes a variable, the environment or the target."""
     kind = world.dice.choice(["var", "env", "target"])
     if kind == "var":
         value = world.dice.choice([3, "3", 3.0, True, [1, 2], None])
@@ -193,7 +193,7 @@ def edit_surroundings(world: World) -> None:
 
 
 def edit_project(world: World) -> None:
-    """Changes the project's own file."""
+    """Changes project.yml."""
     old, new = world.dice.choice(
         [("least: 3", "least: 5"), ("+tags: [late]", "+tags: [later]"), ("vars:", "# more\nvars:")]
     )
@@ -225,7 +225,7 @@ EDITS: tuple[Callable[[World], None], ...] = (
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_cache_changes_nothing(tmp_path: Path, seed: int) -> None:
-    """After each of many edits, findings with their places, artifacts and logged messages are those without a cache."""
+    """After each edit findings, their places, artifacts and logged messages are the same as without a cache."""
     world = World(tmp_path, random.Random(seed), ProjectRequest(tmp_path, env={}))
     write_files(tmp_path, FILES)
     done: list[str] = []

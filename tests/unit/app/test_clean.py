@@ -1,4 +1,4 @@
-"""What `sqlstream clean` removes, and what it never does."""
+"""What `sqlstream clean` removes, and what it never touches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_only_target_is_removed(project: Path) -> None:
-    """From a folder below the project's too; logs, checkpoints and data stay."""
+    """`clean` removes only target/, also from a subfolder of the project; logs, checkpoints and data stay."""
     (project / "models").mkdir()
 
     assert clean_project(project / "models") == project / "target"
@@ -38,7 +38,7 @@ def test_only_target_is_removed(project: Path) -> None:
 
 
 def test_without_a_target_there_is_nothing_to_do(project: Path) -> None:
-    """The second time it says so."""
+    """A second `clean` reports that there is nothing to remove."""
     clean_project(project)
 
     assert clean_project(project) is None
@@ -48,7 +48,7 @@ def test_without_a_target_there_is_nothing_to_do(project: Path) -> None:
     "stored", ["local/queries/a/v1/ledger.json", "data/a/_spark_metadata/0"], ids=["checkpoint", "output"]
 )
 def test_a_target_folder_that_holds_storage_is_refused(project: Path, stored: str) -> None:
-    """Nothing of it is removed."""
+    """A target/ folder that contains storage is refused, and nothing is removed."""
     path = project / "target" / stored
     path.parent.mkdir(parents=True)
     path.write_text("{}")
@@ -61,7 +61,7 @@ def test_a_target_folder_that_holds_storage_is_refused(project: Path, stored: st
 
 
 def test_a_link_is_not_followed(project: Path, tmp_path: Path) -> None:
-    """Data may lie behind it."""
+    """A target/ that is a link is not followed, because it may lead to data."""
     (project / "target").rename(tmp_path / "elsewhere")
     (project / "target").symlink_to(tmp_path / "elsewhere")
 
@@ -72,7 +72,7 @@ def test_a_link_is_not_followed(project: Path, tmp_path: Path) -> None:
 
 
 def test_a_link_inside_target_goes_and_what_it_leads_to_stays(project: Path) -> None:
-    """Even where it leads to a checkpoint."""
+    """A link inside target/ is removed, but not the checkpoint or other files that it points to."""
     (project / "target/link").symlink_to(project / ".sqlstream")
 
     assert clean_project(project) == project / "target"
@@ -81,7 +81,7 @@ def test_a_link_inside_target_goes_and_what_it_leads_to_stays(project: Path) -> 
 
 
 def test_a_file_named_target_is_refused(tmp_path: Path) -> None:
-    """Sqlstream did not make it."""
+    """A file named target is refused, because sqlstream did not create it."""
     (tmp_path / "project.yml").write_text("name: shop\nversion: 1.0.0\n")
     (tmp_path / "target").write_text("mine")
 
@@ -92,7 +92,7 @@ def test_a_file_named_target_is_refused(tmp_path: Path) -> None:
 
 
 def test_outside_a_project_nothing_is_removed(tmp_path: Path) -> None:
-    """A target/ folder of somebody else's stays."""
+    """A target/ folder outside a project stays."""
     (tmp_path / "target").mkdir()
 
     with pytest.raises(FindingsError) as caught:

@@ -1,4 +1,4 @@
-"""`sqlstream compile` over tests/projects/broken and warned: the exact text that the user reads, without Java.
+"""`sqlstream compile` over tests/projects/broken and warned: the exact output that the user reads, without Java.
 
 After a change of wording, `SQLSTREAM_WRITE_EXPECTED=1 pytest tests/unit/app/test_compile_broken_projects.py` writes
 the `expected.txt` files; read the changes before you commit them.
@@ -30,11 +30,11 @@ finally:
     loaded = sorted(name for name in sys.modules if name.split(".")[0] in ("pyspark", "py4j", "pandas", "pyarrow"))
     assert not loaded, loaded
 """
-"""The command in a process that fails loudly if anything of Spark was imported on the way."""
+"""Runs the command in a process that fails if a Spark module was imported."""
 
 
 def run_without_java(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Returns the finished command, run in an environment in which neither Java nor any other program is found."""
+    """Runs the command in an environment without Java or any other program, and returns the finished process."""
     return subprocess.run(
         [sys.executable, "-c", RUN, *arguments, "--project-dir", str(folder)],
         env={"PATH": "/nowhere", "PYTHONPATH": str(REPOSITORY), "PYTHONIOENCODING": "utf-8"},
@@ -47,7 +47,7 @@ def run_without_java(folder: Path, *arguments: str) -> subprocess.CompletedProce
 
 
 def expected_text(folder: Path, printed: str) -> str:
-    """Returns the expected text of a project, which a run with SQLSTREAM_WRITE_EXPECTED writes first."""
+    """Returns the expected text of a project; a run with SQLSTREAM_WRITE_EXPECTED writes it first."""
     expected = folder / "expected.txt"
     if os.environ.get("SQLSTREAM_WRITE_EXPECTED"):
         expected.write_text(printed, encoding="utf-8")
@@ -55,10 +55,10 @@ def expected_text(folder: Path, printed: str) -> str:
 
 
 def copied(name: str, into: Path) -> Path:
-    """Returns a copy of a broken project, because compiling writes a log beside it."""
+    """Returns a copy of a broken project, because compiling writes a log next to it."""
     folder = into / name
     shutil.copytree(BROKEN / name, folder)
-    if name == "link_out_of_the_project":  # a link cannot be kept here: it would lead out of every checkout elsewhere
+    if name == "link_out_of_the_project":  # a link cannot be committed here: it would lead out of every other checkout
         (into / "shared").mkdir()
         (into / "shared" / "payments.sql").write_text("select 1 as one\n")
         (folder / "models" / "shared").symlink_to(into / "shared")
@@ -68,7 +68,7 @@ def copied(name: str, into: Path) -> Path:
 
 @pytest.mark.parametrize("name", PROJECTS)
 def test_a_broken_project_is_explained(name: str, tmp_path: Path) -> None:
-    """Exit code 1, nothing on stdout, and exactly the expected findings on stderr."""
+    """A broken project gives exit code 1, nothing on stdout, and exactly the expected findings on stderr."""
     result = run_without_java(copied(name, tmp_path), "compile")
 
     assert result.stderr == expected_text(BROKEN / name, result.stderr)
@@ -77,7 +77,7 @@ def test_a_broken_project_is_explained(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("project", WARNED, ids=lambda folder: str(folder.name))
 def test_a_project_with_warnings_compiles(project: Path, tmp_path: Path) -> None:
-    """Exit code 0, and exactly the expected warnings and infos on stderr."""
+    """A project with warnings gives exit code 0, and exactly the expected warnings and infos on stderr."""
     folder = tmp_path / project.name
     shutil.copytree(project, folder)
 
@@ -88,7 +88,7 @@ def test_a_project_with_warnings_compiles(project: Path, tmp_path: Path) -> None
 
 
 def test_broken_unit_tests_are_explained(tmp_path: Path) -> None:
-    """`sqlstream test` reports all of them on stdout and starts no Spark for them."""
+    """`sqlstream test` prints all findings of broken unit tests on stdout without starting Spark."""
     folder = tmp_path / "devices"
     shutil.copytree(BROKEN_TESTS, folder)
 
@@ -101,7 +101,7 @@ def test_broken_unit_tests_are_explained(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["compile", "ls"])
 def test_the_examples_need_neither_java_nor_pyspark(command: str, tmp_path: Path) -> None:
-    """The examples at the repository's root compile, and are listed, in a process without Spark."""
+    """The examples in the repository root compile and are listed in a process without Spark."""
     for part in ("project.yml", "sources.yml", "sinks.yml"):
         shutil.copy(REPOSITORY / part, tmp_path)
     for part in ("models", "macros", "seeds"):

@@ -1,4 +1,4 @@
-"""The cache of compiling: what it saves, what makes it new, and what it survives."""
+"""The cache of the compiler: what it reuses, what invalidates it, and which damage it survives."""
 
 from __future__ import annotations
 
@@ -41,32 +41,32 @@ def request_(tmp_path: Path) -> ProjectRequest:
 
 
 def keys(request: ProjectRequest, kind: str) -> dict[str, str]:
-    """The keys of the entries of a kind, by the model's path."""
+    """Returns the cache keys of one kind by model path."""
     with closing(sqlite3.connect(request.folder / "target" / CACHE_FILE)) as connection:
         rows = connection.execute("SELECT kind, name, key || text FROM entries").fetchall()
     return {name: content for found, name, content in rows if found == kind}
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
-    """The names of the models whose entries are others, or new."""
+    """Returns the names of the models with new or changed entries."""
     return {Path(name).stem for name, key in after.items() if before.get(name) != key}
 
 
 def in_process(folder: Path) -> subprocess.Popen[str]:
-    """Starts the compilation of a project in a process of its own, which prints the libraries that it loaded."""
+    """Starts a separate process that compiles a project and prints the libraries that it loaded."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", SCRIPT, str(folder)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_an_unchanged_project_is_neither_rendered_nor_parsed(request_: ProjectRequest) -> None:
-    """Neither Jinja nor sqlglot is even loaded."""
+    """Compiling an unchanged project loads neither Jinja nor sqlglot."""
     output, errors = in_process(request_.folder).communicate()
     assert (output.strip(), errors) == ("", "")
 
 
 def test_a_change_is_worked_out_again_with_what_depends_on_it(request_: ProjectRequest) -> None:
-    """The changed model alone is rendered; it and those that read it, directly or not, are parsed."""
+    """After a change only the changed model is rendered; it and all its downstream models are parsed."""
     rendered, flow = keys(request_, "render"), keys(request_, "flow")
     path = request_.folder / "models" / "m3.sql"
     path.write_text(path.read_text().replace("u.country", "u.country, 1 as one"))
@@ -76,7 +76,7 @@ def test_a_change_is_worked_out_again_with_what_depends_on_it(request_: ProjectR
 
 
 def test_a_yaml_file_is_parsed_once(request_: ProjectRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that has changed is parsed again, alone; one that is gone leaves the cache."""
+    """Only changed YAML files are parsed again; a deleted file leaves the cache."""
     parsed: list[str] = []
 
     def parse(text: str, path: str) -> YamlMapping:
@@ -99,7 +99,7 @@ def test_a_yaml_file_is_parsed_once(request_: ProjectRequest, monkeypatch: pytes
 
 
 def test_what_changes_no_query_leaves_the_parsed_models_alone(request_: ProjectRequest) -> None:
-    """A comment in a template, which is no SQL, is rendered again and nothing more."""
+    """A changed comment in a template causes one rendering and no parsing."""
     rendered, flow = keys(request_, "render"), keys(request_, "flow")
     path = request_.folder / "models" / "m1.sql"
     path.write_text("{# said twice #}" + path.read_text())
@@ -109,14 +109,14 @@ def test_what_changes_no_query_leaves_the_parsed_models_alone(request_: ProjectR
 
 
 def test_models_that_are_gone_leave_the_cache(request_: ProjectRequest) -> None:
-    """A deleted model has no entry of any kind."""
+    """A deleted model has no cache entry of any kind."""
     (request_.folder / "models" / "late" / "m5.sql").unlink()
     outcome(request_, partial=True)
     assert all("models/late/m5.sql" not in keys(request_, kind) for kind in ("render", "rewrite", "flow", "tree"))
 
 
 def text_of(name: str, old: str, new: str) -> Callable[[ProjectRequest], ProjectRequest]:
-    """An edit of a file."""
+    """Returns a file with one replacement."""
 
     def edit(request: ProjectRequest) -> ProjectRequest:
         path = request.folder / name
@@ -128,7 +128,7 @@ def text_of(name: str, old: str, new: str) -> Callable[[ProjectRequest], Project
 
 
 def file(name: str, text: str) -> Callable[[ProjectRequest], ProjectRequest]:
-    """A new file."""
+    """Returns a new file."""
 
     def edit(request: ProjectRequest) -> ProjectRequest:
         write_files(request.folder, {name: text})
@@ -177,7 +177,7 @@ MORE = {
 
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edit_that_changes_the_result_is_noticed(tmp_path: Path, name: str) -> None:
-    """With the cache of the project as it was, the result is the new one, as it is without a cache."""
+    """After an edit, the old cache gives the same new result as compiling without a cache."""
     write_files(tmp_path, {**FILES, **MORE})
     request = ProjectRequest(tmp_path, env={})
     before = outcome(request, partial=True)
@@ -191,19 +191,19 @@ def test_an_edit_that_changes_the_result_is_noticed(tmp_path: Path, name: str) -
 
 
 def flip(path: Path, dice: random.Random) -> None:
-    """Changes one bit."""
+    """Flips one bit."""
     content = bytearray(path.read_bytes())
     content[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
     path.write_bytes(content)
 
 
 def cut(path: Path, dice: random.Random) -> None:
-    """Cuts the file off somewhere."""
+    """Truncates the file at a random position."""
     path.write_bytes(path.read_bytes()[: dice.randrange(path.stat().st_size)])
 
 
 def scramble(path: Path, dice: random.Random) -> None:
-    """Writes over a stretch of the file."""
+    """Overwrites a stretch of the file."""
     content = bytearray(path.read_bytes())
     start = dice.randrange(len(content))
     content[start : start + 3000] = dice.randbytes(min(3000, len(content) - start))
@@ -215,7 +215,7 @@ def scramble(path: Path, dice: random.Random) -> None:
 def test_a_damaged_file_changes_nothing(
     request_: ProjectRequest, damage: Callable[[Path, random.Random], None], seed: int
 ) -> None:
-    """The result is the one without a cache, and afterwards the cache is whole again."""
+    """With a damaged cache file the result is the same as without a cache, and the cache is rebuilt."""
     path, dice = request_.folder / "target" / CACHE_FILE, random.Random(seed)
     whole = keys(request_, "render")
     expected = outcome(request_, partial=False)
@@ -227,7 +227,7 @@ def test_a_damaged_file_changes_nothing(
 
 
 def of_another_program(path: Path) -> None:
-    """A database with a view that never ends."""
+    """Creates a database with an endless view."""
     path.unlink()
     with closing(sqlite3.connect(path)) as connection:
         endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, x, x, x, x FROM n"
@@ -235,7 +235,7 @@ def of_another_program(path: Path) -> None:
 
 
 def linked(path: Path) -> None:
-    """A link to a file outside."""
+    """Creates a link to a file outside the project."""
     outside = path.parents[1] / "outside.txt"
     outside.write_text("mine")
     path.unlink()
@@ -255,7 +255,7 @@ def linked(path: Path) -> None:
 def test_another_file_in_its_place_is_replaced(
     request_: ProjectRequest, replace_file: Callable[[Path], object]
 ) -> None:
-    """Nothing of it is read or run; a link is removed and what it leads to stays."""
+    """A file of another program is not read, but replaced; a link is removed and its target stays."""
     path = request_.folder / "target" / CACHE_FILE
     expected, whole = outcome(request_, partial=False), keys(request_, "render")
     replace_file(path)
@@ -267,7 +267,7 @@ def test_another_file_in_its_place_is_replaced(
 
 
 def test_a_folder_in_its_place_is_left_alone(request_: ProjectRequest) -> None:
-    """Where the file cannot be made, everything works without it."""
+    """If a folder is in the way of the cache file, compiling works without a cache."""
     path = request_.folder / "target" / CACHE_FILE
     expected = outcome(request_, partial=False)
     path.unlink()
@@ -277,7 +277,7 @@ def test_a_folder_in_its_place_is_left_alone(request_: ProjectRequest) -> None:
 
 
 def test_entries_of_other_versions_are_not_used(request_: ProjectRequest) -> None:
-    """A seal is made with all versions, so that an entry that another one has sealed is none."""
+    """The seal of an entry contains all versions, so entries of other versions are ignored."""
     path = request_.folder / "target" / CACHE_FILE
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE entries SET seal = zeroblob(16), text = replace(text, 'from', 'FROM')")
@@ -286,7 +286,7 @@ def test_entries_of_other_versions_are_not_used(request_: ProjectRequest) -> Non
 
 
 def test_a_file_that_another_command_writes_is_left_alone(request_: ProjectRequest) -> None:
-    """While it is locked, the command goes on without it."""
+    """While another command has locked the cache, compiling works without it."""
     expected = outcome(request_, partial=False)
     with closing(sqlite3.connect(request_.folder / "target" / CACHE_FILE, isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
@@ -294,7 +294,7 @@ def test_a_file_that_another_command_writes_is_left_alone(request_: ProjectReque
 
 
 def test_commands_at_once_do_not_disturb_each_other(request_: ProjectRequest) -> None:
-    """Several start from nothing at the same time; all succeed, and the file is whole."""
+    """Several commands that start at once without a cache all succeed and leave an intact file."""
     whole = keys(request_, "render")
     (request_.folder / "target" / CACHE_FILE).unlink()
     ended = [process.communicate()[1] for process in [in_process(request_.folder) for _ in range(4)]]
@@ -303,7 +303,7 @@ def test_commands_at_once_do_not_disturb_each_other(request_: ProjectRequest) ->
 
 
 def test_no_value_of_the_environment_is_kept(tmp_path: Path) -> None:
-    """Neither a secret, nor a variable that a template only looks at."""
+    """The cache contains no values of environment variables: neither secrets nor variables that a template reads."""
     sink = "version: 2\nsinks:\n  - {name: files, format: parquet, path: '{{ model.name }}', options: {key: \"%s\"}}\n"
     secret = "{{ env_var('SQLSTREAM_SECRET_KEY') }}"
     model = "{{ config(sink='files') }}select at{% if env_var('PLAIN') == 'x' %}, 1{% endif %} from {{ source('web', 'clicks') }}"

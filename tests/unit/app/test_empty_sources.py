@@ -27,7 +27,7 @@ FILES = {
 
 
 def lines(root: Path, *files: str, target: str = "local") -> list[str]:
-    """What a run of all models says, where there are such files."""
+    """Returns the messages of a run of all models when these files exist."""
     for name, text in {**FILES, **dict.fromkeys(files, "{}")}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,10 +50,10 @@ ITEMS = "shop.items has no files in in/items/*.json yet; c has no data to read f
     ],
 )
 def test_each_empty_source_is_named_once(tmp_path: Path, files: list[str], expected: list[str]) -> None:
-    """With all queries that read it, through views too; files that Spark passes over do not count."""
+    """An empty source is named with all queries that read it, also through views; hidden files do not count."""
     assert lines(tmp_path, *files) == expected
 
 
 def test_paths_of_a_cluster_are_not_looked_at(tmp_path: Path) -> None:
-    """They may be of another machine."""
+    """On a cluster target the paths are not checked, because they may be on another machine."""
     assert lines(tmp_path, target="cluster") == []

@@ -1,4 +1,4 @@
-"""Every code has a page."""
+"""Every code has an explanation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlstream.errors import UsageError
 
 @pytest.mark.parametrize("code", CODES)
 def test_every_code_is_explained(code: str) -> None:
-    """What it means, an example with the code itself, and what to do; nothing of the next page."""
+    """The explanation has the meaning, an example with the code and the fix, and nothing of the next code."""
     page = page_of(code)
 
     assert page.startswith(f"### {code}\n\n{CODES[code]}")
@@ -21,6 +21,6 @@ def test_every_code_is_explained(code: str) -> None:
 
 
 def test_a_code_that_is_none_is_answered_with_the_nearest() -> None:
-    """The command line names nothing."""
+    """An unknown code is a usage error that suggests the nearest code."""
     with pytest.raises(UsageError, match="unknown-ref"):
         page_of("unknown-reff")

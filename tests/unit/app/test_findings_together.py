@@ -1,4 +1,4 @@
-"""What is wrong in several files is reported together, and what only follows from it is not."""
+"""Errors in several files are reported together, without errors that only follow from them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ WRONG_CONFIG = "{{ config(snk='out') }} select id from {{ source('shop', 'orders
     ],
 )
 def test_errors_of_several_files_come_together(tmp_path: Path, files: dict[str, str], expected: list[str]) -> None:
-    """Of YAML and of templates; a variable or key that is missing because its file is wrong is no finding."""
+    """YAML and template errors come together; a name that is missing because its file is broken is no finding."""
     for name, text in {**FILES, **files}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)

@@ -1,4 +1,4 @@
-"""A short form of `make fuzz`: mutated projects give findings, never a traceback, a hang or gigabytes."""
+"""A short version of `make fuzz`: mutated projects give findings, never a traceback, a hang or excessive memory use."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def check(seed):
     return Done(seed, "sql", "", "refused", (), (), 0.1, 100.0)
 work([7, 8], check, seconds=0.5)
 """
-"""A worker whose seed 8 does something else than to give findings."""
+"""A worker whose seed 8 misbehaves instead of giving findings."""
 
 
 def test_mutated_projects_give_findings() -> None:
-    """Each project is compiled or refused, in bounded time and memory, with findings at places that exist."""
+    """Each project compiles or is refused within time and memory limits, and all findings have valid locations."""
     outcomes = list(fuzz(0, PROJECTS, workers=1))
     assert [done.case + ": " + "; ".join(done.faults) for done in outcomes if done.faults] == []
     assert sorted(done.seed for done in outcomes) == list(range(PROJECTS))
@@ -40,7 +40,7 @@ def test_mutated_projects_give_findings() -> None:
 
 
 def test_a_seed_always_gives_the_same_project() -> None:
-    """What broke once can be looked at again."""
+    """A seed always gives the same project, so that failures can be reproduced."""
     assert [make_case(seed) for seed in range(50)] == [make_case(seed) for seed in range(50)]
     assert len({str(make_case(seed).files) for seed in range(50)}) == 50
 
@@ -54,7 +54,7 @@ def test_a_seed_always_gives_the_same_project() -> None:
     ],
 )
 def test_a_worker_that_ends_is_an_outcome(body: str, expected: str) -> None:
-    """A hang and a crash, in Python or in a library's own code, are told of the project that caused them."""
+    """A hang or crash, in Python or in native code, is attributed to the project that caused it."""
     seven, eight = watch([sys.executable, "-c", WORKER.format(body=body)])
     assert (seven.seed, list(seven.faults)) == (7, [])
     assert (eight.seed, eight.result) == (8, "broke")
@@ -63,7 +63,7 @@ def test_a_worker_that_ends_is_an_outcome(body: str, expected: str) -> None:
 
 
 def test_every_fault_of_a_finding_is_seen(tmp_path: Path) -> None:
-    """A code that does not exist, an empty line, and a place that the file does not have."""
+    """The checks detect an unknown code, an empty line and a location that the file does not have."""
     (tmp_path / "a.sql").write_text("select 1\n")
     sound = Finding("sql-syntax", "a", "b", "c", Location("a.sql", 1, 9))
     wrong = Finding("nope", "a.", " ", "c", Location("a.sql", 1, 10), calls=(Location("a.sql", 3, 1),))
@@ -73,7 +73,7 @@ def test_every_fault_of_a_finding_is_seen(tmp_path: Path) -> None:
 
 
 def test_the_peak_is_that_of_the_process_alone() -> None:
-    """A process that a large one starts does not count what that one had."""
+    """A child of a large process reports only its own peak memory."""
     script = "import sys; sys.path[:] = {!r}; from peak_memory import peak_megabytes; print(peak_megabytes())"
     large = bytearray(200 << 20)
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""`sqlstream init`: the files of a new project, what is refused, and that the new project is in order."""
+"""`sqlstream init`: the files of a new project, the cases that are refused, and the validity of the new project."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ YAML_FILES = sorted(name for name in FILES if name.endswith(".yml"))
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A fresh project."""
+    """A new project."""
     return init_project("shop", tmp_path).root
 
 
 def files_of(root: Path) -> set[str]:
-    """The files below a folder, as posix paths relative to it."""
+    """Returns the files below a folder as posix paths relative to it."""
     return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
 
 
 def schema_of(path: Path) -> tuple[Path, Draft7Validator]:
-    """The schema that the first line of a YAML file names, as an editor would find it, and its validator."""
+    """Returns the schema that the first line of a YAML file names, as an editor resolves it, and its validator."""
     match = SCHEMA_LINE.fullmatch(path.read_text().splitlines()[0])
     assert match is not None
     schema = (path.parent / match[1]).resolve()
@@ -67,7 +67,7 @@ def schema_of(path: Path) -> tuple[Path, Draft7Validator]:
 
 
 def test_writes_the_files_and_says_which(tmp_path: Path) -> None:
-    """The result lists what lies on disk, and that is the whole scaffold."""
+    """The result lists the files on disk, which are the complete scaffold."""
     made = init_project("shop", tmp_path)
     assert made.root == tmp_path / "shop"
     assert list(made.files) == sorted(FILES)
@@ -75,14 +75,14 @@ def test_writes_the_files_and_says_which(tmp_path: Path) -> None:
 
 
 def test_the_name_is_put_in_everywhere(project: Path) -> None:
-    """No placeholder is left, and project.yml bears the name."""
+    """The project name replaces every placeholder, and project.yml contains it."""
     assert not [name for name in FILES if PLACEHOLDER in (project / name).read_text()]
     assert 'name: "shop"' in (project / "project.yml").read_text()
 
 
 @pytest.mark.parametrize("name", ["my-shop", "_x", "No", "null", "orders", "models", "A1-b_2-"])
 def test_a_fresh_project_compiles_without_a_finding(tmp_path: Path, name: str) -> None:
-    """Nothing is found in it, whatever it is called: words that YAML reads otherwise, or names of its own folders."""
+    """A new project compiles without findings, even if its name is a YAML keyword or the name of one of its folders."""
     root = init_project(name, tmp_path).root
     compiled = compile_models(ProjectRequest(root))
     assert compiled.findings == ()
@@ -93,7 +93,7 @@ def test_a_fresh_project_compiles_without_a_finding(tmp_path: Path, name: str) -
 
 
 def test_what_git_ignores_is_what_sqlstream_writes(project: Path) -> None:
-    """Compiling adds nothing but what .gitignore names; a folder of models called logs is the user's own."""
+    """Compiling creates only files that .gitignore lists; a models folder named logs is not ignored."""
     ignored = {line for line in (project / ".gitignore").read_text().splitlines() if not line.startswith("#")}
     assert ignored == {"/target/", "/logs/", "/.sqlstream/"}
     compile_models(ProjectRequest(project))
@@ -105,7 +105,7 @@ def test_what_git_ignores_is_what_sqlstream_writes(project: Path) -> None:
     "name", ["", "1shop", "-shop", "my shop", "shop!", "bücher", "shop\n", ".", "..", "a/b", "/", "a\\b"]
 )
 def test_refuses_a_name_that_no_project_can_have(tmp_path: Path, name: str) -> None:
-    """Letters, digits, _ and - make a name, and the message says so in one line; nothing is written."""
+    """A name may have letters, digits, _ and -. Any other name is refused in one line, and nothing is written."""
     with pytest.raises(UsageError) as caught:
         init_project(name, tmp_path)
     assert "\n" not in str(caught.value)
@@ -114,7 +114,7 @@ def test_refuses_a_name_that_no_project_can_have(tmp_path: Path, name: str) -> N
 
 @pytest.mark.parametrize(("name", "better"), [("my shop!", "`my_shop`"), ("1shop", "`shop`"), ("!!", "`my_project`")])
 def test_a_refused_name_is_answered_with_one_that_works(tmp_path: Path, name: str, better: str) -> None:
-    """The name in the message can be typed as it stands."""
+    """The refusal suggests a valid name that can be typed as shown."""
     with pytest.raises(UsageError, match=better):
         init_project(name, tmp_path)
     init_project(better.strip("`"), tmp_path)
@@ -122,7 +122,7 @@ def test_a_refused_name_is_answered_with_one_that_works(tmp_path: Path, name: st
 
 @pytest.mark.parametrize("held", ["kept.txt", ".kept", "kept/inner.txt"])
 def test_refuses_a_folder_that_is_not_empty(tmp_path: Path, held: str) -> None:
-    """A folder that holds anything, hidden files included, stays as it is."""
+    """A folder that contains anything, even hidden files, is refused and stays as it is."""
     kept = tmp_path / "shop" / held
     kept.parent.mkdir(parents=True)
     kept.write_text("mine")
@@ -133,7 +133,7 @@ def test_refuses_a_folder_that_is_not_empty(tmp_path: Path, held: str) -> None:
 
 
 def test_a_second_init_changes_nothing(project: Path) -> None:
-    """The user's edits to a project outlive a second init of the same name."""
+    """A second init with the same name does not change the user's edits."""
     (project / "project.yml").write_text("name: edited\n")
     with pytest.raises(UsageError):
         init_project("shop", project.parent)
@@ -141,7 +141,7 @@ def test_a_second_init_changes_nothing(project: Path) -> None:
 
 
 def test_refuses_a_file_of_that_name(tmp_path: Path) -> None:
-    """A file is not replaced by a folder."""
+    """A file with the project's name is not replaced by a folder."""
     (tmp_path / "shop").write_text("mine")
     with pytest.raises(UsageError):
         init_project("shop", tmp_path)
@@ -149,13 +149,13 @@ def test_refuses_a_file_of_that_name(tmp_path: Path) -> None:
 
 
 def test_fills_an_empty_folder(tmp_path: Path) -> None:
-    """A folder made beforehand, such as a new repository's checkout without files, will do."""
+    """An existing empty folder, such as the checkout of a new repository, is filled."""
     (tmp_path / "shop").mkdir()
     assert files_of(init_project("shop", tmp_path).root) == FILES
 
 
 def test_refuses_a_parent_that_is_not_there(tmp_path: Path) -> None:
-    """A mistyped --project-dir does not grow folders."""
+    """A missing parent folder is refused, so that a typo in --project-dir creates no folders."""
     with pytest.raises(UsageError):
         init_project("shop", tmp_path / "missing")
     assert list(tmp_path.iterdir()) == []
@@ -163,7 +163,7 @@ def test_refuses_a_parent_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("trouble", ["too long", "dangling link"])
 def test_what_the_file_system_refuses_is_a_usage_error(tmp_path: Path, trouble: str) -> None:
-    """The operating system's refusal comes back as one sentence, not as a traceback."""
+    """An operating system error becomes one sentence, not a traceback."""
     name = "x" * 300 if trouble == "too long" else "shop"
     if trouble == "dangling link":
         (tmp_path / "shop").symlink_to(tmp_path / "nowhere")
@@ -178,7 +178,7 @@ SCHEMAS = ("project.schema.json", "resources.schema.json", "selectors.schema.jso
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_schemas_are_valid_and_those_of_the_installed_version(project: Path, name: str) -> None:
-    """Each file in schemas/ is a JSON Schema, made from the pydantic models."""
+    """Each file in schemas/ is a JSON Schema of the installed pydantic models."""
     schema = json.loads((project / "schemas" / name).read_text())
     Draft7Validator.check_schema(schema)
     assert schema == json_schemas()[name]
@@ -186,7 +186,7 @@ def test_schemas_are_valid_and_those_of_the_installed_version(project: Path, nam
 
 @pytest.mark.parametrize("name", YAML_FILES)
 def test_every_yaml_file_names_a_schema_that_accepts_it(project: Path, name: str) -> None:
-    """The first line leads, from the file's own folder, to the right schema, and that finds nothing wrong."""
+    """The first line of each YAML file points to the right schema, which accepts the file."""
     schema, validator = schema_of(project / name)
     own = {"project.yml": "project.schema.json", "tests/models/orders.yml": "unit_tests.schema.json"}
     expected = own.get(name, "resources.schema.json")
@@ -196,7 +196,7 @@ def test_every_yaml_file_names_a_schema_that_accepts_it(project: Path, name: str
 
 
 def case(given: dict[str, Any]) -> dict[str, Any]:
-    """A unit test with one input."""
+    """Returns a unit test with one input."""
     return {"name": "a", "model": "b", "given": [{"input": "ref('c')", **given}], "expect": {"rows": []}}
 
 
@@ -220,7 +220,7 @@ def case(given: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_schemas_find_mistakes(project: Path, name: str, change: dict[str, Any]) -> None:
-    """A mistyped key, a wrong value and a missing key are marked in the editor, at any depth."""
+    """The schemas detect a mistyped key, a wrong value and a missing key at any depth."""
     _, validator = schema_of(project / name)
     content = plain(parse_yaml((project / name).read_text(), name))
     assert isinstance(content, dict)
@@ -229,7 +229,7 @@ def test_schemas_find_mistakes(project: Path, name: str, change: dict[str, Any])
 
 @pytest.mark.parametrize("name", ["tests/models/orders.yml", "models/orders/_orders.yml"])
 def test_the_schemas_take_all_that_unit_tests_hold(project: Path, name: str) -> None:
-    """Also the words between batches; those of this repository's examples are accepted too."""
+    """The schemas accept everything that unit tests can contain, and the unit tests of this repository's examples."""
     _, validator = schema_of(project / name)
     given = {"batches": [{"rows": [{"id": 1}], "at": "2024-01-01 00:00"}, "restart", {"fixture": "more"}, "upgrade"]}
 
@@ -247,7 +247,7 @@ def test_editor_settings_point_to_the_schemas(project: Path) -> None:
 
 
 def test_the_wheel_holds_every_template() -> None:
-    """What hatchling packs includes each file of the scaffold."""
+    """The wheel contains every file of the scaffold."""
     scaffold = REPOSITORY / "sqlstream/app/scaffold"
     packed = {Path(file.distribution_path) for file in WheelBuilder(str(REPOSITORY)).recurse_included_files()}
     assert {path.relative_to(REPOSITORY) for path in scaffold.rglob("*") if path.is_file()} <= packed

@@ -1,4 +1,4 @@
-"""logs/events.jsonl: whole lines, whoever writes; bounded; never a reason to end a run."""
+"""logs/events.jsonl has complete lines from any number of processes and a bounded size, and never ends a run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sqlstream.app.running.journal import GENERATIONS, Journal, journal_files
 
 
 def lines(folder: Path) -> list[str]:
-    """All lines that are kept, the oldest file first."""
+    """Returns all kept lines, starting with the oldest file."""
     return [line for file in journal_files(folder) if file.exists() for line in file.read_text().splitlines()]
 
 
 def test_lines_are_appended(tmp_path: Path) -> None:
-    """Also by the next run; the folder is made."""
+    """A second journal appends to the same file; the folder is created."""
     Journal(tmp_path / "logs").append('{"a": 1}')
     Journal(tmp_path / "logs").append('{"größe": "\\udcff"}')
 
@@ -26,7 +26,7 @@ def test_lines_are_appended(tmp_path: Path) -> None:
 
 
 def test_old_lines_go_when_the_newest_files_are_full(tmp_path: Path) -> None:
-    """A few generations stay, each within its size."""
+    """Old lines are removed: only a few files stay, each within its size limit."""
     journal = Journal(tmp_path, max_bytes=100)
     for number in range(200):
         journal.append(f'{{"number": {number:03}}}')
@@ -39,7 +39,7 @@ def test_old_lines_go_when_the_newest_files_are_full(tmp_path: Path) -> None:
 
 
 def append_many(folder: Path, name: str) -> None:
-    """What one of several processes does."""
+    """Appends lines, as one of several processes."""
     journal = Journal(folder, max_bytes=100_000)
     for number in range(1_000):
         journal.append(json.dumps({"name": name, "number": number, "rest": "x" * (number % 90)}))
@@ -47,7 +47,7 @@ def append_many(folder: Path, name: str) -> None:
 
 
 def test_processes_write_side_by_side(tmp_path: Path) -> None:
-    """No line is torn and none is lost, while files are put aside by any of them."""
+    """Several processes write at once without torn or lost lines, also while files are rotated."""
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=append_many, args=(tmp_path, name)) for name in "abc"]
     for worker in workers:
@@ -62,7 +62,7 @@ def test_processes_write_side_by_side(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_made_is_a_problem_and_no_error(tmp_path: Path) -> None:
-    """The next line is tried again."""
+    """A folder that cannot be created is recorded as a problem, and the next line tries again."""
     (tmp_path / "logs").write_text("in the way")
     journal = Journal(tmp_path / "logs")
 
@@ -75,7 +75,7 @@ def test_a_folder_that_cannot_be_made_is_a_problem_and_no_error(tmp_path: Path) 
 
 
 def test_a_full_disk_leaves_the_lines_after_it_whole(tmp_path: Path) -> None:
-    """What could be written of a line stands alone."""
+    """After a full disk, later lines are complete and the torn line stands alone."""
     limits, ignored = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     journal = Journal(tmp_path)
     journal.append('{"a": 1}')

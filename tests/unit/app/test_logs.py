@@ -21,7 +21,7 @@ LOGGER = logging.getLogger("sqlstream")
 
 @pytest.fixture(autouse=True)
 def _close_logs() -> Iterator[None]:
-    """Leaves the loggers as they were."""
+    """Restores the loggers."""
     level, propagate, is_open = LOGGER.level, LOGGER.propagate, PROJECT_LOG in LOGGER.handlers
     yield
     PROJECT_LOG.open()
@@ -37,7 +37,7 @@ def read_log(root: Path) -> str:
 
 
 def test_what_the_loggers_say_is_written(tmp_path: Path) -> None:
-    """Those below `sqlstream` too, down to debug; nothing reaches the root logger and so the terminal."""
+    """Loggers below `sqlstream` write to the log, also debug messages; the root logger and terminal get nothing."""
     open_log(tmp_path, ENV)
 
     logging.getLogger("sqlstream.run").debug("größe %d", 7)
@@ -48,7 +48,7 @@ def test_what_the_loggers_say_is_written(tmp_path: Path) -> None:
 
 
 def test_a_secret_is_struck_out_wherever_it_stands(tmp_path: Path) -> None:
-    """In the message, its arguments and the text of an exception."""
+    """A secret is masked in the message, in its arguments and in the text of an exception."""
     open_log(tmp_path, ENV)
     logger = logging.getLogger("sqlstream.hunter22")
 
@@ -63,7 +63,7 @@ def test_a_secret_is_struck_out_wherever_it_stands(tmp_path: Path) -> None:
 
 
 def test_the_log_is_added_to_and_opened_once(tmp_path: Path) -> None:
-    """A second call in one process neither doubles the lines nor loses the first."""
+    """A second call in one process appends to the log and neither repeats nor loses lines."""
     for number in range(2):
         open_log(tmp_path, ENV)
         LOGGER.info("call %d", number)
@@ -72,7 +72,7 @@ def test_the_log_is_added_to_and_opened_once(tmp_path: Path) -> None:
 
 
 def test_another_project_has_a_log_of_its_own(tmp_path: Path) -> None:
-    """The last project that was opened gets the lines."""
+    """Lines go to the log of the project that was opened last."""
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         open_log(tmp_path / name, ENV)
@@ -83,7 +83,7 @@ def test_another_project_has_a_log_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Old files make room for new ones."""
+    """Old log files are removed when the size limit is reached."""
     monkeypatch.setattr(logs, "MAX_BYTES", 1_000)
     open_log(tmp_path, ENV)
 
@@ -96,7 +96,7 @@ def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_each_thread_has_the_log_of_its_project(tmp_path: Path) -> None:
-    """Its secrets are struck out there, and are in no other log."""
+    """Each thread writes to its own project's log, with that project's secrets masked."""
     both_are_open = Barrier(2, timeout=60)
 
     def work(name: str) -> None:
@@ -114,7 +114,7 @@ def test_each_thread_has_the_log_of_its_project(tmp_path: Path) -> None:
 
 
 def test_a_thread_without_a_project_has_the_log_that_takes_it(tmp_path: Path) -> None:
-    """Such as the one that reads what the JVM says."""
+    """A thread without a project, such as the reader of the JVM's output, writes to the log that adopts it."""
     open_log(tmp_path, ENV)
     PROJECT_LOG.adopt_other_threads()
 
@@ -126,7 +126,7 @@ def test_a_thread_without_a_project_has_the_log_that_takes_it(tmp_path: Path) ->
 
 
 def test_a_programs_own_handler_stays(tmp_path: Path) -> None:
-    """It hears what is written into the log."""
+    """A program's own handler still receives the lines that are written to the log."""
     heard: list[str] = []
     own = logging.Handler()
     own.emit = lambda record: heard.append(record.getMessage())  # type: ignore[method-assign]
@@ -144,7 +144,7 @@ def test_a_programs_own_handler_stays(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_written_is_no_error(
     tmp_path: Path, blocked: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is raised or printed, now or when something is said; `sqlstream debug` tells of it."""
+    """A log that cannot be written raises and prints nothing; `sqlstream debug` reports it."""
     path = tmp_path / blocked
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("in the way")
@@ -156,7 +156,7 @@ def test_a_log_that_cannot_be_written_is_no_error(
 
 
 def test_what_the_jvm_logs_has_no_secret_for_a_programs_own_handler(caplog: pytest.LogCaptureFixture) -> None:
-    """It is struck out before any handler sees the line."""
+    """Secrets in the JVM's output are masked before any handler of the program receives the line."""
     propagates, LOGGER.propagate = LOGGER.propagate, True
     try:
         with caplog.at_level(logging.INFO, "sqlstream"):

@@ -1,4 +1,4 @@
-"""Errors of models that are not selected are counted, and block neither `compile`, `run` nor `test`."""
+"""Errors in unselected models are counted, and do not block `compile`, `run` or `test`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FILES = {
 
 
 def project(root: Path, **files: str) -> Path:
-    """Writes the project; `files` are by their stems in models/."""
+    """Writes the project; the keys of `files` are file names in models/ without extension."""
     for name, text in {**FILES, **{f"models/{stem}.sql": text for stem, text in files.items()}}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -43,14 +43,14 @@ def project(root: Path, **files: str) -> Path:
 
 
 def refused(root: Path, *select: str) -> list[str]:
-    """The files of the errors for which the selection is refused."""
+    """Returns the files of the errors for which the selection is refused."""
     with pytest.raises(FindingsError) as raised:
         compile_models(ProjectRequest(root), Selection(select) if select else EVERYTHING)
     return sorted(finding.location.path for finding in raised.value.findings if finding.is_error and finding.location)
 
 
 def test_the_errors_of_other_models_are_counted(tmp_path: Path) -> None:
-    """And the selected model is compiled."""
+    """The selected model compiles, and the number of errors in other models is reported."""
     told: list[str] = []
 
     compiled = compile_models(ProjectRequest(project(tmp_path), notify=told.append), Selection(("good",)))
@@ -69,22 +69,22 @@ def test_the_errors_of_other_models_are_counted(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_selected_model_is_made_of_must_be_right(tmp_path: Path, selected: str, files: list[str]) -> None:
-    """It, all that it reads, and its sink."""
+    """An error in a selected model, in any upstream node or in its sink refuses the selection."""
     assert refused(project(tmp_path), selected) == files
 
 
 def test_without_a_selection_every_error_counts(tmp_path: Path) -> None:
-    """As for all that is selected together."""
+    """Without a selection every error is reported, as if all models were selected."""
     assert refused(project(tmp_path)) == ["models/view.sql", "models/wrong.sql", "sinks.yml", "sources.yml"]
 
 
 def test_an_error_in_a_template_still_blocks(tmp_path: Path) -> None:
-    """Nothing is known of the project then."""
+    """An error in a template blocks every selection, because the project cannot be read."""
     assert refused(project(tmp_path, broken="{{ nothing( }}"), "good") == ["models/broken.sql"]
 
 
 def test_sql_that_cannot_be_read_still_blocks(tmp_path: Path) -> None:
-    """Such a project compiles for no command, as `sqlstream test` says too."""
+    """Unreadable SQL blocks every command, as in `sqlstream test`."""
     torn = "select id from {{ source('shop', 'orders') }} wher id > 1"
 
     assert "models/torn.sql" in refused(project(tmp_path, torn=torn), "good")
@@ -99,7 +99,7 @@ def test_sql_that_cannot_be_read_still_blocks(tmp_path: Path) -> None:
     ids=["an unknown sink", "a misplaced watermark"],
 )
 def test_what_only_one_model_lacks_keeps_no_rule_from_the_others(tmp_path: Path, lost: str) -> None:
-    """Its own error counts for it and for what reads it; the rules find what is wrong with the others."""
+    """A model's error counts for it and its readers; rules still check the other models."""
     root = project(tmp_path, lost=lost, child="{{ config(sink='out') }} select id from {{ ref('lost') }}")
 
     assert compile_models(ProjectRequest(root), Selection(("good",))).models[0].name == "good"
@@ -109,7 +109,7 @@ def test_what_only_one_model_lacks_keeps_no_rule_from_the_others(tmp_path: Path,
 
 
 def test_an_error_of_the_project_blocks(tmp_path: Path) -> None:
-    """It belongs to every selection."""
+    """An error of the project blocks every selection."""
     root = project(tmp_path)
     (root / "project.yml").write_text("name: shop\ntargets: {far: {master: 'spark://host:7077', storage: here}}\n")
 
@@ -117,7 +117,7 @@ def test_an_error_of_the_project_blocks(tmp_path: Path) -> None:
 
 
 def test_the_tests_of_a_model_are_selected_beside_errors_elsewhere(tmp_path: Path) -> None:
-    """They are counted, and no finding of the tests."""
+    """A model's tests can be selected despite errors elsewhere, which are counted but are no findings of the tests."""
     told: list[str] = []
     opened = open_tests(ProjectRequest(project(tmp_path), notify=told.append))
 

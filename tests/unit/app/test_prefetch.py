@@ -1,4 +1,4 @@
-"""Files that another process reads ahead, in a project that is large enough for one."""
+"""In a large project another process reads files ahead."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlstream.app.loading.processes import Processes
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project of many models, each described in a file of its own, on a machine with two cores."""
+    """A project of many models with one description file each, on a machine with two cores."""
     monkeypatch.setattr(loading, "processes", lambda: Processes(2))
     (tmp_path / "models").mkdir()
     (tmp_path / "project.yml").write_text(
@@ -29,7 +29,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_reading_ahead_changes_nothing(root: Path) -> None:
-    """The descriptions are those of the files."""
+    """Reading ahead gives the same descriptions as the files."""
     models = load(ProjectRequest(root, env={})).compiled.models.values()
     assert sorted(model.file.description for model in models) == sorted(
         f"number {number}" for number in range(FILES_WORTH_A_PROCESS)
@@ -37,7 +37,7 @@ def test_reading_ahead_changes_nothing(root: Path) -> None:
 
 
 def test_invalid_yaml_is_reported_once_with_its_line(root: Path) -> None:
-    """In the order of the files."""
+    """Invalid YAML is reported once with its line, in the order of the files."""
     for name in ("m001", f"m{FILES_WORTH_A_PROCESS - 1}"):
         (root / f"models/{name}.yml").write_text("version: 2\nmodels: [\n")
 

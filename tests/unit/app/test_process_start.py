@@ -1,4 +1,4 @@
-"""Which process a run is."""
+"""The identity of a run's process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlstream.app.running.process_start import process_start
 
 
 def test_a_process_keeps_its_start_and_shares_it_with_none() -> None:
-    """Two processes that began one after the other are told apart."""
+    """The start identifies a process: it does not change, and two processes have different ones."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         assert process_start(os.getpid()) == process_start(os.getpid()) is not None
         assert process_start(other.pid) not in (None, process_start(os.getpid()))
@@ -18,7 +18,7 @@ def test_a_process_keeps_its_start_and_shares_it_with_none() -> None:
 
 
 def test_a_process_that_has_ended_is_none() -> None:
-    """Also before its parent has asked how."""
+    """A process that has ended has no start, even before its parent has waited for it."""
     other = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
     assert other.stdout is not None
     other.stdout.read()  # it has closed all, and ends

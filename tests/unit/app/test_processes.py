@@ -1,4 +1,4 @@
-"""Work on several cores gives what work on one gives, and leaves no process behind."""
+"""Parallel work gives the same result as work on one core, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system can
 
 
 def compiled(root: Path, workers: Workers | None) -> tuple[CompileResult, Memory, list[str]]:
-    """A project compiled with these workers: the result, the memory, and the logged messages."""
+    """Compiles a project with this number of workers; returns the result, the memory and the logged messages."""
     project = load_project(root, make_render=make_yaml_renderer({}), target=None, cli_vars={}).project
     assert project is not None
     logged: list[str] = []
@@ -50,7 +50,7 @@ def compiled(root: Path, workers: Workers | None) -> tuple[CompileResult, Memory
 
 
 def test_workers_change_nothing(tmp_path: Path) -> None:
-    """The same models, columns and findings in the same order; what templates log comes once and in order."""
+    """Workers give the same models, columns and findings in order; templates log each message once and in order."""
     write_sqlstream_project(tmp_path, 2 * MODELS_WORTH_A_RENDERER + CHAIN)
     for number, path in enumerate(sorted((tmp_path / "models").rglob("*_enrich_*.sql"))):
         said = f"{{{{ log('model {number}') }}}}{{{{ exceptions.warn('look at {number}') }}}}-- odd\n"
@@ -69,7 +69,7 @@ def test_workers_change_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, ValueError])
 def test_what_runs_beside_ends_with_the_body(end: type[BaseException]) -> None:
-    """Whatever the reason, also where nobody has waited for it; what fails gives nothing."""
+    """Background work ends with the body, for whatever reason, even if nobody waits; failed work gives nothing."""
     before = children()
     with pytest.raises(end), Processes(2).beside(lambda: signal.pause()):
         raise end
@@ -79,21 +79,21 @@ def test_what_runs_beside_ends_with_the_body(end: type[BaseException]) -> None:
 
 
 def entry(text: str) -> Entries:
-    """One entry."""
+    """Returns one entry."""
     return {("kind", text): ("key", text)}
 
 
 def failing() -> Entries:
-    """A job that fails."""
+    """Raises an error."""
     raise ValueError("no")
 
 
 TESTS = os.getpid()
-"""The process of the tests, which takes jobs like the others."""
+"""The process of the tests, which also takes jobs."""
 
 
 def killed() -> Entries:
-    """A job whose process is ended from outside, where that is not the process of the tests."""
+    """Kills its process, unless that is the process of the tests."""
     if os.getpid() == TESTS:
         raise ValueError("this process goes on")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -102,19 +102,19 @@ def killed() -> Entries:
 
 @pytest.mark.parametrize("bad", [failing, killed])
 def test_a_job_that_fails_gives_nothing(bad: Callable[[], Entries], capfd: pytest.CaptureFixture[str]) -> None:
-    """The others give what they give, and nothing is printed."""
+    """A failed job gives nothing and prints nothing, and the other jobs return their results."""
     jobs = [lambda: entry("a"), bad, lambda: entry("x" * 1_000_000)]
     assert list(Processes(3).run(jobs)) == [entry("a"), entry("x" * 1_000_000)]
     assert capfd.readouterr().err == ""
 
 
 def children() -> set[str]:
-    """The ids of the processes that this one has started and not waited for."""
+    """Returns the ids of the child processes that this process has not waited for."""
     return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="utf-8").split())
 
 
 def test_no_process_outlives_the_work() -> None:
-    """Where the work is left early, as by Ctrl-C, the other processes end too."""
+    """Worker processes end when the work is left early, as by Ctrl-C."""
 
     def interrupted() -> Entries:
         raise KeyboardInterrupt
@@ -130,8 +130,8 @@ def test_no_process_outlives_the_work() -> None:
 
 
 def test_parts_of_a_graph_hold_all_that_they_read() -> None:
-    """What is left is shared out in ever smaller parts, so that all end together; where most models hang together,
-    there is one part.
+    """Each part has everything that its models read. The rest is split into ever smaller parts, so that all workers end
+    together; a graph in which most models are connected gives one part.
     """
     chains = {
         f"{chain}-{position}": {f"{chain}-{position - 1}"} if position else set()
@@ -150,7 +150,7 @@ def test_parts_of_a_graph_hold_all_that_they_read() -> None:
 
 
 def test_parts_count_what_is_new() -> None:
-    """Each model is in one, with all that it reads; what many read does not make a part of each of them."""
+    """Each part contains everything that its models read; a shared input does not give each reader its own part."""
     count = 2 * MODELS_IN_A_PART
     hub: dict[str, set[str]] = {"hub": set()}
     graph = hub | {f"leaf {number}": {"hub"} for number in range(count)}

@@ -1,4 +1,4 @@
-"""Which quarantines go along with a run, and when they end."""
+"""Which quarantines a run includes, and when they end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FILES = {
 
 
 def chosen(root: Path, select_: str, exclude: str = "") -> tuple[CompiledModel, ...]:
-    """The models of a run of this selection."""
+    """Returns the models of a run with this selection."""
     write_files(root, FILES)
     compiled = load(ProjectRequest(root, env={})).compiled
     selection = Selection(tuple(select_.split()), tuple(exclude.split()))
@@ -51,7 +51,7 @@ def chosen(root: Path, select_: str, exclude: str = "") -> tuple[CompiledModel, 
 def test_what_reads_a_table_takes_its_quarantine_along(
     selected: str, excluded: str, expected: set[str], tmp_path: Path
 ) -> None:
-    """Directly or through views, unless it is excluded, since another process may run it."""
+    """A run includes the quarantines of the sources that it reads, also through views, unless they are excluded."""
     assert {model.name for model in chosen(tmp_path, selected, excluded)} == expected
 
 
@@ -80,7 +80,7 @@ SELECTORS = """selectors:
 def test_an_exclude_in_selectors_keeps_a_quarantine_out(
     selection: Selection, expected: set[str], tmp_path: Path
 ) -> None:
-    """As --exclude does: in the selector that is used, in one that it takes, and in the default."""
+    """An `exclude` works like --exclude in the used selector, in one that it refers to, and in the default."""
     write_files(tmp_path, {**FILES, "selectors.yml": SELECTORS})
     compiled = load(ProjectRequest(tmp_path, env={})).compiled
 
@@ -93,12 +93,12 @@ def test_an_exclude_in_selectors_keeps_a_quarantine_out(
     ("selected", "ending"), [("direct behind", 2), ("direct other", 0), ("s__a__corrupt", 0), ("other", 0)]
 )
 def test_a_quarantine_ends_where_all_others_do(selected: str, ending: int, tmp_path: Path) -> None:
-    """Else a run that ends by itself would not; alone it runs as its own trigger says."""
+    """A quarantine ends with the other queries, so that the run can end; on its own it follows its trigger."""
     assert len(quarantines_to_end(chosen(tmp_path, selected))) == ending
 
 
 def test_a_sink_that_is_not_declared_is_found_where_it_is_named(tmp_path: Path) -> None:
-    """As for any model."""
+    """An undeclared sink of a quarantine is reported where it is named, as for any model."""
     write_files(
         tmp_path,
         {**FILES, "sources.yml": FILES["sources.yml"].replace("quarantine_sink: lake", "quarantine_sink: lak", 1)},
@@ -112,7 +112,7 @@ def test_a_sink_that_is_not_declared_is_found_where_it_is_named(tmp_path: Path) 
 
 
 def test_the_sql_of_a_quarantine_is_written_like_that_of_a_model(tmp_path: Path) -> None:
-    """Below the YAML file that asks for it; the table of corrupt records is not counted as a source."""
+    """The compiled SQL of a quarantine is below the YAML file that declares it; its table is not a source."""
     write_files(tmp_path, FILES)
 
     compile_models(ProjectRequest(tmp_path, env={}))

@@ -1,4 +1,4 @@
-"""A run of more endless queries than its target bears is refused before Spark is started."""
+"""A run with more endless queries than its target allows is refused before Spark starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SINKS = "sinks:\n  - {name: nowhere, format: noop}\n"
 
 
 def test_too_many_streams_are_refused(tmp_path: Path) -> None:
-    """Only those count that are selected and do not end by themselves."""
+    """Only selected queries that do not end count towards the limit."""
     (tmp_path / "models").mkdir()
     for name, text in (("project.yml", PROJECT), ("sources.yml", SOURCES), ("sinks.yml", SINKS)):
         (tmp_path / name).write_text(text)
@@ -39,6 +39,6 @@ def test_too_many_streams_are_refused(tmp_path: Path) -> None:
     assert str(finding.location) == "project.yml:4:3"
 
     fewer = RunRequest(request.project, Selection(exclude=("c",)))
-    with pytest.raises(FindingsError) as caught:  # the next hurdle: no Java is on the PATH
+    with pytest.raises(FindingsError) as caught:  # the next check fails: no Java is on the PATH
         run_models(fewer, print)
     assert [finding.code for finding in caught.value.findings] == ["java-missing"]

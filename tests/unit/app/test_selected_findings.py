@@ -28,7 +28,7 @@ OF_THE_PROJECT = "unused-config"
 
 @pytest.fixture
 def shop(tmp_path: Path) -> ProjectRequest:
-    """A project with a warning about a model, a source, a sink and the project each."""
+    """A project with one warning each about a model, a source, a sink and the project."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -50,7 +50,7 @@ def shop(tmp_path: Path) -> ProjectRequest:
 def test_warnings_are_about_the_selection_and_the_project(
     shop: ProjectRequest, select: tuple[str, ...], expected: list[str]
 ) -> None:
-    """About the selected nodes, what they read, where they write, and the project: the same in each command."""
+    """Each command warns about the selected nodes, their inputs and sinks, and the project."""
     selection = Selection(select)
 
     assert sorted(item.code for item in compile_models(shop, selection).findings) == sorted(expected)

@@ -1,4 +1,4 @@
-"""Selection over a real project, from its files to the selected nodes: the same answers as dbt's."""
+"""Selection in a real project, from its files to the selected nodes, gives the same answers as dbt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS: list[dict[str, Any]] = yaml.safe_load((TESTS / "unit/compiler/selectors.ym
 
 
 def words(value: str | list[str] | None) -> tuple[str, ...]:
-    """Returns the flags' values of a row: text is one flag, a list several."""
+    """Returns the values of a row's flags: a string is one flag, a list several."""
     return (value,) if isinstance(value, str) else tuple(value or ())
 
 
@@ -33,11 +33,11 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['select']} without {row.get('exclude')}")
 def test_selection_is_dbts(loaded: Loaded, row: dict[str, Any]) -> None:
-    """Each selector gives dbt's nodes; one that dbt refuses or finds nothing for is an error."""
+    """Each selector gives dbt's nodes; it is an error if dbt refuses it or finds nothing."""
     selection = Selection(words(row["select"]), words(row.get("exclude")))
     expected = [] if row.get("error") else row["expect"]
     if row["select"] == "config.output_mode:append":
-        # dbt knows no default of a key that it does not know; in sqlstream a model that says nothing is append, too
+        # dbt has no default for unknown keys; in sqlstream a model without the key is append, too
         expected = [node for node in loaded.compiled.graph.order if node.startswith("model.")]
         expected = sorted(
             node.replace(".selection.", ".", 1)
@@ -54,7 +54,7 @@ def test_selection_is_dbts(loaded: Loaded, row: dict[str, Any]) -> None:
 
 
 def test_an_empty_selection_names_the_nearest(loaded: Loaded) -> None:
-    """Where dbt ends with exit code 0, sqlstream says what may have been meant."""
+    """An empty selection is an error with the nearest name, where dbt exits with code 0."""
     with pytest.raises(FindingsError) as caught:
         select(loaded.compiled, Selection(("ordrs_by_minute",)))
 
@@ -64,7 +64,7 @@ def test_an_empty_selection_names_the_nearest(loaded: Loaded) -> None:
 
 
 def test_a_part_that_matches_nothing_is_a_warning(loaded: Loaded) -> None:
-    """A union goes on with what its other parts match."""
+    """A part of a union that matches nothing gives a warning, and the other parts are selected."""
     chosen, warnings = select(loaded.compiled, Selection(("orders nothing_like_it",)))
 
     assert chosen
@@ -72,7 +72,7 @@ def test_a_part_that_matches_nothing_is_a_warning(loaded: Loaded) -> None:
 
 
 def test_views_alone_start_nothing(loaded: Loaded) -> None:
-    """The error names the terminal models downstream."""
+    """A selection of views alone is an error that names the terminal models downstream."""
     views = [model for model in loaded.compiled.models.values() if model.output is None]
     view = next(v for v in views if loaded.compiled.graph.children[v.unique_id])
 
@@ -89,7 +89,7 @@ def test_views_alone_start_nothing(loaded: Loaded) -> None:
 
 @pytest.mark.parametrize("types", [(), ("seed",)])
 def test_an_empty_selection_names_all_that_made_it(loaded: Loaded, types: tuple[str, ...]) -> None:
-    """Selectors, exclusions and types; each matches something, but not together."""
+    """The error of an empty selection names selectors, exclusions and types that match nodes, but none together."""
     name = next(iter(loaded.compiled.models.values())).name
     exclude = () if types else (name,)
 
@@ -102,7 +102,7 @@ def test_an_empty_selection_names_all_that_made_it(loaded: Loaded, types: tuple[
 
 
 def test_an_empty_project_is_not_taken_for_an_empty_selection(tmp_path: Path) -> None:
-    """What is missing there is a model."""
+    """In an empty project, the error says that a model is missing."""
     (tmp_path / "project.yml").write_text("name: shop\n")
 
     with pytest.raises(FindingsError) as caught:

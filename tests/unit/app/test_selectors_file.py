@@ -1,4 +1,4 @@
-"""selectors.yml: dbt's own answers for definitions, and what is wrong with them at its place."""
+"""selectors.yml gives the same answers as dbt, and its mistakes are located."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def chosen(project: Path, selection: Selection, **request: Any) -> list[str]:
-    """The short ids that a selection gives."""
+    """Returns the short ids that a selection gives."""
     nodes, _ = select(load(ProjectRequest(project, **request)).compiled, selection)
     return sorted(node.replace(".selection.", ".", 1) for node in nodes)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["definition"]))
 def test_a_definition_gives_what_dbt_gives(project: Path, row: dict[str, Any]) -> None:
-    """Each gives dbt's nodes; one that dbt refuses or finds nothing for is an error."""
+    """Each definition gives dbt's nodes; it is an error if dbt refuses it or finds nothing."""
     selectors = [OTHER, {"name": "s", "definition": row["definition"]}]
     (project / "selectors.yml").write_text(yaml.safe_dump({"selectors": selectors}))
 
@@ -97,19 +97,19 @@ CORE = ["model.orders", "model.orders_by_hour", "model.orders_by_minute", "seed.
 def test_a_selector_is_a_criterion_too(
     named: Path, select: tuple[str, ...], exclude: tuple[str, ...], expected: list[str]
 ) -> None:
-    """As in dbt 1.12: with wildcards, graph operators, and beside all other criteria."""
+    """`selector:` is a criterion as in dbt 1.12: with wildcards, graph operators and other criteria."""
     assert chosen(named, Selection(select, exclude)) == expected
 
 
 def test_selectors_build_on_selectors_with_graph_operators(named: Path) -> None:
-    """Wherever in the file the others stand."""
+    """Selectors can refer to other selectors anywhere in the file, with graph operators."""
     found = chosen(named, Selection(selector="both"))
 
     assert set(found) > {*CORE, "seed.regions_2", "model.customer_regions"}
 
 
 def test_the_exclusion_of_one_criterion_of_a_union_is_its_own(named: Path) -> None:
-    """Dbt 1.11 takes such a criterion for an exclusion alone."""
+    """An exclusion within one criterion of a union applies to that criterion only, unlike in dbt 1.11."""
     assert chosen(named, Selection(selector="less")) == [
         "model.flows",
         "model.orders_by_hour",
@@ -119,7 +119,7 @@ def test_the_exclusion_of_one_criterion_of_a_union_is_its_own(named: Path) -> No
 
 
 def test_the_default_holds_where_nothing_else_is_selected(named: Path) -> None:
-    """Types choose among what it takes; any selection takes its place."""
+    """The default selector applies if nothing else is selected, and resource types filter it."""
     default = chosen(named, Selection())
 
     assert default == chosen(named, Selection(selector="both"))
@@ -129,7 +129,7 @@ def test_the_default_holds_where_nothing_else_is_selected(named: Path) -> None:
 
 
 def test_what_a_selector_does_not_find_is_a_warning_at_its_place(named: Path) -> None:
-    """On the line of selectors.yml, whether the selector is named by --selector or in --select."""
+    """A part of a selector that matches nothing gives a warning on its line, however the selector is named."""
     compiled = load(ProjectRequest(named)).compiled
 
     for selection in (Selection(selector="both"), Selection(("selector:both",))):
@@ -139,7 +139,7 @@ def test_what_a_selector_does_not_find_is_a_warning_at_its_place(named: Path) ->
 
 @pytest.mark.parametrize("selection", [Selection(selector="cor"), Selection(("selector:cor",))])
 def test_a_name_that_is_none_is_an_error_with_the_nearest(named: Path, selection: Selection) -> None:
-    """As --selector and as a criterion."""
+    """An unknown selector name is an error with the nearest name, for --selector and as a criterion."""
     with pytest.raises(FindingsError) as caught:
         chosen(named, selection)
 
@@ -199,7 +199,7 @@ def test_a_name_that_is_none_is_an_error_with_the_nearest(named: Path, selection
     ],
 )
 def test_every_mistake_is_found_at_its_place(tmp_path: Path, text: str, expected: list[str]) -> None:
-    """Whatever is selected: a selector that is wrong is wrong before it is used."""
+    """Each mistake in selectors.yml is found at its place, whatever is selected."""
     (tmp_path / "project.yml").write_text("name: shop\n")
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "b.sql").write_text("select 1 as one")

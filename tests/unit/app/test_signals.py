@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a run is prepared and while queries run."""
+"""Ctrl-C and SIGTERM during the preparation of a run and during its queries."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ HANDLERS = tuple[object, ...]
 
 
 def handlers() -> HANDLERS:
-    """Returns who answers to the signals that stop a run."""
+    """Returns the handlers of the signals that stop a run."""
     return tuple(signal.getsignal(number) for number in STOP_SIGNALS)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_listener_hears_each_signal(number: signal.Signals) -> None:
-    """The one from before it listened as well, and the second one counts: it stops a run at once."""
+    """A listener receives an earlier signal as well as each new one."""
     requests: list[str] = []
 
     with stop_signals() as signals:
@@ -32,7 +32,7 @@ def test_a_listener_hears_each_signal(number: signal.Signals) -> None:
 
 
 def test_the_first_signal_waits_for_the_next_check() -> None:
-    """While a run is prepared, what is half done is finished."""
+    """The first signal during the preparation takes effect at the next check, so that the current step finishes."""
     with stop_signals() as signals:
         signals.check()
         os.kill(os.getpid(), signal.SIGTERM)
@@ -42,7 +42,7 @@ def test_the_first_signal_waits_for_the_next_check() -> None:
 
 
 def test_a_second_signal_ends_the_preparation_at_once() -> None:
-    """Downloading a target's packages may take minutes."""
+    """A second signal ends the preparation at once, which helps during long package downloads."""
     with stop_signals():
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -51,7 +51,7 @@ def test_a_second_signal_ends_the_preparation_at_once() -> None:
 
 
 def test_the_handlers_before_come_back() -> None:
-    """PySpark's own among them; what the caller had the process ignore, as nohup does, stays ignored."""
+    """The previous handlers are restored, including PySpark's; ignored signals stay ignored, as under nohup."""
     before = handlers()
 
     with stop_signals():
@@ -61,7 +61,7 @@ def test_the_handlers_before_come_back() -> None:
 
 
 def test_the_handlers_come_back_after_an_error() -> None:
-    """A run that fails leaves Ctrl-C as it was."""
+    """The previous handlers are restored after an error."""
     before = handlers()
 
     with pytest.raises(RuntimeError, match="failed"), stop_signals():
@@ -71,7 +71,7 @@ def test_the_handlers_come_back_after_an_error() -> None:
 
 
 def test_outside_the_main_thread_signals_stay_with_whoever_has_them() -> None:
-    """Python lets no other thread install a handler, and a caller's own are not to be taken."""
+    """Outside the main thread the handlers stay unchanged, because Python allows no other thread to set them."""
     before = handlers()
     seen: list[HANDLERS] = []
 

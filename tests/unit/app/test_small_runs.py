@@ -1,4 +1,4 @@
-"""Which runs are over in seconds, by the files that they may read."""
+"""Which runs finish within seconds, judged by the files that they may read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlstream.app.running.local_files import SMALL_RUN_BYTES, SMALL_RUN_FILES, 
 
 
 def small(root: Path, *, path: str = "path: in", trigger: str = "available_now") -> bool:
-    """Whether a run of a model over one source is small."""
+    """Returns whether a run of a model over one source is small."""
     files = {
         "project.yml": "name: shop\nversion: 1.0.0\ntargets: {local: {master: local, storage: s}}\n",
         "sources.yml": "sources:\n  - name: shop\n    tables:\n"
@@ -31,7 +31,7 @@ def small(root: Path, *, path: str = "path: in", trigger: str = "available_now")
 
 
 def write(root: Path, name: str, size: int) -> None:
-    """A file of so many bytes, which takes no room."""
+    """Writes a sparse file of a given size."""
     path = root / "in" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
@@ -51,7 +51,7 @@ def write(root: Path, name: str, size: int) -> None:
     ],
 )
 def test_few_small_files_are_a_small_run(tmp_path: Path, files: dict[str, int], expected: bool) -> None:
-    """In all folders below the path; a compressed file is larger than it looks."""
+    """A run over few small files in all folders below the path is small; a compressed file counts as larger."""
     for name, size in files.items():
         write(tmp_path, name, size)
 
@@ -59,7 +59,7 @@ def test_few_small_files_are_a_small_run(tmp_path: Path, files: dict[str, int], 
 
 
 def test_a_pattern_is_followed(tmp_path: Path) -> None:
-    """What it leaves out is not read."""
+    """Only files that match the path's pattern count."""
     write(tmp_path, "day=1/a.json", 10)
     write(tmp_path, "week=1/a.json", 2 * SMALL_RUN_BYTES)
 
@@ -69,17 +69,17 @@ def test_a_pattern_is_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["path: 's3a://bucket/in'", "path: 'in/{a,b}'"])
 def test_what_python_cannot_look_at_is_not_small(tmp_path: Path, path: str) -> None:
-    """Other storage, and patterns that Python has not."""
+    """Remote storage and patterns that Python does not support are not small."""
     assert not small(tmp_path, path=path)
 
 
 def test_a_run_without_an_end_is_not_small(tmp_path: Path) -> None:
-    """However little there is at its start."""
+    """A run without an end is not small, however little data it starts with."""
     assert not small(tmp_path, trigger="10 seconds")
 
 
 def test_what_cannot_be_looked_at_is_not_small(tmp_path: Path) -> None:
-    """Behind a link to a folder there may be anything."""
+    """A path with a link to a folder is not small, because the link may lead anywhere."""
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "in").mkdir()
     assert small(tmp_path)

@@ -1,4 +1,4 @@
-"""When Spark's parser is asked, and when its answers are other ones."""
+"""When Spark's parser is asked, and when its cached answers apply."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlstream.project.values import Target
 
 
 def target(root: Path, settings: str) -> Target:
-    """Returns the target of a project with such a target."""
+    """Returns the target of a project with these settings."""
     (root / "models").mkdir(exist_ok=True)
     (root / "project.yml").write_text(f"name: shop\ntargets: {{local: {{{settings}}}}}\n")
     return load(ProjectRequest(root, env={})).compiled.project.target
@@ -23,7 +23,7 @@ def target(root: Path, settings: str) -> Target:
 
 @pytest.mark.parametrize("settings", ["spark: {spark.sql.extensions: a.B}", "remote: 'sc://elsewhere'"])
 def test_a_spark_that_may_read_other_sql_is_not_asked(tmp_path: Path, settings: str) -> None:
-    """What the installed parser refuses, that one may take."""
+    """If the target's Spark may accept other SQL, because of extensions or Spark Connect, the parser is not asked."""
     parser = InstalledParser(target(tmp_path, settings), {}, silent)
 
     with pytest.raises(ParserUnavailableError, match="target `local`"), parser.open(1):
@@ -31,7 +31,7 @@ def test_a_spark_that_may_read_other_sql_is_not_asked(tmp_path: Path, settings: 
 
 
 def test_an_answer_holds_for_the_same_sql_settings(tmp_path: Path) -> None:
-    """Other settings of the target do not count."""
+    """A cached answer applies while the SQL settings are the same; other settings of the target do not matter."""
     plain = InstalledParser(target(tmp_path, "master: 'local[1]'"), {}, silent).identity
     more_memory = InstalledParser(target(tmp_path, "spark: {spark.driver.memory: 2g}"), {}, silent).identity
     other_sql = InstalledParser(target(tmp_path, "spark: {spark.sql.ansi.enabled: 'false'}"), {}, silent).identity

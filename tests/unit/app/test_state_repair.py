@@ -1,4 +1,4 @@
-"""Files that a batch commits while they are put aside: a JVM may outlive its Python, and some storages have no locks."""
+"""Files that a batch commits during a repair: a JVM may outlive its Python, and some storages have no locks."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ NAMES = [f"part-{number:05}-68fad154-7a17-4dd0-aa6e-258cccda1fcf-c000.json" for 
 
 @dataclass
 class LateCommit:
-    """The query of a JVM that still lives: its batch commits a file after the folder was looked at."""
+    """A query whose JVM is still alive and commits a file after the folder was listed."""
 
     output: str
     has_locks: bool = True
 
     @property
     def storages(self) -> LateCommit:
-        """Itself: all of it is on this machine."""
+        """Returns this object, because everything is on this machine."""
         return self
 
     def of(self, path: str) -> tuple[Storage, str]:
-        """The storage of any path."""
+        """Returns the storage of any path."""
         return LocalStorage(), path
 
     def files(self, output: str) -> OutputFiles:
-        """What a look finds, behind which the batch is committed."""
+        """Lists the files, and then commits the batch."""
         storage = LocalStorage()
         found = sort_files(storage.files(output), read_sink_log(storage, output), with_retention=False)
         entry = json.dumps({"path": f"file://{output}/{NAMES[0]}", "modificationTime": 1})
@@ -42,7 +42,7 @@ class LateCommit:
 
 
 def test_a_file_that_is_committed_meanwhile_goes_back(tmp_path: Path) -> None:
-    """Spark would not find it; what is in no batch stays aside, with its checksum."""
+    """A file that is committed during the repair moves back; files in no batch stay aside, with their checksums."""
     output = tmp_path / "orders"
     (output / "_spark_metadata").mkdir(parents=True)
     for name in NAMES:

@@ -1,4 +1,4 @@
-"""`state:` over real projects: what dbt sees as new and modified, and what sqlstream sees better."""
+"""`state:` in real projects: new and modified nodes as in dbt, with documented improvements."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DIFFERENT: Mapping[str, Mapping[str, list[str]]] = {
     "a source's tags": {**SAME, "state:modified.configs": []},
     "a new source": {"state:modified": ["source.aws.fresh"], "state:modified+": ["source.aws.fresh"]},
 }
-"""What sqlstream answers where it does not answer as dbt: looks do not count, nor tags, and what is new is modified."""
+"""Where sqlstream's answer differs from dbt's: formatting and tags do not count, and new nodes are also modified."""
 
 ALSO: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "a folder's meta": {
@@ -46,11 +46,11 @@ ALSO: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "state:modified+": ("model.orders", "model.repeat_orders"),
     }
 }
-"""What is modified for sqlstream alone: dbt forgets a folder's `meta` where the model adds to it."""
+"""Modified only for sqlstream: dbt ignores a folder's `meta` if the model adds to it."""
 
 
 def change(project: Path, files: Files) -> None:
-    """Makes the changes of a row of the table in a project's files."""
+    """Applies the changes of a row of the table to a project's files."""
     paths = [path for path in project.rglob("*") if path.is_file() and "target" not in path.relative_to(project).parts]
     texts = {path.relative_to(project).as_posix(): path.read_text() for path in paths}
     for name, text in files.items():
@@ -66,7 +66,7 @@ def change(project: Path, files: Files) -> None:
 
 
 def states(project: Path, saved: Path, words: list[str]) -> dict[str, list[str]]:
-    """The short ids that each selector gives, compared with a saved manifest."""
+    """Returns the short ids that each selector gives, compared with a saved manifest."""
     compiled = load(ProjectRequest(project)).compiled
     graph = selection_graph(compiled, {}, saved)
     name = f".{compiled.project.name}."
@@ -76,7 +76,7 @@ def states(project: Path, saved: Path, words: list[str]) -> dict[str, list[str]]
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project of the table, with the folder `target` of its compilation."""
+    """The project of the table, with the `target` folder of its compilation."""
     project = tmp_path_factory.mktemp("states") / "project"
     shutil.copytree(TESTS / "projects/selection", project)
     change(project, TABLE["base"])
@@ -86,7 +86,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("row", TABLE["changes"], ids=lambda row: str(row["change"]))
 def test_what_has_changed_is_what_dbt_says(base: Path, tmp_path: Path, row: dict[str, Any]) -> None:
-    """New and modified are dbt's, but for the documented differences; old and unmodified are all the others."""
+    """New and modified nodes are dbt's, except for documented differences; old and unmodified are the rest."""
     project = tmp_path / "project"
     shutil.copytree(base, project, ignore=shutil.ignore_patterns("target"))
     change(project, row["files"])
@@ -115,7 +115,7 @@ PROJECT: Files = {
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """A small project that depends on its environment, compiled; `saved` beside it holds its manifest."""
+    """A small compiled project that depends on its environment; `saved` next to it has its manifest."""
     project = tmp_path / "project"
     change(project, PROJECT)
     compile_models(ProjectRequest(project, "dev"))
@@ -124,14 +124,14 @@ def shop(tmp_path: Path) -> Path:
 
 
 def modified(project: Path, word: str = "state:modified", **request: Any) -> set[str]:
-    """The names of the nodes that a selector gives, compared with the saved manifest."""
+    """Returns the names of the nodes that a selector gives, compared with the saved manifest."""
     selection = Selection((word,), state=project.parent / "saved" / "manifest.json")
     chosen, _ = select(load(ProjectRequest(project, **request)).compiled, selection)
     return {node.rsplit(".", 1)[-1] for node in chosen}
 
 
 def test_another_environment_is_no_modification(shop: Path) -> None:
-    """Neither a target with its variables and overrides, nor --vars, nor the environment's variables."""
+    """A different target, --vars or environment variable does not modify a node."""
     env = {"TRIGGER": "1 minute", "DATA": "s3a://data", "USER_NAME": "ada"}
 
     assert modified(shop, target="prod", env=env, variables={"least": 5, "other": "x"}) == set()
@@ -161,7 +161,7 @@ def test_another_environment_is_no_modification(shop: Path) -> None:
 def test_what_is_written_differently_is_a_modification(
     shop: Path, file: str, before: str, after: str, expected: set[str]
 ) -> None:
-    """Of the nodes that it concerns, and of no others; how it looks makes no difference."""
+    """A changed text modifies the nodes that it concerns and no others; formatting makes no difference."""
     change(shop, {file: [before, after]})
 
     assert modified(shop) == expected
@@ -175,7 +175,7 @@ def test_what_is_written_differently_is_a_modification(
     ],
 )
 def test_a_modification_is_of_its_part(shop: Path, file: str, before: str, after: str, part: str) -> None:
-    """A variable belongs to the template that reads it, a sink to the configuration that names it."""
+    """A variable modifies the template that reads it, and a sink the configuration that names it."""
     change(shop, {file: [before, after]})
 
     found = {word: modified(shop, f"state:modified.{word}") for word in ("body", "configs", "macros")}
@@ -184,7 +184,7 @@ def test_a_modification_is_of_its_part(shop: Path, file: str, before: str, after
 
 
 def test_a_function_of_python_modifies_the_models_that_call_it(tmp_path: Path) -> None:
-    """By its module's code, whether SQL calls it or a macro does; a comment there changes nothing."""
+    """A changed Python function modifies the models that call it, in SQL or through a macro; comments do not count."""
     project = tmp_path / "project"
     change(project, PROJECT)
     function = (
@@ -208,7 +208,7 @@ def test_a_function_of_python_modifies_the_models_that_call_it(tmp_path: Path) -
 
 
 def test_a_schema_may_move_into_a_file(shop: Path) -> None:
-    """Its text is what counts."""
+    """Moving a schema into a file without changing its text is no modification."""
     change(shop, {"schemas/orders.ddl": "id int,\nat timestamp\n"})
     change(shop, {"sources.yml": ["schema: 'id int, at timestamp'", "schema_file: schemas/orders.ddl"]})
 
@@ -216,7 +216,7 @@ def test_a_schema_may_move_into_a_file(shop: Path) -> None:
 
 
 def test_nothing_modified_is_a_warning_and_no_error(shop: Path) -> None:
-    """So that a pipeline whose project has not changed ends well; a misspelt tag beside it does not."""
+    """Selecting nothing modified is a warning, so that a pipeline succeeds; a misspelt tag next to it is an error."""
     listing = list_nodes(ProjectRequest(shop), Selection(("state:modified+",), state=shop.parent / "saved"))
 
     assert listing.names == ()
@@ -226,7 +226,7 @@ def test_nothing_modified_is_a_warning_and_no_error(shop: Path) -> None:
 
 
 def test_the_last_compilation_itself_can_be_compared_with(shop: Path) -> None:
-    """`compile --state target` reads the manifest before it writes its own."""
+    """`compile --state target` reads the manifest before it overwrites it."""
     compile_models(ProjectRequest(shop))
     change(shop, {"models/new.sql": "select 1 as one\n"})
 
@@ -236,7 +236,7 @@ def test_the_last_compilation_itself_can_be_compared_with(shop: Path) -> None:
 
 
 def test_a_state_is_needed(shop: Path) -> None:
-    """`state:` without --state is bad usage, as in dbt."""
+    """`state:` without --state is a usage error, as in dbt."""
     with pytest.raises(UsageError, match="--state"):
         select(load(ProjectRequest(shop)).compiled, Selection(("state:modified",)))
 
@@ -256,7 +256,7 @@ def test_a_state_is_needed(shop: Path) -> None:
     ],
 )
 def test_a_state_that_is_none_is_refused(shop: Path, text: str | None) -> None:
-    """A file that is missing, no JSON, no manifest, or one of another version."""
+    """A state file that is missing, invalid JSON, no manifest or of another version is refused."""
     path = shop.parent / "saved" / "manifest.json"
     path.unlink()
     if text is not None:
@@ -267,7 +267,7 @@ def test_a_state_that_is_none_is_refused(shop: Path, text: str | None) -> None:
 
 
 def test_a_damaged_entry_is_refused(shop: Path) -> None:
-    """An entry that is no mapping."""
+    """A manifest with an entry that is no mapping is refused."""
     path = shop.parent / "saved" / "manifest.json"
     content = json.loads(path.read_text())
     content["nodes"]["model.shop.large"] = 1

@@ -1,4 +1,4 @@
-"""`sqlstream status` reads what runs have left, and tells those that live from those that were killed."""
+"""`sqlstream status` reads what runs have left behind, and tells running from killed runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def note(project: Path, run: str, pid: int, start: str | None, **statuses: str) -> None:
-    """Has a run of some queries begun as a process."""
+    """Records that a process has started a run of some queries."""
     lines: list[dict[str, Any]] = [{"event": "run_began", "pid": pid, "process_start": start, "target": "local"}]
     lines += [
         {"event": "query_started", "query": {"model": model, "unique_id": f"model.shop.{model}", "status": status}}
@@ -49,20 +49,20 @@ def note(project: Path, run: str, pid: int, start: str | None, **statuses: str) 
 
 
 def code(*arguments: str) -> int:
-    """The exit code of a command."""
+    """Returns the exit code of a command."""
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     return int(ended.value.code or 0)
 
 
 def test_there_is_nothing_to_read_before_the_first_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Which is no state of any query: exit code 2."""
+    """Before the first run status has nothing to read and exits with code 2."""
     assert code("status", "--project-dir", str(project)) == 2
     assert "no events of a run in logs/events.jsonl and target/run_results.json" in capsys.readouterr().err
 
 
 def test_a_living_run_is_well(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its process is there, and began when it says."""
+    """A run is alive if its process exists and has the recorded start time."""
     note(project, "r1", os.getpid(), process_start(os.getpid()), a="running")
 
     assert code("status", "--project-dir", str(project)) == 0
@@ -70,7 +70,7 @@ def test_a_living_run_is_well(project: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_a_process_that_has_its_number_by_chance_is_another_one(project: Path) -> None:
-    """The run was killed, and the number given again."""
+    """A run is killed if another process has reused its process id."""
     start = str(process_start(os.getpid()))
     note(project, "r1", os.getpid(), start.rpartition("/")[0] + "/1", a="running")
 
@@ -80,14 +80,14 @@ def test_a_process_that_has_its_number_by_chance_is_another_one(project: Path) -
 
 
 def test_a_run_of_another_machine_is_not_looked_for(project: Path) -> None:
-    """Its number says nothing here."""
+    """The process of a run on another machine is not checked, so its status is unknown."""
     note(project, "r1", os.getpid(), "another/machine/1", a="running")
 
     assert read_status(ProjectRequest(project)).queries[0].status == "unknown"
 
 
 def test_a_selection_takes_its_queries(project: Path) -> None:
-    """In dbt's grammar; one that takes none is refused, one of queries that never ran has nothing to read."""
+    """A selection in dbt's grammar filters the queries; unknown names and queries without runs are errors."""
     note(project, "r1", os.getpid(), process_start(os.getpid()), a="running")
     request = ProjectRequest(project)
 
@@ -99,7 +99,7 @@ def test_a_selection_takes_its_queries(project: Path) -> None:
 
 
 def test_a_model_that_is_gone_is_not_told_of(project: Path) -> None:
-    """As far as the last compilation knows."""
+    """A model that the last compilation no longer has is not shown."""
     note(project, "r1", os.getpid(), process_start(os.getpid()), a="running", gone="error")
     assert code("status", "--project-dir", str(project)) == 1
 
@@ -110,7 +110,7 @@ def test_a_model_that_is_gone_is_not_told_of(project: Path) -> None:
 
 
 def test_only_runs_of_the_target_count_where_one_is_named(project: Path) -> None:
-    """The status of production is not that of a trial."""
+    """With a target, only runs of that target count."""
     note(project, "r1", os.getpid(), process_start(os.getpid()), a="running")
 
     assert len(read_status(ProjectRequest(project, target="local")).queries) == 1
@@ -119,7 +119,7 @@ def test_only_runs_of_the_target_count_where_one_is_named(project: Path) -> None
 
 
 def test_files_that_cannot_be_read_as_such_are_none(project: Path) -> None:
-    """A torn run_results.json is no fault of the reader's."""
+    """A torn run_results.json or an invalid manifest.json is ignored."""
     (project / "target").mkdir()
     (project / "target/run_results.json").write_text('{"metadata": ')
     (project / "target/manifest.json").write_text("[]")

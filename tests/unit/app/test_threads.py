@@ -24,7 +24,7 @@ MODELS = 30
 
 @pytest.fixture(autouse=True)
 def _threads_take_turns_often() -> Iterator[None]:
-    """Threads that share something find it changed."""
+    """Makes threads switch often, so that shared state would show."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -32,7 +32,7 @@ def _threads_take_turns_often() -> Iterator[None]:
 
 
 def compiled(root: Path) -> object:
-    """All that a program gets from a project."""
+    """Returns everything that a program gets from a project."""
     try:
         result = compile_models(ProjectRequest(root, env={"PATH": "/nowhere", "SQLSTREAM_SECRET_KEY": root.name}))
     except FindingsError as error:
@@ -42,7 +42,7 @@ def compiled(root: Path) -> object:
 
 
 def write_projects(folder: Path) -> list[Path]:
-    """Makes projects that differ: valid ones, generated ones, and broken ones of many kinds."""
+    """Writes different projects: valid, generated, and broken in many ways."""
     for number in range(COPIES):
         write_files(folder / f"shop{number}", FILES)
         (folder / f"shop{number}/models/own.sql").write_text(
@@ -62,7 +62,7 @@ def in_threads(roots: Sequence[Path]) -> list[object]:
 
 
 def test_projects_compile_at_once_as_one_after_the_other(tmp_path: Path) -> None:
-    """Cold and from the cache; neither changes what the process logs or how it collects garbage."""
+    """Projects compile in parallel as one by one; logging and garbage collection of the process stay unchanged."""
     for name in ("alone", "at_once"):
         (tmp_path / name).mkdir()
     alone, at_once = write_projects(tmp_path / "alone"), write_projects(tmp_path / "at_once")
@@ -76,7 +76,7 @@ def test_projects_compile_at_once_as_one_after_the_other(tmp_path: Path) -> None
 
 
 def test_one_project_compiles_in_several_threads(tmp_path: Path) -> None:
-    """They write the same files at the same time."""
+    """Several threads can compile one project, although they write the same files at the same time."""
     write_files(tmp_path, FILES)
 
     first, *others = in_threads([tmp_path] * (2 * THREADS))

@@ -13,7 +13,7 @@ from sqlstream.app.loading.watching import changed_paths, take_snapshot, wait_fo
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A project with a file of each kind, and files that are none of it."""
+    """A project with a file of each kind, and files that do not belong to it."""
     names = (
         "project.yml",
         "models/a/b.sql",
@@ -31,14 +31,14 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_the_files_of_the_project_are_looked_at(root: Path) -> None:
-    """Neither data nor artifacts, nor what editors keep beside a file; others where they are named."""
+    """Project files and explicitly named files are watched, but no data, artifacts or editor backups."""
     assert set(take_snapshot(root, ("schemas/x.ddl", "no/such.ddl"))) == {
         "macros/m.sql", "models/a/b.sql", "project.yml", "python/p.py", "schemas/x.ddl", "seeds/s.csv",
     }  # fmt: skip
 
 
 def test_a_file_of_the_same_size_and_time_is_another_where_it_was_replaced(root: Path) -> None:
-    """Editors write a new file and rename it; one that is new or gone has changed too."""
+    """A replaced file counts as changed even if size and time are equal, and so do new and deleted files."""
     before = take_snapshot(root)
     model = root / "models" / "a" / "b.sql"
     status = model.stat()
@@ -53,7 +53,7 @@ def test_a_file_of_the_same_size_and_time_is_another_where_it_was_replaced(root:
 
 
 def test_a_change_is_waited_for(root: Path) -> None:
-    """Made by somebody else meanwhile."""
+    """The watcher waits until a file changes."""
     before = take_snapshot(root)
     writer = threading.Timer(0, (root / "models" / "c.sql").write_text, ["select 1"])
     writer.start()
