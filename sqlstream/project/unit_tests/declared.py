@@ -192,7 +192,7 @@ def _given(node: YamlMapping, document: GivenDocument, reader: FixtureReader) ->
         what = f"{quoted(document.input)} does not name an input"
         why = "an input is a source, seed or model that the model reads, named as in its SQL"
         fix = "use source('source', 'table') or ref('model')"
-        reader.findings.append(Finding("unit-test-input", what, why, fix, place))
+        reader.report(what, why, fix, place, "unit-test-input")
         return None
     kind = match[1] or match[4]
     parts = (match[3],) if match[1] else (match[6], match[8])
@@ -204,7 +204,7 @@ def _given(node: YamlMapping, document: GivenDocument, reader: FixtureReader) ->
     if node.get("rows") is not None or node.get("fixture") is not None:
         what = "the input has rows both in batches and outside them"
         why, fix = "only one of them could be used", "move all rows to batches"
-        reader.findings.append(Finding("unit-test-batches", what, why, fix, entry.key_location))
+        reader.report(what, why, fix, entry.key_location, "unit-test-batches")
         return None
     marked = [_step(item, reader) for item in (entry.value.items if isinstance(entry.value, YamlSequence) else ())]
     found = tuple(step for step in marked if step is not None)
@@ -216,17 +216,14 @@ def _step(node: YamlNode, reader: FixtureReader) -> Batch | BetweenBatches | Non
         if node.value in tuple(BetweenBatches):
             return BetweenBatches(str(node.value))
         what = f"a batch must be a mapping with `rows`, but is {given(node.value)}"
-        fix = (
-            did_you_mean(str(node.value), tuple(BetweenBatches))
-            if node.value
-            else "use `- rows: []` for a batch without rows"
-        )
+        words = tuple(BetweenBatches)
+        fix = did_you_mean(str(node.value), words) if node.value else "use `- rows: []` for a batch without rows"
         why = "only `restart` or `upgrade` can be between two batches"
-        reader.findings.append(Finding("unit-test-batches", what, why, fix, node.location))
+        reader.report(what, why, fix, node.location, "unit-test-batches")
         return None
     if isinstance(node, YamlSequence):
         what, why = "a batch must be a mapping with `rows`, but is a list", "its keys are `rows`, `fixture` and `at`"
-        reader.findings.append(Finding("unit-test-batches", what, why, "add `- rows:` before the list", node.location))
+        reader.report(what, why, "add `- rows:` before the list", node.location, "unit-test-batches")
         return None
     document = validate_node(BatchDocument, node, reader.findings)
     if document is None:
@@ -249,18 +246,15 @@ def _expected(node: YamlMapping, document: ExpectDocument, reader: FixtureReader
         if rows is not None:
             what = "the test expects rows both by batches and at the end"
             why = "the rows at the end are those of all batches together"
-            finding = Finding("unit-test-expect", what, why, "remove one of them", places["batches"])
-            reader.findings.append(finding)
+            reader.report(what, why, "remove one of them", places["batches"], "unit-test-expect")
     empty = {entry.key for entry in node.entries if isinstance(entry.value, YamlScalar) and entry.value.value is None}
-    if not (places.keys() - empty) & _STATED and "rows" not in places:
+    if not (places.keys() - empty) & _CHECKED_KEYS and "rows" not in places:
         what, why = "the test expects nothing", "a test without expectations always passes"
-        reader.findings.append(
-            Finding("unit-test-expect", what, why, "add `rows:` or `batches:` below `expect`", node.location)
-        )
+        reader.report(what, why, "add `rows:` or `batches:` below `expect`", node.location, "unit-test-expect")
     return Expected(node.location, rows, batches, document, places) if len(reader.findings) == known else None
 
 
-_STATED = {"rows", "fixture", "batches", "late_rows_dropped", "watermark", "state_rows", "error"}
+_CHECKED_KEYS = {"rows", "fixture", "batches", "late_rows_dropped", "watermark", "state_rows", "error"}
 """The keys of an expectation that check something."""
 
 

@@ -56,9 +56,7 @@ class FixtureReader:
         rows, fixture = holder.entry("rows"), holder.entry("fixture")
         if rows is not None and fixture is not None:
             what = "rows are defined twice: here and in a fixture"
-            self._add(
-                "unit-test-fixture", what, "only one of them could be used", "remove one of them", fixture.key_location
-            )
+            self.report(what, "only one of them could be used", "remove one of them", fixture.key_location)
             return None
         format_node = holder.get("format")
         named = str(format_node.value) if isinstance(format_node, YamlScalar) and format_node.value else None
@@ -79,19 +77,17 @@ class FixtureReader:
         if isinstance(node, YamlScalar) and node.value is None:
             return Rows(rows.key_location)
         if not isinstance(node, YamlSequence):
-            fix = (
-                f"use text after `|` for rows with `format: {named}`"
-                if named in FORMATS
-                else "start each row with `- `"
-            )
-            if isinstance(node, YamlScalar) and named not in FORMATS:
+            fix = "start each row with `- `"
+            if named in FORMATS:
+                fix = f"use text after `|` for rows with `format: {named}`"
+            elif isinstance(node, YamlScalar):
                 fix += f", or set the format of the text: `format: {FORMATS[0]}` (or {', '.join(FORMATS[1:])})"
             what = f"`rows` must be a list of rows, but is {given(plain(node))}"
-            self._add("unit-test-fixture", what, "each row is a mapping of columns to values", fix, rows.key_location)
+            self.report(what, "each row is a mapping of columns to values", fix, rows.key_location)
             return None
         if named in FORMATS and node.items:
             what = f"`rows` must be text in the format {named}, but is a list"
-            self._add("unit-test-fixture", what, f"`format: {named}` requires it", "remove `format`", rows.key_location)
+            self.report(what, f"`format: {named}` requires it", "remove `format`", rows.key_location)
             return None
         return self._mappings(node, rows.key_location)
 
@@ -101,7 +97,7 @@ class FixtureReader:
             if not isinstance(item, YamlMapping):
                 what = f"a row must be a mapping of columns to values, but is {given(plain(item))}"
                 fix = "use {column: value, other_column: value}"
-                self._add("unit-test-fixture", what, "each row names its columns", fix, item.location)
+                self.report(what, "each row names its columns", fix, item.location)
         if len(self.findings) > known:
             return None
         return Rows(location, tuple(item for item in node.items if isinstance(item, YamlMapping)))
@@ -128,21 +124,16 @@ class FixtureReader:
         if len(found) == 1:
             return found[0]
         if found:
-            what, why = (
-                f"{quoted(name)} matches {counted(len(found), 'fixture')}",
-                f"the fixtures are {' and '.join(found)}",
-            )
-            self._add("unit-test-fixture", what, why, "add the extension to the name", named_at)
+            what = f"{quoted(name)} matches {counted(len(found), 'fixture')}"
+            why = f"the fixtures are {' and '.join(found)}"
+            self.report(what, why, "add the extension to the name", named_at)
             return None
         form = f" in the format {named}" if named in FORMATS else ""
         stems = sorted({short.rsplit(".", 1)[0] for short in names})
-        why = (
-            f"fixtures are files in {FIXTURES}/ with the extension {alternatives([f'.{ending}' for ending in endings])}"
-        )
+        extensions = alternatives([f".{ending}" for ending in endings])
+        why = f"fixtures are files in {FIXTURES}/ with the extension {extensions}"
         what = f"there is no fixture {quoted(name)}{form}"
-        self._add(
-            "unit-test-fixture", what, why, did_you_mean(name, stems) if stems else f"create {wanted[-1]}", named_at
-        )
+        self.report(what, why, did_you_mean(name, stems) if stems else f"create {wanted[-1]}", named_at)
         return None
 
     def _from_text(self, rows: RowText, form: str) -> Rows | None:
@@ -158,7 +149,7 @@ class FixtureReader:
         except _NotARowError as error:
             what, place = f"a row must be a JSON object, but is {error}", error.place
         why = "each line is one JSON object" if form == "jsonl" else "rows are a JSON array of objects"
-        self._add("unit-test-fixture", what, why, "fix the JSON", place)
+        self.report(what, why, "fix the JSON", place)
         return None
 
     def _from_csv(self, rows: RowText) -> Rows | None:
@@ -179,7 +170,7 @@ class FixtureReader:
             name = value.text.strip().casefold()
             if name in seen:
                 what, why = f"the header contains {quoted(value.text.strip())} twice", "one of them would be ignored"
-                self._add("unit-test-fixture", what, why, "remove or rename one of them", rows.place(value.offset))
+                self.report(what, why, "remove or rename one of them", rows.place(value.offset))
                 return True
             seen.add(name)
         return False
@@ -191,9 +182,10 @@ class FixtureReader:
             what = f"this row has {counted(line.width, 'value')}, but the header has {counted(count, 'column')}"
             at = line.start
         fix = "fix the row; put text with a comma or a quote in double quotes, and double the quotes inside"
-        self._add("unit-test-fixture", what, "each row needs one value per column", fix, rows.place(at))
+        self.report(what, "each row needs one value per column", fix, rows.place(at))
 
-    def _add(self, code: str, what: str, why: str, fix: str, location: Location) -> None:
+    def report(self, what: str, why: str, fix: str, location: Location, code: str = "unit-test-fixture") -> None:
+        """Adds a finding."""
         self.findings.append(Finding(code, what, why, fix, location))
 
 

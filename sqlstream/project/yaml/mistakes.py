@@ -20,6 +20,7 @@ LINES_BACK = 3
 """The lines before libyaml's error in which the mistake may be."""
 
 _ENTRY = re.compile(r"(?P<indent> *)(?P<dash>- +)?(?P<key>[\w.+-]+):(?: +(?P<value>\S.*?))?\s*$")
+_ITEM = re.compile(r" *- +(?P<value>\S.*?)\s*$")
 _NO_SPACE = re.compile(r"(?P<before> *(?:- +)?)(?P<key>[\w+-]+):(?P<value>[^\s:/].*)$")
 _NO_DASH_SPACE = re.compile(r"(?P<before> *)-(?P<rest>\w[\w.+-]*:.*)$")
 _NO_COLON = re.compile(r"(?P<before> *(?:- +)?)(?P<key>[\w+-]+)\s*$")
@@ -134,15 +135,20 @@ def _colon_before_value(line: str) -> tuple[str, int, str, str] | None:
     return match["before"] + written, match.start("key"), why, f"use {quoted(written)}"
 
 
+def _value_of(line: str, other: re.Pattern[str] | None = None) -> tuple[int, str]:
+    """The offset and text of the value in a line `key: value`, or in a line of the form `other`; empty without one."""
+    entry = _ENTRY.match(line) or (other.match(line) if other else None)
+    return (entry.start("value"), entry["value"] or "") if entry else (0, "")
+
+
 def _quotes(line: str) -> tuple[str, int, str, str] | None:
     """A value that contains a colon, or begins with a special character of YAML or with a quotation that ends before
     the value.
     """
-    entry = _ENTRY.match(line) or re.match(r"(?P<before> *- +)(?P<value>\S.*?)\s*$", line)
-    value = entry["value"] if entry is not None else None
-    if entry is None or value is None:
+    start, value = _value_of(line, _ITEM)
+    if not value:
         return None
-    start, written = entry.start("value"), "'" + value.replace("'", "''") + "'"
+    written = "'" + value.replace("'", "''") + "'"
     fix = f"put the whole value in quotes: {quoted(written)}"
     if value[0] in _ODD_STARTS or value.startswith("{%"):
         return line[:start] + written, start, f"without quotes, a value cannot start with {value[:1]}", fix
@@ -157,21 +163,19 @@ def _quotes(line: str) -> tuple[str, int, str, str] | None:
 
 
 def _apostrophe(line: str) -> tuple[str, int, str, str] | None:
-    entry = _ENTRY.match(line)
-    value = entry["value"] if entry is not None else None
-    if entry is None or value is None or len(value) < 3 or not (value[0] == value[-1] == "'") or '"' in value:
+    start, value = _value_of(line)
+    if len(value) < 3 or not (value[0] == value[-1] == "'") or '"' in value:
         return None
-    start, written = entry.start("value"), f'"{value[1:-1]}"'
+    written = f'"{value[1:-1]}"'
     why = "an apostrophe in single quotes ends the text"
     return line[:start] + written, start, why, f"use double quotes: {quoted(written)}"
 
 
 def _open_quote(line: str) -> tuple[str, int, str, str] | None:
-    entry = _ENTRY.match(line)
-    value = entry["value"] if entry is not None else None
-    if entry is None or value is None or value[0] not in "\"'" or value.count(value[0]) != 1:
+    start, value = _value_of(line)
+    mark = value[:1]
+    if mark not in ("'", '"') or value.count(mark) != 1:
         return None
-    start, mark = entry.start("value"), value[0]
     fix = f"close it at the end of the text: {quoted(value + mark)}"
     return line[:start] + value + mark, start, "the quotation mark that opens here is not closed", fix
 
