@@ -62,18 +62,18 @@ CONFIG_KEYS = {
 }
 """The replacement for a configuration key of a dbt model or seed."""
 
-_OF_SEEDS = {
+_SEED_KEYS = {
     "quote_columns": "remove it: columns have the names in the header; quote unusual ones with backquotes in SQL",
     "column_types": "declare the types in `columns:` of the seed, each with a data_type",
 }
 
-_OF_PROPERTIES = {
+_PROPERTY_KEYS = {
     **CONFIG_KEYS,
     **dict.fromkeys(("versions", "latest_version", "deprecation_date"), "remove it: models have no versions"),
     "time_spine": "remove it: sqlstream has no semantic layer; compute the metric in a model",
 }
 
-_OF_SOURCES = {
+_SOURCE_KEYS = {
     **dict.fromkeys(("database", "identifier", "quoting"), _CATALOG),
     "schema": "remove it: in a table, `schema:` declares the columns, and `table:` names a table in Spark's catalog",
     **dict.fromkeys(("freshness", "loaded_at_field", "loaded_at_query"), _FRESHNESS),
@@ -82,7 +82,7 @@ _OF_SOURCES = {
     "config": "remove it: `tags` and `meta` are keys of the source itself",
 }
 
-_OF_FILES = {
+_FILE_KEYS = {
     **dict.fromkeys(("tests", "data_tests"), _TESTS),
     "exposures": "remove it; document the readers of a sink in its `description` or `meta`",
     **dict.fromkeys(
@@ -95,7 +95,7 @@ _OF_FILES = {
     "snapshots": "remove it: sqlstream has no snapshots; read the changes as a stream and write them to a sink",
 }
 
-_OF_PROJECTS = {
+_PROJECT_KEYS = {
     **dict.fromkeys(("on-run-start", "on-run-end"), _HOOKS),
     **dict.fromkeys(("profile", "flags"), _TARGETS),
     **dict.fromkeys(
@@ -110,23 +110,23 @@ _OF_PROJECTS = {
     "query-comment": "remove it: sqlstream adds nothing to the SQL that runs",
     "quoting": _CATALOG,
     **dict.fromkeys(("tests", "data_tests"), _TESTS),
-    "snapshots": _OF_FILES["snapshots"],
-    "exposures": _OF_FILES["exposures"],
-    "metrics": _OF_FILES["metrics"],
-    "semantic-models": _OF_FILES["metrics"],
-    "saved-queries": _OF_FILES["metrics"],
+    "snapshots": _FILE_KEYS["snapshots"],
+    "exposures": _FILE_KEYS["exposures"],
+    "metrics": _FILE_KEYS["metrics"],
+    "semantic-models": _FILE_KEYS["metrics"],
+    "saved-queries": _FILE_KEYS["metrics"],
 }
 
 KEYS_BY_PLACE = {
-    "project.yml": _OF_PROJECTS,
-    "a file of sources, sinks, models and seeds": _OF_FILES,
-    "a file of unit tests": _OF_FILES,
-    "a source": _OF_SOURCES,
-    "a source table": _OF_SOURCES,
-    "a model's properties": _OF_PROPERTIES,
+    "project.yml": _PROJECT_KEYS,
+    "a file of sources, sinks, models and seeds": _FILE_KEYS,
+    "a file of unit tests": _FILE_KEYS,
+    "a source": _SOURCE_KEYS,
+    "a source table": _SOURCE_KEYS,
+    "a model's properties": _PROPERTY_KEYS,
     "a model's configuration": CONFIG_KEYS,
-    "a seed's properties": {**_OF_PROPERTIES, **_OF_SEEDS},
-    "a seed's configuration": {**CONFIG_KEYS, **_OF_SEEDS},
+    "a seed's properties": {**_PROPERTY_KEYS, **_SEED_KEYS},
+    "a seed's configuration": {**CONFIG_KEYS, **_SEED_KEYS},
     "a column": {
         **dict.fromkeys(("tests", "data_tests"), _TESTS),
         "constraints": _CONSTRAINTS,
@@ -145,11 +145,11 @@ MISPLACED = {
 }
 """What to do about sqlstream's own keys in the wrong file."""
 
-_OF_ONE_MODEL = ("a model's configuration", "a model's properties")
+_MODEL_PLACES = ("a model's configuration", "a model's properties")
 _VIEWS = ("view", "ephemeral")
 
 
-def hint_of_key(
+def replacement_for_key(
     place: str, key: str, value: object, beside: Collection[str] = (), *, in_call: bool = False
 ) -> str | None:
     """Returns the replacement for a dbt key at a place, None if dbt has no such key there. `beside` are the other keys
@@ -157,7 +157,7 @@ def hint_of_key(
     """
     if key == "materialized" and place != "a column":
         return _materialized(value, in_call=in_call, has_sink="sink" in beside)
-    if key == "unique_key" and place in _OF_ONE_MODEL:
+    if key == "unique_key" and place in _MODEL_PLACES:
         return _unique_key(value, in_call=in_call)
     return KEYS_BY_PLACE.get(place, {}).get(key)
 

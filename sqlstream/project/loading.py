@@ -14,7 +14,7 @@ from sqlstream.project.configuration.properties import collect_properties, unuse
 from sqlstream.project.configuration.resources import Resources, load_resources, overrides_of
 from sqlstream.project.configuration.selectors import load_selectors
 from sqlstream.project.configuration.settings import Settings, load_settings, written_section
-from sqlstream.project.configuration.target import DEFAULT_MASTER, DEFAULT_TARGET, Wanted
+from sqlstream.project.configuration.target import DEFAULT_MASTER, DEFAULT_TARGET, RequestedTarget
 from sqlstream.project.files.dbt_files import unread_files
 from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles
 from sqlstream.project.files.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
@@ -22,12 +22,12 @@ from sqlstream.project.files.models import (
     MODELS,
     SEEDS,
     check_names,
+    check_suffixes,
     file_name,
     find_files,
     folders_of,
     load_macros,
     load_models,
-    refuse_other_files,
 )
 from sqlstream.project.files.python_files import PythonFunction, PythonModule, load_python
 from sqlstream.project.files.seeds import load_seeds
@@ -92,13 +92,13 @@ def load_project(
 ) -> LoadResult:
     """Returns the project in the folder `root`, or the findings that prevent it.
 
-    `target` is the name of the target, None for the project's default, and `target_named_by` says where the name comes
-    from. `cli_vars` override all variables of the files. `parse` reads the YAML files other than project.yml. If
-    project.yml is invalid, the other files are still checked as far as possible without its variables.
+    `target` is the name of the target, None for the project's default, and `target_named_by` is the origin of the name.
+    `cli_vars` override all variables of the files. `parse` reads the YAML files other than project.yml. If project.yml
+    is invalid, the other files are still checked as far as possible without its variables.
     """
     findings: list[Finding] = []
     files = ProjectFiles(root.resolve())
-    settings = load_settings(files, make_render, Wanted(target, target_named_by), cli_vars, findings)
+    settings = load_settings(files, make_render, RequestedTarget(target, target_named_by), cli_vars, findings)
     if settings is None and any(finding.code == "project-not-found" for finding in findings):
         return LoadResult(None, tuple(findings))
     parts = _load_parts(files, settings, parse, findings)
@@ -135,7 +135,7 @@ def _load_parts(files: ProjectFiles, settings: Settings | None, parse: ParseYaml
     resources = load_resources(files, settings, parse, findings)
     model_paths = tuple(path for ending in (".sql", ".py") for path in find_files(files, MODELS, ending, findings))
     seed_paths = find_files(files, SEEDS, ".csv", findings)
-    refuse_other_files(files, findings)
+    check_suffixes(files, findings)
     findings.extend(unread_files(files))
     sources = build_sources(resources, files, findings)
     check_names(model_paths, seed_paths, quarantine_names(sources), findings)

@@ -33,4 +33,4 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
         return f"did you mean {' or '.join(quoted(candidate) for candidate in close)}?"
     if known:
         return f"use {'one of ' if len(known) > 1 else ''}{quoted_list(sorted(known))}"
-    return f"declare {quoted(name)} first: so far there is none"
+    return f"declare {quoted(name)} first; none are declared yet"

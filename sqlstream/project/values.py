@@ -214,7 +214,7 @@ COMMENT_START = "sqlstream:"
 
 
 def may_have_comments(text: str) -> bool:
-    """Whether a file may contain a comment to sqlstream, or one that was meant as such."""
+    """Whether a file may contain a comment to sqlstream, possibly misspelled."""
     return COMMENT_START in text or "allow" in text.lower()
 
 

@@ -32,8 +32,8 @@ def check_version(required: str, installed: str, location: Location) -> Finding 
     )
 
 
-def _meets(installed: str, operator: str, wanted: str) -> bool:
-    ours, theirs = [int(part) for part in installed.split(".")], [int(part) for part in wanted.split(".")]
+def _meets(installed: str, operator: str, required: str) -> bool:
+    ours, theirs = [int(part) for part in installed.split(".")], [int(part) for part in required.split(".")]
     longest = max(len(ours), len(theirs))
     ours += [0] * (longest - len(ours))
     theirs += [0] * (longest - len(theirs))

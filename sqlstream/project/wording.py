@@ -38,7 +38,7 @@ def counted(count: int, word: str) -> str:
 
 
 def given(value: object) -> str:
-    """Returns a value in plain words: `the number 5`, `a list`, `nothing`, or the text itself."""
+    """Returns a value in plain words: `the number 5`, `a list`, `empty`, or the text itself."""
     if value is None:
         return "empty"
     if isinstance(value, bool):

@@ -45,7 +45,7 @@ MERGED_KEYS = ("meta", "options")
 class ModelConfig(Document):
     """The keys of a model that `config()`, properties files and the folders of project.yml can set."""
 
-    called: ClassVar[str] = "a model's configuration"
+    label: ClassVar[str] = "a model's configuration"
 
     sink: Name | None = Field(None, description="The sink for the model's rows; a model without a sink is a view.")
     output_mode: Literal["append", "update", "complete"] = Field(
@@ -90,7 +90,7 @@ class ModelConfig(Document):
 class SeedConfig(Document):
     """The keys of a seed that properties files and the folders of project.yml can set."""
 
-    called: ClassVar[str] = "a seed's configuration"
+    label: ClassVar[str] = "a seed's configuration"
 
     enabled: bool = Field(True, description="Whether the seed is part of the project.")
     delimiter: Delimiter = Field(",", description="The character between two values.")

@@ -29,7 +29,7 @@ _DESCRIPTION = "A description for readers."
 class WatermarkDocument(Document):
     """The event time of a source table."""
 
-    called: ClassVar[str] = "a watermark"
+    label: ClassVar[str] = "a watermark"
 
     column: Text = Field(description="The event-time column; its type must be timestamp.")
     delay: Delay = Field(description="How late rows can be and still count, for example 10 minutes.")
@@ -38,7 +38,7 @@ class WatermarkDocument(Document):
 class ColumnDocument(Document):
     """One column of a source table, a model or a seed."""
 
-    called: ClassVar[str] = "a column"
+    label: ClassVar[str] = "a column"
 
     name: Text = Field(description="The column's name.")
     data_type: Text | None = Field(None, description="The type in Spark's DDL, for example decimal(10,2).")
@@ -50,7 +50,7 @@ class ColumnDocument(Document):
 class TableDocument(Document):
     """One table of a source."""
 
-    called: ClassVar[str] = "a source table"
+    label: ClassVar[str] = "a source table"
 
     name: Name = Field(description="The table's name in `source('source', 'table')`.")
     description: Text = Field("", description=_DESCRIPTION)
@@ -88,7 +88,7 @@ class TableDocument(Document):
 class SourceDocument(Document):
     """A source: a named group of tables."""
 
-    called: ClassVar[str] = "a source"
+    label: ClassVar[str] = "a source"
 
     name: Name = Field(description="The source's name in `source('source', 'table')`.")
     description: Text = Field("", description=_DESCRIPTION)
@@ -104,7 +104,7 @@ class SourceDocument(Document):
 class SinkDocument(Document):
     """A declared output."""
 
-    called: ClassVar[str] = "a sink"
+    label: ClassVar[str] = "a sink"
 
     name: Name = Field(description="The name for `sink` in a model's configuration.")
     description: Text = Field("", description=_DESCRIPTION)
@@ -127,7 +127,7 @@ class SinkDocument(Document):
 class ModelProperties(Document):
     """The properties of one model."""
 
-    called: ClassVar[str] = "a model's properties"
+    label: ClassVar[str] = "a model's properties"
 
     name: Name = Field(description="The model's name: its file name without the extension.")
     description: Text = Field("", description=_DESCRIPTION)
@@ -140,7 +140,7 @@ class ModelProperties(Document):
 class SeedProperties(Document):
     """The properties of one seed."""
 
-    called: ClassVar[str] = "a seed's properties"
+    label: ClassVar[str] = "a seed's properties"
 
     name: Name = Field(description="The seed's name: its file name without the extension.")
     description: Text = Field("", description=_DESCRIPTION)
@@ -153,7 +153,7 @@ class SeedProperties(Document):
 class ResourceDocument(Document):
     """A YAML file of sources, sinks and properties, in any of their folders."""
 
-    called: ClassVar[str] = "a file of sources, sinks, models and seeds"
+    label: ClassVar[str] = "a file of sources, sinks, models and seeds"
 
     version: Literal[2] = Field(2, description="The version of the format, as in dbt.")
     sources: tuple[SourceDocument, ...] = Field((), description="Sources.")
@@ -166,7 +166,7 @@ class ResourceDocument(Document):
 class SelectorDocument(Document):
     """A named selection."""
 
-    called: ClassVar[str] = "a selector"
+    label: ClassVar[str] = "a selector"
 
     name: Text = Field(description="The name for `--selector` and `selector:`.")
     description: Text = Field("", description=_DESCRIPTION)
@@ -177,7 +177,7 @@ class SelectorDocument(Document):
 class SelectorsDocument(Document):
     """The file selectors.yml."""
 
-    called: ClassVar[str] = "selectors.yml"
+    label: ClassVar[str] = "selectors.yml"
 
     version: Literal[2] = Field(2, description="The version of the format, as in dbt.")
     selectors: tuple[SelectorDocument, ...] = Field((), description="Selectors.")
@@ -186,7 +186,7 @@ class SelectorsDocument(Document):
 class TargetDocument(Document):
     """An environment: where Spark runs, and where data and checkpoints are stored."""
 
-    called: ClassVar[str] = "a target"
+    label: ClassVar[str] = "a target"
 
     master: Text | None = Field(
         None, description="Spark's master: `local[*]`, `spark://...`, `yarn` or `k8s://...` (default: `local[*]`)."
@@ -209,7 +209,7 @@ class TargetDocument(Document):
 class ProjectDocument(Document):
     """The file project.yml."""
 
-    called: ClassVar[str] = "project.yml"
+    label: ClassVar[str] = "project.yml"
 
     name: Identifier = Field(description="The project's name.")
     version: Text = Field("1.0.0", description="The version of the project.")

@@ -29,8 +29,8 @@ class Document(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    called: ClassVar[str]
-    """Its name in messages, with an article: `a sink`."""
+    label: ClassVar[str]
+    """The words for the document in messages: `a sink`."""
 
     @model_validator(mode="before")
     @classmethod

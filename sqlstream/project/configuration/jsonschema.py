@@ -41,7 +41,7 @@ def _schema(model: type[Document], title: str) -> dict[str, Any]:
 
 
 def _with_marks(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns a schema of unit tests with the words that can stand between two batches."""
+    """Returns a schema of unit tests that also allows the words between two batches."""
     given = dict(schema["definitions"]["GivenDocument"])
     batches = dict(given["properties"]["batches"])
     batches["items"] = {"anyOf": [batches["items"], {"type": "string", "enum": [str(mark) for mark in BetweenBatches]}]}

@@ -35,7 +35,7 @@ def collect_properties(resources: Resources, kind: str, findings: list[Finding])
 
     A second entry for one name is a finding, as in dbt.
     """
-    names = SeenNames(f"entries of properties for {kind}")
+    names = SeenNames(f"`{kind}:` entries")
     collected: dict[str, Properties] = {}
     for file, (document, node) in resources.documents.items():
         entries: Sequence[ModelProperties | SeedProperties] = document.models if kind == "models" else document.seeds

@@ -1,4 +1,4 @@
-"""The YAML files beside project.yml: found, rendered, merged with overrides of the target, and validated."""
+"""The YAML files other than project.yml: found, rendered, merged with overrides of the target, and validated."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def overrides_of(settings: Settings, target: str | None = None) -> Overrides:
 
 
 class SeenNames:
-    """The names of one kind so far, so that a repeated name is a finding. Names that differ only in letter case are
-    equal, because Spark ignores the case of views and columns.
+    """Finds repeated names of one kind. Names that differ only in letter case are equal, because Spark ignores the case
+    of views and columns.
     """
 
     def __init__(self, kind: str) -> None:
@@ -139,8 +139,8 @@ def _load(
     if overrides != NO_OVERRIDES:
         node = apply_overrides(parsed, overrides, lambda value: render_node(value, render, {}, []))
     rendered = render_mapping(node, render, RESOURCE_RULES, findings)
-    as_it_is = node is parsed and render is None
-    written = rendered if as_it_is else render_mapping(parsed, None, RESOURCE_RULES, findings)
+    is_unchanged = node is parsed and render is None
+    written = rendered if is_unchanged else render_mapping(parsed, None, RESOURCE_RULES, findings)
     document = validate_node(ResourceDocument, rendered, findings, KEPT_PATHS)
     return (document, rendered, written) if document is not None else None
 

@@ -34,8 +34,8 @@ class Retries:
         whole = min(interval_seconds(self.first_delay) * 2.0 ** min(failures - 1, 64), longest)
         return whole * (1 + chance) / 2
 
-    def begins_anew(self, seconds: float) -> bool:
-        """Returns whether a query that ran for so long before it failed starts to count from zero."""
+    def resets_count_after(self, seconds: float) -> bool:
+        """Returns whether a query that ran for `seconds` before it failed starts to count from zero."""
         return seconds >= interval_seconds(self.window)
 
 

@@ -9,7 +9,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import ProjectDocument
 from sqlstream.project.configuration.lowering import wrong_rules
-from sqlstream.project.configuration.target import Wanted, build_target, choose_target, target_names
+from sqlstream.project.configuration.target import RequestedTarget, build_target, choose_target, target_names
 from sqlstream.project.configuration.templates import PROJECT_RULES, TARGET_RULES, Rules, render_mapping, render_node
 from sqlstream.project.configuration.validate import is_template, validate_node
 from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles, project_not_found
@@ -53,7 +53,7 @@ class Settings:
 def load_settings(
     files: ProjectFiles,
     make_render: MakeRenderYaml,
-    target: Wanted,
+    target: RequestedTarget,
     cli_vars: Mapping[str, object],
     findings: list[Finding],
 ) -> Settings | None:

@@ -23,14 +23,14 @@ _COORDINATE = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The requested target, if any, and the origin of the request: `--target`, an environment variable, a request."""
+class RequestedTarget:
+    """The name of the requested target, if any. `named_by` is the origin of the name, such as `--target`."""
 
     name: str | None
     named_by: str
 
 
-def choose_target(project: YamlMapping, requested: Wanted, findings: list[Finding]) -> str | None:
+def choose_target(project: YamlMapping, requested: RequestedTarget, findings: list[Finding]) -> str | None:
     """Returns the name of the target to use: the requested one, else `default_target`, else the only one or `local`.
 
     Returns None and adds to `findings` if the target does not exist. `project` is project.yml with its default
@@ -40,16 +40,16 @@ def choose_target(project: YamlMapping, requested: Wanted, findings: list[Findin
     default = project.get("default_target")
     default_name = None if default is None else plain(default)
     if requested.name:
-        wanted, why = requested.name, f"{requested.named_by} names it"
+        name, why = requested.name, f"{requested.named_by} names it"
     elif default_name is not None:
-        wanted, why = str(default_name), "`default_target` names it"
+        name, why = str(default_name), "`default_target` names it"
     else:
-        wanted = names[0] if len(names) == 1 else DEFAULT_TARGET
+        name = names[0] if len(names) == 1 else DEFAULT_TARGET
         why = "it is the default if neither --target nor `default_target` is set"
-    if wanted in names:
-        return wanted
+    if name in names:
+        return name
     place = "targets" if requested.name else "default_target"
-    findings.append(_unknown_target(wanted, why, names, locate(project, (place,))))
+    findings.append(_unknown_target(name, why, names, locate(project, (place,))))
     return None
 
 
@@ -62,7 +62,7 @@ def target_names(project: YamlMapping) -> tuple[str, ...]:
 
 
 def build_target(name: str, document: ProjectDocument, project: YamlMapping, findings: list[Finding]) -> Target:
-    """Returns the target as a value, and adds to `findings` if its keys do not fit together."""
+    """Returns the target as a value, and adds to `findings` if its keys contradict each other."""
     target = document.targets.get(name) or TargetDocument()
     location = locate(project, ("targets", name))
     if target.master and target.remote:

@@ -51,7 +51,7 @@ class Trigger:
 
 
 def invalid(problem: str, fix: str) -> PydanticCustomError:
-    """Returns the error of a value: `problem` continues "`key` ...", `fix` says what to write instead."""
+    """Returns the error of a value: `problem` continues "`key` ...", `fix` is the replacement."""
     return PydanticCustomError("sqlstream", "{problem}", {"problem": problem, "fix": fix})
 
 

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.fields import Document
-from sqlstream.project.dbt_words import MISPLACED, hint_of_key
+from sqlstream.project.dbt_words import MISPLACED, replacement_for_key
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_type
@@ -146,9 +146,9 @@ def _unknown_key(root: type[Document], place: type[Document], path: Path, locati
     key, keys = str(path[-1]), allowed_keys(place)
     if any(key.count(closing) > key.count(opening) for opening, closing in ("()", "<>")):
         return _cut_value(place, key, location)
-    why = f"the keys of {place.called} are {quoted_list(keys, most=20)}"
+    why = f"the keys of {place.label} are {quoted_list(keys, most=20)}"
     fix = _other_level(root, place, path, key) or _split_key(key, keys) or did_you_mean(key, keys)
-    return Finding("unknown-key", f"{quoted(key)} is not a key of {place.called}", why, fix, location)
+    return Finding("unknown-key", f"{quoted(key)} is not a key of {place.label}", why, fix, location)
 
 
 def _other_level(root: type[Document], place: type[Document], path: Path, key: str) -> str | None:
@@ -156,10 +156,10 @@ def _other_level(root: type[Document], place: type[Document], path: Path, key: s
     around = (document_at(root, path[:depth]) for depth in range(len(path) - 1, -1, -1))
     for document in around:
         if document is not place and key in allowed_keys(document):
-            return f"move it out: {quoted(key)} is a key of {document.called}, so indent it less"
+            return f"move it out: {quoted(key)} is a key of {document.label}, so indent it less"
     for field, held in _held_documents(place):
         if key in allowed_keys(held):
-            return f"move it in: {quoted(key)} is a key of {held.called}, so indent it below {quoted(field)}"
+            return f"move it in: {quoted(key)} is a key of {held.label}, so indent it below {quoted(field)}"
     return None
 
 
@@ -196,10 +196,10 @@ def _spaced(key: str) -> str:
 
 def with_dbt_hint(finding: Finding, place: type[Document], key: str, value: object, beside: Collection[str]) -> Finding:
     """Returns the finding for an unknown key, with a replacement if it is a key of dbt or of another file."""
-    if key in MISPLACED.get(place.called, {}):
-        return replace(finding, fix=MISPLACED[place.called][key])
+    if key in MISPLACED.get(place.label, {}):
+        return replace(finding, fix=MISPLACED[place.label][key])
     is_yaml = finding.location is not None and finding.location.path.endswith((".yml", ".yaml"))
-    hint = hint_of_key(place.called, key, value, beside, in_call=not is_yaml)
+    hint = replacement_for_key(place.label, key, value, beside, in_call=not is_yaml)
     return finding if hint is None else replace(finding, why="this is a key of dbt, but not of sqlstream", fix=hint)
 
 
@@ -207,7 +207,7 @@ def _cut_value(place: type[Document], key: str, location: Location) -> Finding:
     """The finding for the second half of `{data_type: decimal(10,2)}`, which YAML cuts at the comma."""
     return Finding(
         "unknown-key",
-        f"{quoted(key)} is not a key of {place.called}",
+        f"{quoted(key)} is not a key of {place.label}",
         "inside { } a comma ends the value before it, so the rest is read as a separate key",
         "put the whole value before it in quotes: data_type: 'decimal(10,2)'",
         location,
@@ -220,7 +220,7 @@ def _missing_key(place: type[Document], path: Path, location: Location) -> Findi
     described = field.description if field and field.description else "it has no default"
     return Finding(
         "missing-key",
-        f"{place.called} needs the key {quoted(key)}",
+        f"{place.label} needs the key {quoted(key)}",
         f"{quoted(key)}: {_as_clause(described)}",
         f"add `{key}:` to it",
         location,
@@ -242,7 +242,7 @@ def _invalid_value(place: type[Document], problem: ErrorDetails, location: Locat
     # the key itself, or the key whose mapping contains it
     known = ((part, field.description) for part in path[:-3:-1] if (field := _field(place, part)) is not None)
     name, description = next(known, ("", None))
-    why = f"{quoted(str(name))}: {_as_clause(description)}" if description else f"it belongs to {place.called}"
+    why = f"{quoted(str(name))}: {_as_clause(description)}" if description else f"it belongs to {place.label}"
     return Finding("invalid-value", f"{subject} {message}", why, fix, location)
 
 

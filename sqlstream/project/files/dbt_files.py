@@ -12,7 +12,7 @@ _ANALYSES = "use a model without a sink, or show its rows with `sqlstream show -
 _PACKAGES = "sqlstream has no packages: copy the macros that you need into macros/"
 _TESTS = "sqlstream has no data tests: test the models with `unit_tests:` in YAML files in models/ or tests/models/"
 
-_AT_THE_ROOT = {
+_ROOT_ENTRIES = {
     "analyses/": _ANALYSES,
     "analysis/": _ANALYSES,
     DBT_PROJECT_FILE: "move its settings to project.yml, whose `targets:` also replace profiles.yml",
@@ -26,7 +26,7 @@ _AT_THE_ROOT = {
 
 def unread_files(files: ProjectFiles) -> list[Finding]:
     """Returns a warning for each file or folder that only dbt reads, one for a folder of tests."""
-    found = [_unread(path, fix) for path, fix in _AT_THE_ROOT.items() if files.exists(path.rstrip("/"))]
+    found = [_unread(path, fix) for path, fix in _ROOT_ENTRIES.items() if files.exists(path.rstrip("/"))]
     for folder in ("tests", "tests/generic"):
         tests = [path for path in files.files_in(folder) if path.endswith(".sql")]
         others = (

@@ -103,9 +103,9 @@ def find_project_root(start: Path) -> Path:
 def project_not_found(folder: Path) -> Finding:
     """Returns the finding for a folder that is in no project, which may be a dbt project."""
     what = f"there is no {PROJECT_FILE} in {quoted(folder)} or above it"
-    of_dbt = next((path for path in (folder, *folder.parents) if (path / DBT_PROJECT_FILE).is_file()), None)
-    if of_dbt is not None:
-        why = f"`{DBT_PROJECT_FILE}` in {quoted(of_dbt)} makes it a dbt project, which sqlstream does not read"
+    dbt_root = next((path for path in (folder, *folder.parents) if (path / DBT_PROJECT_FILE).is_file()), None)
+    if dbt_root is not None:
+        why = f"`{DBT_PROJECT_FILE}` in {quoted(dbt_root)} makes it a dbt project, which sqlstream does not read"
         fix = f"add a {PROJECT_FILE} next to it, with `name:` and `targets:`; `sqlstream init NAME` creates an example"
         return Finding("project-not-found", what, why, fix)
     return Finding(

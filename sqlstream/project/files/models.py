@@ -39,7 +39,7 @@ def folders_of(path: str) -> Folders:
     return tuple(path.split("/")[1:-1])
 
 
-def refuse_other_files(files: ProjectFiles, findings: list[Finding]) -> None:
+def check_suffixes(files: ProjectFiles, findings: list[Finding]) -> None:
     """Adds a finding for each file with the suffix of its folder in capitals."""
     for folder, ending in ((folder, ending) for folder, endings in _ENDINGS.items() for ending in endings):
         paths = files.list_files(folder, "").paths

@@ -179,7 +179,7 @@ _EMPTY = (
 _MIXED_LINE_ENDS = (
     "this line and the first line have different line ends",
     "Spark uses the first line end, and treats any other as part of the value",
-    "save the file with a single kind of line end",
+    "use the same line end in the whole file",
 )
 _TOO_FEW = (
     "each row needs one value per column; nothing between two delimiters is null",
@@ -232,9 +232,9 @@ def _blanks(name: str) -> tuple[str, str, str]:
 
 
 def _same_names(name: str, first: str) -> tuple[str, str, str]:
-    how = "twice" if name == first else f"as {quoted(first)} already"
+    both = f"the column {quoted(name)} twice" if name == first else f"both {quoted(first)} and {quoted(name)}"
     return (
-        f"the header has the column {quoted(name)} {how}",
+        f"the header has {both}",
         "Spark ignores the case of names, so a query could not refer to one of them",
         "rename or remove one of them",
     )

@@ -52,7 +52,7 @@ CSV = {
     ),
     **options("charToEscapeQuoteEscaping comment escape quote", takes.CHARACTER),
     **options("encoding charset", takes.CHARSET),
-    **options("delimiter sep", takes.SOME_TEXT),
+    **options("delimiter sep", takes.NON_EMPTY_TEXT),
     **options("inputBufferSize maxColumns", takes.COUNT),
     **options("lineSep", takes.LINE_END),
     **options("maxCharsPerColumn", takes.COUNT_OR_NO_LIMIT),
@@ -73,7 +73,7 @@ JSON = {
         takes.BOOLEAN,
     ),
     **options("encoding charset", takes.CHARSET),
-    **options("lineSep", takes.SOME_TEXT),
+    **options("lineSep", takes.NON_EMPTY_TEXT),
 }
 
 ORC = {
@@ -96,7 +96,7 @@ TEXT = {
     **FILES,
     "compression": _PARSED["compression"],
     **options("encoding"),
-    **options("lineSep", takes.SOME_TEXT),
+    **options("lineSep", takes.NON_EMPTY_TEXT),
     **options("wholetext", takes.BOOLEAN),
 }
 
@@ -109,6 +109,6 @@ XML = {
         "useLegacyXMLParser validateName",
         takes.BOOLEAN,
     ),
-    **options("valueTag", takes.SOME_TEXT),
+    **options("valueTag", takes.NON_EMPTY_TEXT),
     **options("rowTag", takes.ROW_TAG),
 }

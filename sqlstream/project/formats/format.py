@@ -131,12 +131,9 @@ class Format:
         """Returns the options of a source that is read in `mode`, or of a sink (empty `mode`); None if unknown."""
         if not self.lists_all_options or not (self.reads if mode else self.writes):
             return None
-        own = {name for name, option in self.options.items() if option.use == "anywhere" or self._is_of(option, mode)}
-        return frozenset(own | ({"path"} if mode else _OF_WRITERS))
-
-    @staticmethod
-    def _is_of(option: Option, mode: str) -> bool:
-        return (option.use != "sink") is bool(mode)
+        uses = ("anywhere", "source", "stream", "batch", "batch_only") if mode else ("anywhere", "sink")
+        own = {name for name, option in self.options.items() if option.use in uses}
+        return frozenset(own | ({"path"} if mode else _WRITER_OPTIONS))
 
     def values_of(self, option: str, *, streams: bool) -> OptionType | None:
         """Returns what an option in any letter case takes, None for any text. `streams`: of a source that streams."""
@@ -144,5 +141,5 @@ class Format:
         return None if found.use == STREAM and not streams else found.takes
 
 
-_OF_WRITERS = frozenset({"checkpointLocation", "path", "queryName", "retention"})
+_WRITER_OPTIONS = frozenset({"checkpointLocation", "path", "queryName", "retention"})
 """The options of every streaming writer beside those of its format (DataStreamWriter, FileStreamSink)."""

@@ -96,7 +96,7 @@ _FORMATS = (
             **options("startingOffsetsByTimestampStrategy", takes.one_of("error", "latest"), "source"),
             **options("startingTimestamp", takes.MILLISECONDS, "source"),
             **options("subscribe", takes.NAMES, "source"),
-            **options("subscribePattern", takes.SOME_TEXT, "source"),
+            **options("subscribePattern", takes.NON_EMPTY_TEXT, "source"),
             **options("maxOffsetsPerTrigger", takes.LONG_COUNT, "stream"),  # with 0 Spark never reads anything
             **options("maxTriggerDelay", takes.DELAY, "stream"),
             **options("minOffsetsPerTrigger", takes.ANY_LONG, "stream"),

@@ -40,22 +40,22 @@ def _is_known(run: str) -> bool:
 
 
 def is_positions(text: str) -> bool:
-    """Returns whether `text` is a begin: earliest, latest, or an offset for each partition."""
+    """Returns whether `text` is a valid start: earliest, latest, or an offset for each partition."""
     return text.strip().lower() in (EARLIEST, LATEST) or is_numbers_by_partition(text)
 
 
 def is_offsets(text: str) -> bool:
-    """Returns whether `text` is an end: latest, or an offset for each partition."""
+    """Returns whether `text` is a valid end: latest, or an offset for each partition."""
     return text.strip().lower() == LATEST or is_numbers_by_partition(text)
 
 
 def is_numbers_by_partition(text: str) -> bool:
     """Returns whether `text` has the form {"topic": {"0": 23}}."""
 
-    def fits(value: object) -> bool:
+    def is_valid(value: object) -> bool:
         return isinstance(value, dict) and all(map(_is_number_by_partition, value.items()))
 
-    return _is_by_topic(text, fits)
+    return _is_by_topic(text, is_valid)
 
 
 def is_assignment(text: str) -> bool:
@@ -63,12 +63,12 @@ def is_assignment(text: str) -> bool:
     return _is_by_topic(text, lambda value: isinstance(value, list) and all(map(_is_whole, value)))
 
 
-def _is_by_topic(text: str, fits: Callable[[object], bool]) -> bool:
+def _is_by_topic(text: str, is_valid: Callable[[object], bool]) -> bool:
     try:
         read = json.loads(text)
     except (ValueError, RecursionError):
         return False
-    return isinstance(read, dict) and all(map(fits, read.values()))
+    return isinstance(read, dict) and all(map(is_valid, read.values()))
 
 
 def _is_number_by_partition(item: tuple[str, object]) -> bool:

@@ -83,7 +83,7 @@ DELAY = matching(DURATION.words, r"\s*-?\d+(us|ms|s|m|min|h|d)?\s*")
 """A duration that Spark does not check for a sign."""
 CHARACTER = OptionType("at most one character", lambda text: len(text) <= 1)
 LINE_END = OptionType("one or two characters", lambda text: 1 <= len(text) <= 2)
-SOME_TEXT = OptionType("a non-empty text", bool)
+NON_EMPTY_TEXT = OptionType("a non-empty text", bool)
 ROW_TAG = OptionType("a name without < and >", lambda text: bool(text) and not set("<>") & set(text))
 NAMES = OptionType("names separated by commas", lambda text: any(name.strip() for name in text.split(",")))
 TIME = matching("a time such as 2024-01-31T00:00:00", r"\s*\d{4,6}(-\d{1,2}(-\d{1,2}([ T].*)?)?)?\s*")

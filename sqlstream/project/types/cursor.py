@@ -60,17 +60,17 @@ class TokenCursor:
         if not self.take(key):
             raise self.unexpected(f"`{key}`", f"for example, use {example}")
 
-    def unexpected(self, wanted: str, fix: str) -> TypeSyntaxError:
+    def unexpected(self, expected: str, fix: str) -> TypeSyntaxError:
         """Returns the error for the next token."""
         found = quoted(self.next.text) if self.next.text else "the end"
-        return TypeSyntaxError(self.next.offset, f"found {found}, expected {wanted}", _WHY, fix)
+        return TypeSyntaxError(self.next.offset, f"found {found}, expected {expected}", _WHY, fix)
 
-    def identifier(self, wanted: str, fix: str) -> TypeToken:
+    def identifier(self, expected: str, fix: str) -> TypeToken:
         """Skips a name, and returns it. Raises: TypeSyntaxError, UnsureError."""
         if self.next.text.startswith('"'):
             raise UnsureError  # a setting of Spark makes it a name
         if not self.next.is_name:
-            raise self.unexpected(wanted, fix)
+            raise self.unexpected(expected, fix)
         if self.next.needs_quotes:
-            raise self.unexpected(wanted, OTHER_CHARACTERS)
+            raise self.unexpected(expected, OTHER_CHARACTERS)
         return self.step()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.types import ALIASES, PLAIN_NAMES
 
-MEANT = {
+FOREIGN_NAMES = {
     **dict.fromkeys(("bool", "bit"), "boolean"),
     **dict.fromkeys(("str", "text", "uuid", "enum", "clob"), "string"),
     **dict.fromkeys(("bytes", "bytea", "blob", "varbinary"), "binary"),
@@ -30,9 +30,9 @@ _FRACTIONS = frozenset({"number", "bignumeric", "money", "smallmoney"})
 _KNOWN = (*PLAIN_NAMES, *ALIASES, "decimal", "numeric", "char", "varchar", "time", "array", "map", "struct")
 
 
-def meant_type(name: str) -> str:
-    """Returns the advice for a type of this name."""
+def suggest_type(name: str) -> str:
+    """Returns the fix for an unknown type."""
     if name.lower() in _FRACTIONS:
         return "did you mean `double` or `decimal(10,2)`?"
-    meant = MEANT.get(name.lower())
-    return f"did you mean `{meant}`?" if meant else did_you_mean(name, _KNOWN)
+    type_name = FOREIGN_NAMES.get(name.lower())
+    return f"did you mean `{type_name}`?" if type_name else did_you_mean(name, _KNOWN)

@@ -7,7 +7,7 @@ becomes `Unknown`, and Spark decides.
 from __future__ import annotations
 
 from sqlstream.project.types.cursor import OTHER_CHARACTERS, TokenCursor, TypeSyntaxError, UnsureError
-from sqlstream.project.types.names import meant_type
+from sqlstream.project.types.names import suggest_type
 from sqlstream.project.types.tokens import TypeToken
 from sqlstream.project.types.types import (
     ALIASES,
@@ -245,4 +245,4 @@ def _without_length(token: TypeToken, name: str) -> TypeSyntaxError:
 def _unknown_type(token: TypeToken) -> TypeSyntaxError:
     what = f"{quoted(token.name)} is not a Spark type"
     why = "Spark SQL does not have all of the common type names"
-    return TypeSyntaxError(token.offset, what, why, meant_type(token.name))
+    return TypeSyntaxError(token.offset, what, why, suggest_type(token.name))

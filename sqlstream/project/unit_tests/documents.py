@@ -1,4 +1,4 @@
-"""The keys of a unit test in YAML, as pydantic models: dbt's keys, and others for streams."""
+"""The keys of a unit test in YAML, as pydantic models: those of dbt, and others for streams."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _META = "Any values."
 
 
 class BatchDocument(Document):
-    """One micro-batch of given rows. The words `restart` and `upgrade` can stand between two of them."""
+    """One micro-batch of given rows. Between two of them there can be the word `restart` or `upgrade`."""
 
-    called: ClassVar[str] = "a batch"
+    label: ClassVar[str] = "a batch"
 
     rows: Any = Field(None, description=ROWS)
     format: Format | None = Field(None, description=FORMAT)
@@ -32,7 +32,7 @@ class BatchDocument(Document):
 class GivenDocument(Document):
     """One input of a case: a source's table, a seed or a model, and its rows."""
 
-    called: ClassVar[str] = "an input of a unit test"
+    label: ClassVar[str] = "an input of a unit test"
 
     input: Text = Field(description="The input: `source('source', 'table')` or `ref('model')`.")
     rows: Any = Field(None, description=ROWS)
@@ -46,7 +46,7 @@ class GivenDocument(Document):
 class ExpectedBatchDocument(Document):
     """The expected output after one given batch."""
 
-    called: ClassVar[str] = "an expected batch"
+    label: ClassVar[str] = "an expected batch"
 
     rows: Any = Field(None, description=ROWS)
     format: Format | None = Field(None, description=FORMAT)
@@ -56,7 +56,7 @@ class ExpectedBatchDocument(Document):
 class ExpectDocument(Document):
     """The expectations of a case."""
 
-    called: ClassVar[str] = "what a unit test expects"
+    label: ClassVar[str] = "`expect`"
 
     rows: Any = Field(None, description="The final result: all emitted rows, or the last table in complete mode.")
     format: Format | None = Field(None, description=FORMAT)
@@ -80,7 +80,7 @@ class ExpectDocument(Document):
 class OverridesDocument(Document):
     """The values of the project that a case overrides."""
 
-    called: ClassVar[str] = "the overrides of a unit test"
+    label: ClassVar[str] = "the overrides of a unit test"
 
     vars: dict[str, Any] = Field(default_factory=dict, description="Variables.")
     macros: dict[str, Any] = Field(default_factory=dict, description="Return values of macros, by name.")
@@ -90,7 +90,7 @@ class OverridesDocument(Document):
 class UnitTestConfig(Document):
     """The configuration of a case, as in dbt."""
 
-    called: ClassVar[str] = "the configuration of a unit test"
+    label: ClassVar[str] = "the configuration of a unit test"
 
     enabled: bool = Field(True, description="Whether the test runs.")
     tags: Names = Field((), description=_TAGS)
@@ -100,7 +100,7 @@ class UnitTestConfig(Document):
 class UpgradeDocument(Document):
     """The older form of the model, which processes the first batches."""
 
-    called: ClassVar[str] = "an upgrade"
+    label: ClassVar[str] = "an upgrade"
 
     sql: Text | None = Field(None, description="The text of the older model.")
     git: Text | None = Field(None, description="A commit, branch or tag with the older project.")
@@ -109,7 +109,7 @@ class UpgradeDocument(Document):
 class UnitTestDocument(Document):
     """A unit test: given rows, expected rows."""
 
-    called: ClassVar[str] = "a unit test"
+    label: ClassVar[str] = "a unit test"
 
     name: Name = Field(description="The test's name, unique within its model.")
     model: Text = Field(description="The model to test.")
@@ -138,7 +138,7 @@ class UnitTestDocument(Document):
 class UnitTestsDocument(Document):
     """A YAML file below tests/models/."""
 
-    called: ClassVar[str] = "a file of unit tests"
+    label: ClassVar[str] = "a file of unit tests"
 
     version: Literal[2] = Field(2, description="The version of the format, as in dbt.")
     unit_tests: tuple[SkipValidation[UnitTestDocument], ...] = Field((), description="Unit tests of models.")

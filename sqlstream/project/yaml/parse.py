@@ -100,7 +100,7 @@ class _Built(NamedTuple):
 
 @dataclass
 class _Open:
-    """An unfinished mapping or list; `size` and `height` are as in `_Built`, so far. `lacks_dash`: a second entry of a
+    """An unfinished mapping or list; `size` and `height` are as in `_Built`. `lacks_dash`: a second entry of a
     list seems to begin in it, so its other keys are repeated too.
     """
 

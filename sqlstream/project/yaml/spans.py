@@ -59,8 +59,8 @@ def _in_block(lines: list[str], scalar: Location, text: str, offset: int) -> Loc
     """The location in a literal block, whose lines follow the line of the scalar with equal indentation."""
     before = text[:offset]
     number, column = before.count("\n"), offset - (before.rfind("\n") + 1)
-    wanted = text.split("\n")[number]
+    line = text.split("\n")[number]
     index = scalar.line + number
-    if index >= len(lines) or not lines[index].endswith(wanted):
+    if index >= len(lines) or not lines[index].endswith(line):
         return scalar
-    return Location(scalar.path, index + 1, len(lines[index]) - len(wanted) + column + 1)
+    return Location(scalar.path, index + 1, len(lines[index]) - len(line) + column + 1)

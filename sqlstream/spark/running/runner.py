@@ -227,7 +227,7 @@ class Runner:
     def _handle_failure(self, run: QueryRun, error: Exception) -> None:
         """Schedules the restart of a failed query, or reports the failure if a restart cannot help."""
         finding, retries = failure_finding(run, error, self._secrets), run.retries
-        if retries.begins_anew(time.monotonic() - run.started):
+        if retries.resets_count_after(time.monotonic() - run.started):
             run.failures = 0
         run.failures += 1
         is_permanent = finding.code == "torn-checkpoint" or is_jvm_gone(error) or fails_again(error)

@@ -19,7 +19,7 @@ from sqlstream.project.configuration.documents import (
     TableDocument,
 )
 from sqlstream.project.configuration.validate import allowed_keys
-from sqlstream.project.dbt_words import KEYS_BY_PLACE, hint_of_key
+from sqlstream.project.dbt_words import KEYS_BY_PLACE, replacement_for_key
 from sqlstream.project.files.files import find_project_root
 from sqlstream.project.unit_tests.documents import UnitTestsDocument
 
@@ -39,7 +39,7 @@ DOCUMENTS = (
 
 def test_hints_are_for_keys_that_do_not_exist() -> None:
     """A key that sqlstream gets one day must not keep its hint; and every place of the hints is one of the files."""
-    keys = {document.called: set(allowed_keys(document)) for document in DOCUMENTS}
+    keys = {document.label: set(allowed_keys(document)) for document in DOCUMENTS}
 
     assert KEYS_BY_PLACE.keys() <= keys.keys()
     of_tables = {"a source table": {"schema"}}  # a hint for the source, whose tables have the key
@@ -53,12 +53,15 @@ def test_hints_are_for_keys_that_do_not_exist() -> None:
 )
 def test_the_hint_for_materialized_depends_on_its_value(value: str, word: str) -> None:
     """A model without a sink is a view; a table needs a sink."""
-    assert word in str(hint_of_key("a model's configuration", "materialized", value))
+    assert word in str(replacement_for_key("a model's configuration", "materialized", value))
 
 
 def test_the_hint_for_materialized_sees_the_sink_beside_it() -> None:
     """Then nothing is left to write instead."""
-    hints = [str(hint_of_key("a model's configuration", "materialized", kind, ["sink"])) for kind in ("view", "table")]
+    hints = [
+        str(replacement_for_key("a model's configuration", "materialized", kind, ["sink"]))
+        for kind in ("view", "table")
+    ]
 
     assert all(hint.startswith("remove it") and "sink=" not in hint for hint in hints)
 
@@ -74,7 +77,9 @@ def test_the_hint_for_materialized_sees_the_sink_beside_it() -> None:
 )
 def test_the_hint_for_unique_key_has_the_form_of_its_place(value: object, in_call: bool, written: str) -> None:
     """Python's in config(), else YAML's."""
-    assert f"use {written} " in str(hint_of_key("a model's configuration", "unique_key", value, in_call=in_call))
+    assert f"use {written} " in str(
+        replacement_for_key("a model's configuration", "unique_key", value, in_call=in_call)
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,4 +17,4 @@ def test_phrase_offers_the_nearest_or_what_there_is() -> None:
     assert did_you_mean("amout", ["amount", "id"]) == "did you mean `amount`?"
     assert did_you_mean("zzz", ["b", "a"]) == "use one of `a`, `b`"
     assert did_you_mean("zzz", [f"n{at:02}" for at in range(20)]).endswith("`n07` and 12 more")
-    assert did_you_mean("lake", []) == "declare `lake` first: so far there is none"
+    assert did_you_mean("lake", []) == "declare `lake` first; none are declared yet"

@@ -52,4 +52,4 @@ def test_delays_double_up_to_the_longest() -> None:
 def test_a_long_run_counts_anew() -> None:
     """From the window on."""
     retries = Retries(window="1 minute 30 seconds")
-    assert [retries.begins_anew(seconds) for seconds in (89.0, 90.0)] == [False, True]
+    assert [retries.resets_count_after(seconds) for seconds in (89.0, 90.0)] == [False, True]
