@@ -1,4 +1,4 @@
-"""What all unit tests share."""
+"""Fixtures and settings of all unit tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ settings.load_profile("untimed")
 
 @pytest.fixture(autouse=True, scope="module")
 def without_java() -> Iterator[None]:
-    """No unit test starts Java. Tests on Spark may follow in the same process, and find it again."""
+    """Hides Java, so that no unit test starts it; Spark tests in the same process can find it again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_HOME", "/nowhere")
         yield

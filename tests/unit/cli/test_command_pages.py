@@ -1,4 +1,4 @@
-"""docs/commands/ has a page for every command, in one form, with all of its options."""
+"""Every command has a page in docs/commands/ with a fixed form and all of its options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMANDS: dict[str, click.Command] = dict(TOOL["commands"]())
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_its_page_with_all_options(name: str) -> None:
-    """Otherwise run tests/tools/make_commands.py."""
+    """Each page is up to date with all options; otherwise run tests/tools/make_commands.py."""
     page = TOOL["page_of"](name).read_text(encoding="utf-8")
 
     assert page.startswith(f"# {name}\n\n```text\n{TOOL['usage'](name, COMMANDS[name])}\n```\n\n")
@@ -30,5 +30,5 @@ def test_every_command_has_its_page_with_all_options(name: str) -> None:
 
 
 def test_no_page_is_left_of_a_command_that_is_gone() -> None:
-    """Every page is some command's."""
+    """Every page belongs to an existing command."""
     assert {path.name for path in TOOL["FOLDER"].glob("*.md")} == {TOOL["page_of"](name).name for name in COMMANDS}

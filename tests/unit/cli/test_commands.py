@@ -35,12 +35,12 @@ def exit_code(*arguments: str) -> int:
     "options", [("--watch", "--update"), ("--record", "m", "--coverage"), ("--record", "m", "--junit-xml", "x.xml")]
 )
 def test_options_of_test_that_exclude_each_other_are_refused(project: Path, options: tuple[str, ...]) -> None:
-    """One of the two would have no effect."""
+    """Options of `test` that exclude each other are refused, because one of them would have no effect."""
     assert exit_code("test", *options, "--project-dir", str(project)) == 2
 
 
 def test_compile_writes_the_sql_and_the_manifest(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The compiled SQL lies where dbt puts it; the manifest names parents, children, sources and sinks."""
+    """The compiled SQL is at dbt's paths, and the manifest has parents, children, sources and sinks."""
     assert exit_code("compile") == 0
 
     assert capsys.readouterr().out.startswith("Found 33 models, 11 sources, 3 sinks, 1 seed\n")
@@ -57,7 +57,7 @@ def test_compile_writes_the_sql_and_the_manifest(project: Path, capsys: pytest.C
 
 
 def test_compile_of_one_model_shows_its_sql(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As dbt does; only that model's file is written."""
+    """`compile` of one model prints its SQL, as dbt does, and writes only that model's file."""
     assert exit_code("compile", "-s", "device_windows") == 0
 
     assert "from iot__signals WATERMARK event_time DELAY OF INTERVAL 10 MINUTES" in capsys.readouterr().out
@@ -65,7 +65,7 @@ def test_compile_of_one_model_shows_its_sql(project: Path, capsys: pytest.Captur
 
 
 def test_compile_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Machines get the SQL of each selected model and the warnings."""
+    """JSON output has the SQL of each selected model and the warnings."""
     assert exit_code("compile", "--select", "wordcount", "nothing_such", "--output", "json") == 0
 
     printed = capsys.readouterr()
@@ -78,7 +78,7 @@ def test_compile_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.parametrize("command", ["compile", "ls"])
 def test_what_is_wrong_is_json_too(project: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
-    """One object on stdout in place of the result, with exit code 1; --debug shows the place in sqlstream on stderr."""
+    """With JSON output, errors are one object on stdout with exit code 1; --debug prints the traceback on stderr."""
     (project / "models/wrong.sql").write_text("select * from {{ ref('word_count') }}")
 
     assert exit_code(command, "--output", "json") == 1
@@ -98,7 +98,7 @@ def test_what_is_wrong_is_json_too(project: Path, capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize("command", ["compile", "ls"])
 def test_warnings_of_a_text_are_on_stderr(project: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
-    """Stdout holds the result alone, so that it can be piped."""
+    """Warnings in text form go to stderr, so that stdout has only the result and can be piped."""
     assert exit_code(command, "--select", "wordcount", "nothing_such") == 0
 
     printed = capsys.readouterr()
@@ -108,7 +108,7 @@ def test_warnings_of_a_text_are_on_stderr(project: Path, capsys: pytest.CaptureF
 
 
 def test_ls_lists_names_and_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Names, or an object a line with the manifest's entry, both as dbt writes them."""
+    """`ls` prints names, or one JSON object per line with the manifest's entry, as dbt does."""
     assert exit_code("ls", "--select", "+device_averages") == 0
     names = capsys.readouterr().out.splitlines()
     assert exit_code("ls", "--select", "devices", "--resource-type", "model", "--output", "json") == 0
@@ -128,7 +128,7 @@ def test_ls_lists_names_and_json(project: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_list_is_another_name_of_ls(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Both are names of dbt's."""
+    """`list` is another name of `ls`, as in dbt."""
     listed = [(exit_code(name), capsys.readouterr().out) for name in ("ls", "list")]
 
     assert listed[0] == listed[1]
@@ -136,14 +136,14 @@ def test_list_is_another_name_of_ls(project: Path, capsys: pytest.CaptureFixture
 
 
 def test_several_words_after_select_are_a_union(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Dbt's users write them without quotes."""
+    """Several words after --select are a union, as in dbt, where users write them without quotes."""
     assert exit_code("ls", "--select", "word_counts", "device_windows", "--exclude", "tag:iot") == 0
 
     assert capsys.readouterr().out.splitlines() == ["examples.wordcount.word_counts"]
 
 
 def test_variables_and_target_come_from_the_command_line(project: Path) -> None:
-    """--vars beats the vars of project.yml."""
+    """--vars overrides the variables of project.yml, and --target selects the target."""
     assert exit_code("compile", "--vars", "{devices_path: elsewhere}") == 0
 
     manifest = json.loads((project / "target/manifest.json").read_text())
@@ -192,7 +192,7 @@ def test_variables_and_target_come_from_the_command_line(project: Path) -> None:
 def test_exit_codes(
     project: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    """1: something in the project is wrong; 2: the command line is. What is wrong goes to stderr."""
+    """An error in the project exits with 1 and a wrong command line with 2; messages go to stderr."""
     assert exit_code(*arguments) == code
 
     printed = capsys.readouterr()
@@ -216,7 +216,7 @@ def test_an_unknown_target_says_who_named_it(
     env: dict[str, str],
     why: str,
 ) -> None:
-    """And which targets there are; an environment variable is easily forgotten."""
+    """An unknown target names the existing targets and the environment variable or option that set it."""
     for name, value in env.items():
         monkeypatch.setenv(name, value)
 
@@ -225,7 +225,7 @@ def test_an_unknown_target_says_who_named_it(
 
 
 def test_a_refused_run_replaces_the_results_of_the_run_before(project: Path) -> None:
-    """A scheduler that reads run_results.json sees what refused the run, whether the project loaded or not."""
+    """A refused run replaces run_results.json with its findings, whether or not the project loaded."""
     results = project / "target/run_results.json"
     results.parent.mkdir()
     seen = []
@@ -240,7 +240,7 @@ def test_a_refused_run_replaces_the_results_of_the_run_before(project: Path) -> 
 
 
 def test_the_help_lists_the_commands_in_the_order_of_work(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each with a whole line, none cut short."""
+    """The help lists each command in working order, on one full line."""
     assert exit_code("--help") == 0
 
     lines = capsys.readouterr().out.split("Commands:\n")[1].split("\n\n")[0].splitlines()
@@ -264,7 +264,7 @@ def test_the_help_lists_the_commands_in_the_order_of_work(capsys: pytest.Capture
 
 
 def test_a_template_may_print_and_log(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """log(info=True) is printed and logged, log() only logged, as in dbt."""
+    """log(info=True) prints and logs, log() only logs, as in dbt."""
     (project / "models/said.sql").write_text("{{ log('loud', info=True) }}{{ log('quiet') }}select 1 as one")
 
     assert exit_code("compile", "--quiet") == 0
@@ -277,7 +277,7 @@ def test_a_template_may_print_and_log(project: Path, capsys: pytest.CaptureFixtu
 
 
 def test_two_inputs_with_one_view_name_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A model named like a source's view would take its place in silence."""
+    """A model with the view name of a source is refused, because it would silently replace the source."""
     (project / "models/iot__signals.sql").write_text("select 1 as device")
     (project / "models/both.sql").write_text(
         "select device from {{ ref('iot__signals') }} join {{ source('iot', 'signals') }} using (device)"
@@ -288,7 +288,7 @@ def test_two_inputs_with_one_view_name_are_refused(project: Path, capsys: pytest
 
 
 def test_clean_removes_target_only(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Storage, logs and everything else stay."""
+    """`clean` removes target/ and leaves storage, logs and all other files."""
     (project / ".sqlstream/local").mkdir(parents=True)
     exit_code("compile")
 
@@ -301,7 +301,7 @@ def test_clean_removes_target_only(project: Path, capsys: pytest.CaptureFixture[
 
 
 def test_the_public_names_are_as_documented() -> None:
-    """About ten names; adding one is a decision."""
+    """The public API has at most 12 names, sorted and all importable."""
     import sqlstream
 
     assert sqlstream.__all__ == sorted(sqlstream.__all__)
@@ -311,7 +311,7 @@ def test_the_public_names_are_as_documented() -> None:
 
 @pytest.fixture
 def saved(project: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """The manifest of the project as it is; one model of it has changed since."""
+    """The saved manifest of the project; one model has changed since."""
     assert exit_code("compile", "-q") == 0
     path = (project / "target/manifest.json").rename(project / "saved.json")
     model = project / "models/devices/device_windows.sql"
@@ -323,7 +323,7 @@ def saved(project: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 def test_what_has_changed_is_listed_by_option_and_by_environment(
     saved: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--state and SQLSTREAM_STATE take the file; a name is printed a line, and none where nothing has changed."""
+    """--state or SQLSTREAM_STATE sets the saved state; `ls` prints one changed name per line, or none."""
     assert exit_code("ls", "-s", "state:modified", "--state", str(saved)) == 0
     assert capsys.readouterr().out == "examples.devices.device_windows\n"
     monkeypatch.setenv("SQLSTREAM_STATE", str(saved))
@@ -338,7 +338,7 @@ def test_what_has_changed_is_listed_by_option_and_by_environment(
 def test_a_run_of_what_has_changed_ends_well_where_nothing_has(
     saved: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No Spark is started for it, and its results say that it succeeded."""
+    """A run of changed models succeeds without starting Spark if nothing has changed."""
     assert exit_code("run", "-s", "state:new+", "--state", str(saved)) == 0
 
     assert "TOTAL=0" in capsys.readouterr().out
@@ -348,7 +348,7 @@ def test_a_run_of_what_has_changed_ends_well_where_nothing_has(
 def test_types_are_chosen_and_left_out(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In both spellings of the options, and from the environment."""
+    """Resource types can be excluded with both spellings of the option and with the environment variable."""
     assert exit_code("ls", "--exclude-resource-type", "model", "--exclude-resource-types", "source") == 0
     seeds = capsys.readouterr().out
     monkeypatch.setenv("SQLSTREAM_EXCLUDE_RESOURCE_TYPES", "model source")
@@ -359,7 +359,7 @@ def test_types_are_chosen_and_left_out(
 
 
 def test_unit_tests_are_listed_where_they_are_asked_for(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As selectors that take them, and with the place of each."""
+    """`ls` lists unit tests on request, as selectors that other commands accept, with their locations."""
     shutil.copytree(ROOT / "tests" / "models", project / "tests/models")
 
     assert exit_code("ls", "--resource-type", "unit_test", "--select", "device_sessions") == 0
@@ -373,7 +373,7 @@ def test_unit_tests_are_listed_where_they_are_asked_for(project: Path, capsys: p
 
 
 def test_a_selector_is_taken_by_its_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By every command that selects."""
+    """Every command that selects nodes accepts --selector."""
     (project / "selectors.yml").write_text("selectors: [{name: small, definition: device_windows}]\n")
 
     assert exit_code("ls", "--selector", "small") == 0
@@ -395,5 +395,5 @@ def test_a_selector_is_taken_by_its_name(project: Path, capsys: pytest.CaptureFi
     ],
 )
 def test_a_selection_that_contradicts_itself_is_bad_usage(project: Path, arguments: tuple[str, ...]) -> None:
-    """Two selections at once, an empty name, and a state that is not there."""
+    """Two selections at once, an empty selector name and a missing state are usage errors."""
     assert exit_code(*arguments) == 2

@@ -1,4 +1,4 @@
-"""docs/commands.md leads to every command, and has each option that several of them share."""
+"""docs/commands.md links to every command and lists each option that several commands share."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ USES = Counter(
     if isinstance(option, click.Option) and isinstance(option.envvar, str)
 )
 SHARED = sorted(name for name, uses in USES.items() if uses >= 5)
-"""Those of the project and of the selection; what two or three commands have is on their own pages."""
+"""Options of the project and of the selection. Options of only two or three commands are on those commands' pages."""
 
 
 @pytest.mark.parametrize("name", SHARED)
 def test_every_shared_option_has_one_row(name: str) -> None:
-    """With all of its spellings and its environment variable."""
+    """Each shared option has one row with all of its spellings and its environment variable."""
     options = [it for command in COMMANDS.values() for it in command.params if it.opts[-1] == name]
     option = next(it for it in options if it.envvar)  # `init` does not take its folder from the environment
     words = [*option.opts, *option.secondary_opts, str(option.envvar)]
@@ -38,5 +38,5 @@ def test_every_shared_option_has_one_row(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_a_row_that_leads_to_its_page(name: str) -> None:
-    """In the first table."""
+    """The first table links to the page of every command."""
     assert len([row for row in ROWS if row.startswith(f"| [`{name}`](commands/{name.replace(' ', '-')}.md)")]) == 1

@@ -1,4 +1,4 @@
-"""`sqlstream compile --explain`, on the examples and on a query that cannot run."""
+"""`sqlstream compile --explain`, for the examples and for a query that cannot run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ REPOSITORY = Path(__file__).parents[3]
 
 
 def explain(*arguments: str, folder: Path = REPOSITORY) -> int:
-    """Runs the command on a project, the repository's own unless another is given, and returns its exit code."""
+    """Runs the command on a project (default: the repository's own) and returns its exit code."""
     with pytest.raises(SystemExit) as ended:
         main(["compile", "--project-dir", str(folder), "--explain", *arguments])
     return int(ended.value.code or 0)
 
 
 def test_a_query_is_explained_in_times(capsys: pytest.CaptureFixture[str]) -> None:
-    """For people."""
+    """The text output explains a query with example times."""
     assert explain("cloudtrail_hourly") == 0
 
     shown = capsys.readouterr().out
@@ -31,7 +31,7 @@ def test_a_query_is_explained_in_times(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_machines_get_the_same_facts(capsys: pytest.CaptureFixture[str]) -> None:
-    """Times in ISO 8601 and UTC, delays in seconds."""
+    """JSON output has the same facts, with times in ISO 8601 and UTC and delays in seconds."""
     assert explain("device_sliding_windows", "--output", "json") == 0
 
     found = json.loads(capsys.readouterr().out)
@@ -45,7 +45,7 @@ def test_machines_get_the_same_facts(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_query_that_cannot_run_shows_its_findings(
     tmp_path: Path, output: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 1, and no claim about rows."""
+    """A query that cannot run shows its findings with exit code 1, and no statement about rows."""
     source = "sources:\n  - name: shop\n    tables:\n      - {name: orders, format: json, path: in, schema: id int}\n"
     (tmp_path / "project.yml").write_text("name: shop\nversion: 1.0.0\ntargets: {local: {master: local, storage: s}}\n")
     (tmp_path / "sources.yml").write_text(source)
@@ -69,7 +69,7 @@ def test_a_query_that_cannot_run_shows_its_findings(
     [["cloudtrail_hurly"], ["cloudtrail_in_order"], ["cloudtrail_hourly", "--check"], ["a", "--select", "b"]],
 )
 def test_what_cannot_be_explained_is_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """A name that is none, a view, and options about other models."""
+    """An unknown name, a view, and options about other models are usage errors."""
     assert explain(*arguments) == 2
 
     assert capsys.readouterr().err.startswith("Error: ")

@@ -1,4 +1,4 @@
-"""SIGTERM to a process 1 that still loads its modules."""
+"""SIGTERM to process 1 while it still loads its modules."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NAMESPACE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-
 
 
 def run(*before: str) -> subprocess.CompletedProcess[str]:
-    """A Python that gets SIGTERM when the first module of the command line has been loaded, and nothing else."""
+    """Runs a Python process that gets SIGTERM right after the first module of the command line is loaded."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [*before, sys.executable, "-c", SIGNALLED]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def can_be_process_1() -> bool:
-    """Whether this machine lets us have a space of process numbers."""
+    """Returns whether this machine allows a new PID namespace."""
     try:
         return subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
     except FileNotFoundError:
@@ -39,12 +39,12 @@ def can_be_process_1() -> bool:
 
 @pytest.mark.skipif(not can_be_process_1(), reason="no new space of process numbers is allowed here")
 def test_process_1_ends_by_sigterm_before_its_commands_are_loaded() -> None:
-    """With the code that shells give for it; without a handler the kernel would drop the signal."""
+    """Process 1 exits on SIGTERM with the usual exit code; without a handler the kernel would ignore the signal."""
     ended = run(*NAMESPACE)
 
     assert (ended.returncode, ended.stdout) == (128 + signal.SIGTERM, ""), ended.stderr
 
 
 def test_any_other_process_keeps_what_the_system_does() -> None:
-    """Python as a library of somebody else's process has no say in its signals."""
+    """Any other process keeps the default handlers, because it may only use sqlstream as a library."""
     assert run().returncode == -signal.SIGTERM

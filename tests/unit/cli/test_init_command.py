@@ -1,4 +1,4 @@
-"""`sqlstream init` as a command: what it prints, and how it exits."""
+"""`sqlstream init` as a command: its output and exit codes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlstream.cli.output import DONE, UNUSABLE
 def test_makes_a_project_in_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without --project-dir the project goes below the current folder, whatever project the environment names."""
+    """Without --project-dir the project is created below the current folder, whatever the environment says."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SQLSTREAM_PROJECT_DIR", str(tmp_path / "other"))
     with pytest.raises(SystemExit) as ended:
@@ -24,7 +24,7 @@ def test_makes_a_project_in_the_current_folder(
 
 
 def test_makes_a_project_in_a_given_folder(tmp_path: Path) -> None:
-    """--project-dir is the folder that the project's own folder goes into."""
+    """With --project-dir the project's folder is created below the given folder."""
     with pytest.raises(SystemExit) as ended:
         main(["init", "shop", "--project-dir", str(tmp_path)])
     assert ended.value.code == DONE
@@ -32,7 +32,7 @@ def test_makes_a_project_in_a_given_folder(tmp_path: Path) -> None:
 
 
 def test_a_refusal_is_bad_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A name that cannot be is exit 2 with one line on stderr."""
+    """An invalid name exits with code 2 and one line on stderr."""
     with pytest.raises(SystemExit) as ended:
         main(["init", "my shop", "--project-dir", str(tmp_path)])
     assert ended.value.code == UNUSABLE

@@ -1,4 +1,4 @@
-"""`sqlstream lineage`, on the examples."""
+"""`sqlstream lineage`, for the examples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def lineage(*arguments: str) -> int:
 
 
 def test_a_model_shows_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    """One line for each, with type and origins."""
+    """A model shows one line per column, with its type and origins."""
     assert lineage("cloudtrail_failed_logins") == 0
 
     lines = capsys.readouterr().out.splitlines()
@@ -29,7 +29,7 @@ def test_a_model_shows_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_column_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    """The manifest's entry of it."""
+    """JSON output of a column is its entry in the manifest."""
     assert lineage("cloudtrail_hourly.errors", "--output", "json") == 0
 
     found = json.loads(capsys.readouterr().out)
@@ -40,7 +40,7 @@ def test_a_column_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", ["cloudtrail_hurly", "cloudtrail_hourly.erors"])
 def test_a_name_that_is_none_is_answered_with_the_nearest(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 2: the command line names nothing."""
+    """An unknown name is a usage error (exit code 2) that suggests the nearest name."""
     assert lineage(name) == 2
 
     assert "did you mean" in capsys.readouterr().err
@@ -57,7 +57,7 @@ def test_a_name_that_is_none_is_answered_with_the_nearest(name: str, capsys: pyt
 def test_columns_that_are_not_known_say_why(
     tmp_path: Path, model: str, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The source or the model in which they are lost; an error of another model is not in the way."""
+    """For unknown columns, the output names the source or model that hides them, despite errors elsewhere."""
     files = {
         "project.yml": "name: shop\n",
         "sources.yml": "sources:\n  - name: shop\n    tables:\n      - {name: raw, format: parquet, mode: batch, path: in}\n"
@@ -79,7 +79,7 @@ def test_columns_that_are_not_known_say_why(
 
 
 def test_a_star_in_a_function_stands_for_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`max_by(struct(*), ...)`, with which the latest row of each key is kept, has all of them, and their types."""
+    """`max_by(struct(*), ...)`, which keeps the latest row of each key, has all columns and their types."""
     with pytest.raises(SystemExit):
         main(["init", "shop", "--project-dir", str(tmp_path)])
     sql = "select max_by(struct(*), ordered_at) as latest, count(*) as n from {{ ref('orders_clean') }} group by shop"
@@ -116,14 +116,14 @@ COLUMNS = {
     "json": ["at", "id"],
     **{key: ["amount", "id"] for key in ("parquet", "table", "python", "jdbc", "delta")},
 }
-"""What a model reads of each source: all that its format fixes, or two columns that nothing declares."""
+"""What a model reads from each source: all columns of a fixed format, or two undeclared columns."""
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_each_column_leads_to_its_source_whatever_the_format(
     tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Through a view of all columns, an alias and a filter."""
+    """Each column is traced to its source in every format, through a view of all columns, an alias and a filter."""
     named = ", ".join(f"s.`{name}` as c_{name.lower()}" for name in COLUMNS[source])
     files = {
         "project.yml": "name: shop\n",

@@ -1,4 +1,4 @@
-"""`--vars`: what it takes, and how what it does not take is answered."""
+"""`--vars`: which values it accepts, and how it refuses others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sqlstream.errors import UsageError
     ],
 )
 def test_a_mapping_of_names_to_values_is_taken(text: str | None, variables: dict[str, object]) -> None:
-    """YAML with or without braces, and JSON, which is YAML; a value may be anything, and nothing as in dbt."""
+    """YAML with or without braces and JSON are accepted, with values of any type; an empty text means no variables."""
     assert read_variables(text) == variables
 
 
@@ -46,7 +46,7 @@ def test_a_mapping_of_names_to_values_is_taken(text: str | None, variables: dict
     ],
 )
 def test_anything_else_is_refused_with_the_right_way(text: str, right: str) -> None:
-    """Above all `a:3`, which YAML reads as a key without a value; nothing given is ignored in silence."""
+    """Any other text, such as `a:3`, which YAML reads as a key without a value, is refused with the right spelling."""
     with pytest.raises(UsageError) as refused:
         read_variables(text)
 

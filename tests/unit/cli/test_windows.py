@@ -1,7 +1,7 @@
-"""Commands on Windows, simulated: a Python without what only POSIX has, in which `sys.platform` is win32.
+"""Commands on a simulated Windows: `sys.platform` is win32, and POSIX-only modules are missing.
 
-The paths, files and processes are those of the machine that runs the test, and third-party packages are loaded before
-the simulation begins: only a Windows machine shows whether they work there.
+Paths, files and processes are those of the machine that runs the test, and third-party packages are loaded before the
+simulation starts. Only a real Windows machine shows whether these work there.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def project(tmp_path: Path) -> Path:
 
 
 def run(project: Path, *arguments: str, windows: bool) -> tuple[int, str, str]:
-    """Returns the exit code, stdout and stderr of a command that finds no Java and nothing in a cache.
+    """Returns the exit code, stdout and stderr of a command without Java and without a cache.
 
-    Text that is read or written in the encoding of the machine is an error: on Windows that is not UTF-8.
+    Reading or writing text in the machine's default encoding is an error, because on Windows that is not UTF-8.
     """
     shutil.rmtree(project / "target", ignore_errors=True)
     start = ["-c", ON_WINDOWS] if windows else ["-m", "sqlstream"]
@@ -95,7 +95,7 @@ def run(project: Path, *arguments: str, windows: bool) -> tuple[int, str, str]:
     ids=" ".join,
 )
 def test_what_needs_no_spark_works(project: Path, arguments: tuple[str, ...]) -> None:
-    """With the same output as here."""
+    """Commands that need no Spark work with the same output as on this machine."""
     here = run(project, *arguments, windows=False)
 
     assert run(project, *arguments, windows=True) == here
@@ -103,7 +103,7 @@ def test_what_needs_no_spark_works(project: Path, arguments: tuple[str, ...]) ->
 
 
 def test_a_wrong_model_is_refused_at_its_place(project: Path) -> None:
-    """Paths in findings have slashes; SQL that only Spark can judge is left alone, as without Java."""
+    """Paths in findings have slashes; SQL that only Spark can check is not checked, as without Java."""
     (project / "models" / "wordcount" / "wrong.sql").write_text("select nothing from {{ ref('word_counts') }}\n")
     (project / "models" / "wordcount" / "unread.sql").write_text("select 1 as x y\n")
 
@@ -119,7 +119,7 @@ def test_a_wrong_model_is_refused_at_its_place(project: Path) -> None:
     ["run", "test", "show --select word_counts", "dev --select word_counts", "debug", "compile --check"],
 )
 def test_what_needs_spark_says_in_one_line_where_it_works(project: Path, command: str) -> None:
-    """A usage error, before anything is read or written."""
+    """Commands that need Spark are a usage error in one line that says where they work, before any file is touched."""
     code, out, err = run(project, *command.split(), windows=True)
 
     words = command.partition(" --select")[0]

@@ -1,4 +1,4 @@
-"""Selectors without quotes, as dbt takes them."""
+"""Selectors without quotes, as in dbt."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from sqlstream.cli.words import join_selectors
     ],
 )
 def test_words_after_a_selector_flag_are_its_value(given: str, joined: list[str]) -> None:
-    """Up to the next flag; words after other flags stay words, which click refuses."""
+    """All words up to the next flag belong to a selector flag; words after other flags stay separate."""
     assert join_selectors(given.split()) == joined
 
 
 def test_a_quoted_list_may_go_on() -> None:
-    """A shell hands over `--select 'a b' c` as two words."""
+    """More words can follow a quoted list: the shell passes `--select 'a b' c` as two words."""
     assert join_selectors(["ls", "--select", "a b", "tag:x,c"]) == ["ls", "--select", "a b tag:x,c"]
 
 
 def test_nothing_stays_nothing() -> None:
-    """The bare command shows its help."""
+    """No arguments stay no arguments, so that the bare command shows its help."""
     assert join_selectors([]) == []

@@ -1,4 +1,4 @@
-"""The example data is what its generators make, and has the properties that the examples show."""
+"""The generators reproduce the example data, which has the properties that the examples show."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ import pytest
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data"
 CLOUDTRAIL_DAYS = ["2024-03-04", "2024-03-05", "2024-03-06", "2024-03-07"]
-DELAY = timedelta(minutes=10)  # the watermark's, in the examples with files that arrive one by one
+DELAY = timedelta(minutes=10)  # the watermark delay of the examples with files that arrive one by one
 ORDERED_SCRIPTS = ["make_activity.py", "make_cloudtrail.py", "make_devices.py", "make_events.py", "make_logs.py"]
 SCRIPTS = [*ORDERED_SCRIPTS, "make_transforms.py"]
 
 
 def run(script: str, *arguments: str) -> None:
-    """Run a generator of tests/data, which must succeed."""
+    """Runs a generator of tests/data, which must succeed."""
     subprocess.run([sys.executable, DATA / script, *arguments], check=True, capture_output=True)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of all files below a folder, by path."""
+    """Returns the bytes of all files below a folder by path."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def committed() -> dict[str, bytes]:
-    """Return the committed CloudTrail files; a further file that somebody dropped beside them is none of them."""
+    """Returns the committed CloudTrail files, without files that somebody has added."""
     return {name: content for name, content in contents(DATA / "cloudtrail").items() if name[:10] in CLOUDTRAIL_DAYS}
 
 
 def uncompressed(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the files as they were before gzip."""
+    """Returns the uncompressed content of the files."""
     return {name: gzip.decompress(content) for name, content in files.items()}
 
 
 def events(files: dict[str, bytes]) -> list[dict[str, Any]]:
-    """Return the records of all CloudTrail files, in order of path."""
+    """Returns the records of all CloudTrail files, in order of path."""
     return [record for name in sorted(files) for record in json.loads(gzip.decompress(files[name]))["Records"]]
 
 
 def event_times(text: str, name: str) -> list[datetime]:
-    """Return the times of the rows of a file; numbers are seconds since 1970."""
+    """Returns the times of a file's rows in seconds since 1970."""
     values = [json.loads(line)[name] for line in text.splitlines()]
     return [
         datetime.fromisoformat(value) if isinstance(value, str) else datetime.fromtimestamp(value, UTC)
@@ -57,7 +57,7 @@ def event_times(text: str, name: str) -> list[datetime]:
 
 
 def latenesses(example: str, name: str) -> list[timedelta]:
-    """Return how far each row is behind the latest time of the files before its own."""
+    """Returns how far each row is behind the latest time of the earlier files."""
     latest, behind = datetime.fromisoformat("2024-03-04T00:00:00Z"), []
     for path in sorted((DATA / example).glob("*.json")):
         times = event_times(path.read_text(), name)
@@ -67,14 +67,14 @@ def latenesses(example: str, name: str) -> list[timedelta]:
 
 
 def test_cloudtrail_files_are_what_the_generator_makes(tmp_path: Path) -> None:
-    """The same seed gives the committed files; compared as they were before gzip, because builds of zlib differ."""
+    """The same seed gives the committed files. Contents are compared, because gzip output depends on zlib."""
     run("make_cloudtrail.py", "--out", str(tmp_path))
     assert uncompressed(contents(tmp_path)) == uncompressed(committed())
 
 
 @pytest.mark.parametrize("example", ["activity", "devices", "events", "logs", "transforms"])
 def test_files_are_what_the_generator_makes(example: str, tmp_path: Path) -> None:
-    """The same seed gives the committed files, byte for byte; they are some dozen kilobytes."""
+    """The same seed gives the committed files, byte for byte."""
     run(f"make_{example}.py", "--out", str(tmp_path))
     assert contents(tmp_path) == contents(DATA / example)
     assert sum(map(len, contents(tmp_path).values())) < 100_000
@@ -82,7 +82,7 @@ def test_files_are_what_the_generator_makes(example: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_another_seed_makes_other_data(script: str, tmp_path: Path) -> None:
-    """The seed decides the data, and the same seed twice gives the same bytes."""
+    """The same seed gives the same bytes, and another seed gives other data."""
     for folder, seed in (("a", "1"), ("b", "1"), ("c", "2")):
         run(script, "--out", str(tmp_path / folder), "--seed", seed)
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
@@ -90,7 +90,7 @@ def test_another_seed_makes_other_data(script: str, tmp_path: Path) -> None:
 
 
 def test_cloudtrail_files_are_one_line_of_records() -> None:
-    """About 40 files over four dates hold one line of JSON each, and 3,000 to 5,000 records in all."""
+    """About 40 files over four dates have one line of JSON each, and 3,000 to 5,000 records in total."""
     files = uncompressed(committed())
     assert sorted({name.split("/")[0] for name in files}) == CLOUDTRAIL_DAYS
     assert len(files) == 40
@@ -99,12 +99,12 @@ def test_cloudtrail_files_are_one_line_of_records() -> None:
 
 
 def test_cloudtrail_data_is_small() -> None:
-    """The committed files stay under one megabyte."""
+    """The committed files are smaller than one megabyte."""
     assert sum(len(content) for content in committed().values()) < 1_000_000
 
 
 def test_cloudtrail_records_have_nulls_errors_and_missing_fields() -> None:
-    """Records carry error codes, explicit nulls, missing fields and parameters of different shapes."""
+    """Records have error codes, explicit nulls, missing fields and parameters of different shapes."""
     records = events(committed())
     assert {"AccessDenied", "NoSuchKey", "Client.UnauthorizedOperation"} <= {r.get("errorCode") for r in records}
     assert any(r["requestParameters"] is None for r in records)
@@ -115,7 +115,7 @@ def test_cloudtrail_records_have_nulls_errors_and_missing_fields() -> None:
 
 
 def test_cloudtrail_has_a_burst_of_failed_logins() -> None:
-    """Within some ten minutes, one address fails to log in more often than any other does in four days."""
+    """Within about ten minutes, one address has more failed logins than any other in four days."""
     failures = [
         (r["eventTime"][:15], r["sourceIPAddress"])
         for r in events(committed())
@@ -128,14 +128,14 @@ def test_cloudtrail_has_a_burst_of_failed_logins() -> None:
 
 
 def test_cloudtrail_files_in_order_of_path_are_in_order_of_time() -> None:
-    """Each file's records are later than all of those before it, so oldest first drops nothing behind a watermark."""
+    """Each file's records are later than those of earlier files, so oldest first drops no rows behind a watermark."""
     files = uncompressed(committed())
     times = [[r["eventTime"] for r in json.loads(files[name])["Records"]] for name in sorted(files)]
     assert all(max(before) < min(after) for before, after in pairwise(times))
 
 
 def test_the_extra_file_is_later_than_all_others(tmp_path: Path) -> None:
-    """`--extra` writes one file of about 100 events, all of them later than every committed one."""
+    """`--extra` writes one file of about 100 events that are later than every committed one."""
     run("make_cloudtrail.py", "--extra", "--out", str(tmp_path))
     extra = events(contents(tmp_path))
     assert len(contents(tmp_path)) == 1
@@ -144,7 +144,7 @@ def test_the_extra_file_is_later_than_all_others(tmp_path: Path) -> None:
 
 
 def test_further_extra_files_follow_each_other(tmp_path: Path) -> None:
-    """`--extra 2` adds a file beside the first one, of later events."""
+    """`--extra 2` adds a second file with later events."""
     run("make_cloudtrail.py", "--extra", "--out", str(tmp_path))
     first = events(contents(tmp_path))
     run("make_cloudtrail.py", "--extra", "2", "--out", str(tmp_path))
@@ -155,7 +155,7 @@ def test_further_extra_files_follow_each_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", ORDERED_SCRIPTS)
 def test_modification_times_rise_in_order_of_path(script: str, tmp_path: Path) -> None:
-    """Files get modification times of their own in the order of time, which is how a file stream takes them."""
+    """Modification times increase with the order of time, by which a file stream reads the files."""
     run(script, "--out", str(tmp_path))
     times = [(tmp_path / name).stat().st_mtime for name in sorted(contents(tmp_path))]
     assert all(before < after for before, after in pairwise(times))
@@ -171,7 +171,7 @@ def test_modification_times_rise_in_order_of_path(script: str, tmp_path: Path) -
     ],
 )
 def test_examples_have_late_and_too_late_rows(example: str, name: str, rows: int, too_late: timedelta) -> None:
-    """Rows are fresh, late by less than the watermark's delay, or late by several files, and never between."""
+    """Rows are fresh, late by less than the watermark's delay, or late by several files, and never in between."""
     behind = latenesses(example, name)
     assert len(behind) == rows
     assert sum(timedelta(minutes=1) < late < DELAY for late in behind) >= 10
@@ -180,7 +180,7 @@ def test_examples_have_late_and_too_late_rows(example: str, name: str, rows: int
 
 
 def test_devices_pause_long_enough_for_sessions() -> None:
-    """Every device has several pauses of more than ten minutes between its event times."""
+    """Every device has several pauses of more than ten minutes."""
     times: dict[str, list[str]] = {}
     for content in contents(DATA / "devices").values():
         for row in map(json.loads, content.splitlines()):
@@ -192,7 +192,7 @@ def test_devices_pause_long_enough_for_sessions() -> None:
 
 
 def test_every_device_has_a_location() -> None:
-    """The seed knows each device, and keeps the leading zeros of its zip codes."""
+    """The seed has a location for each device, and keeps the leading zeros of its zip codes."""
     with (ROOT / "seeds" / "device_locations.csv").open(newline="") as file:
         places = {row["device"]: row["zip_code"] for row in csv.DictReader(file)}
     text = b"".join(contents(DATA / "devices").values())

@@ -1,4 +1,4 @@
-"""The line server feeds a client as Spark's socket source needs it."""
+"""The line server sends lines as Spark's socket source needs them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINES = DATA / "wordcount" / "lines.txt"
 
 @contextmanager
 def line_server(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Run the server on a free port, which is returned with it, and end it afterwards."""
+    """Runs the server on a free port and stops it afterwards; returns both."""
     command = [sys.executable, str(DATA / "serve_lines.py"), "--port", "0", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -27,12 +27,12 @@ def line_server(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 def connect(port: int) -> socket.socket:
-    """Return a connection to the server."""
+    """Returns a connection to the server."""
     return socket.create_connection(("127.0.0.1", port), timeout=30)
 
 
 def test_the_line_server_sends_all_lines_and_ends() -> None:
-    """With `--once`, a client gets every line, and then the server exits by itself."""
+    """With `--once`, a client gets every line, and then the server exits."""
     with line_server("--rate", "0", "--once") as (server, port):
         with connect(port) as client, client.makefile("rb") as received:
             assert received.read() == LINES.read_bytes()
@@ -49,7 +49,7 @@ def test_the_line_server_outlives_a_client_that_only_looks_in() -> None:
 
 
 def test_the_line_server_stays_until_its_clients_go() -> None:
-    """A second client gets every line while the first is still there; a connection ends when its client does."""
+    """A second client gets every line while the first is connected; a connection ends when its client leaves."""
     count = len(LINES.read_bytes().splitlines())
     with line_server("--rate", "0") as (server, port), connect(port) as first, connect(port) as second:
         for client in (first, second):
@@ -61,7 +61,7 @@ def test_the_line_server_stays_until_its_clients_go() -> None:
 
 
 def test_the_line_server_keeps_its_rate(tmp_path: Path) -> None:
-    """Ten lines at 50 a second take no less than nine pauses of 20 ms."""
+    """Ten lines at 50 per second take at least nine pauses of 20 ms."""
     (tmp_path / "ten.txt").write_text("line\n" * 10)
     with (
         line_server("--rate", "50", "--once", "--file", str(tmp_path / "ten.txt")) as (_, port),

@@ -1,4 +1,4 @@
-"""What stands in the documentation as code is code: it parses, loads, compiles, or runs and prints what is shown."""
+"""Code blocks of the documentation are valid: they parse, load, compile, or run and print what the page shows."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from sqlstream.codes import BRIEF, CODES
 ROOT_FILES = ("project.yml", "sources.yml", "sinks.yml", "selectors.yml")
 
 MISTAKES = {"unknown-key", "missing-key", "invalid-value", "duplicate-name", "jinja-syntax", "secret-not-allowed"}
-"""What may not be wrong with a piece of YAML, whatever else a whole project would need."""
+"""Codes of mistakes that a YAML block must not have, even if it is only part of a project."""
 
 
 WHOLE_PROJECT = "docs/testing.md"
-"""A page whose blocks are one project: tests/spark/test_testing_page.py runs it."""
+"""A page whose blocks form one project, which tests/spark/test_testing_page.py runs."""
 
 
 def named(kinds: list[Block]) -> list[object]:
-    """The blocks as parameters that are named after their places."""
+    """Returns the blocks as parameters with their locations as ids."""
     return [pytest.param(block, id=str(block)) for block in kinds]
 
 
 @pytest.mark.parametrize("block", named(blocks()))
 def test_every_block_is_of_a_known_kind(block: Block) -> None:
-    """So that nobody adds one that is neither run nor looked at; a kind says what becomes of its blocks."""
+    """Every block has a known kind, which decides how it is tested; no block stays untested."""
     assert block.kind in KINDS
 
 
 def lines_with_commands() -> list[object]:
-    """Every line of a block that has a sqlstream command in it, continued lines put together."""
+    """Returns every line of a block with a sqlstream command, with continuation lines joined."""
     found: list[object] = []
     for block in blocks("console", "text", "sh", "ini", "cron", "dockerfile", "python"):
         text = re.sub(r"\\\n\s*", "", block.text)
@@ -55,7 +55,7 @@ def lines_with_commands() -> list[object]:
 
 @pytest.mark.parametrize("line", lines_with_commands())
 def test_every_command_can_be_given(line: str) -> None:
-    """Its options exist and take such values."""
+    """The options of each command exist and accept the values shown."""
     arguments = sqlstream_arguments(line.replace('", "', " ").replace('"]', ""))
     assert arguments is not None
     if set(arguments[:1]) <= {"--version", "--help", "COMMAND"}:
@@ -77,25 +77,25 @@ def test_every_command_can_be_given(line: str) -> None:
 
 @pytest.mark.parametrize("block", named(blocks("sh")))
 def test_shell_commands_are_well_formed(block: Block) -> None:
-    """As a shell reads them, without carrying them out."""
+    """Shell commands have valid syntax; the shell reads them without running them."""
     assert "\n$ " not in f"\n{block.text}"
     subprocess.run(["sh", "-n", "-c", block.text], check=True)
 
 
 @pytest.mark.parametrize("block", named(blocks("json")))
 def test_json_is_json(block: Block) -> None:
-    """Whole documents, no pieces."""
+    """JSON blocks are complete JSON documents."""
     json.loads(block.text)
 
 
 @pytest.mark.parametrize("block", named(blocks("python")))
 def test_python_compiles(block: Block) -> None:
-    """Imports are not followed: a scheduler is not installed here."""
+    """Python blocks compile; imports are not resolved, because schedulers are not installed here."""
     compile(block.text, str(block), "exec")
 
 
 def files_of(text: str) -> dict[str, str]:
-    """The project files that a block of YAML shows: those that comments name, or the one that its keys belong to."""
+    """Returns the project files in a YAML block: those that comments name, or the file that its keys belong to."""
     parts = re.split(r"(?m)^# (\w+\.yml)\n", text)
     if len(parts) == 1:
         keys = set(re.findall(r"(?m)^(\w+):", text))
@@ -110,7 +110,7 @@ def files_of(text: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("block", named([block for block in blocks("yaml") if block.page != WHOLE_PROJECT]))
 def test_yaml_loads(block: Block, tmp_path: Path) -> None:
-    """Its keys and values are right, whatever else a whole project would need."""
+    """YAML blocks have valid keys and values, even if they are only part of a project."""
     (tmp_path / "models").mkdir()
     for name, text in files_of(block.text).items():
         (tmp_path / name).write_text(text)
@@ -122,7 +122,7 @@ def test_yaml_loads(block: Block, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", named([block for block in blocks("sql") if block.page != WHOLE_PROJECT]))
 def test_sql_compiles(block: Block, tmp_path: Path) -> None:
-    """As a model of the worked examples, with no error and no warning of its own."""
+    """Each SQL block compiles as a model of the worked examples, without errors or warnings."""
     folder = copied_examples(tmp_path)
     (folder / "models" / "documented.sql").write_text(block.text)
 
@@ -134,7 +134,7 @@ def test_sql_compiles(block: Block, tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 @pytest.mark.parametrize("block", named(blocks("ini")))
 def test_units_are_what_systemd_takes(block: Block, tmp_path: Path) -> None:
-    """With a program that is there."""
+    """Units for systemd are valid and run an existing program."""
     unit = tmp_path / "sqlstream-shop.service"
     unit.write_text(re.sub(r"ExecStart=\S+", f"ExecStart={shutil.which('true')}", block.text))
 
@@ -145,7 +145,7 @@ def test_units_are_what_systemd_takes(block: Block, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", named([block for block in blocks("console") if not needs_spark(block)]))
 def test_commands_without_spark_print_what_is_shown(block: Block, tmp_path: Path) -> None:
-    """In a fresh project, or in the worked examples."""
+    """Commands that need no Spark print what the page shows, in a new project or in the worked examples."""
     folder = copied_examples(tmp_path) if block.of_examples else fresh_shop(tmp_path)
     if block.commands[0].startswith("sqlstream init"):
         shutil.rmtree(folder)
@@ -156,7 +156,7 @@ def test_commands_without_spark_print_what_is_shown(block: Block, tmp_path: Path
 
 @pytest.mark.parametrize("block", named(blocks("text", "console")))
 def test_findings_that_are_shown_have_their_three_lines(block: Block) -> None:
-    """Their codes are those of docs/errors.md, and why and fix follow below each that is not brief."""
+    """Findings on the pages have codes of docs/errors.md, and why and fix lines unless they are brief."""
     lines = [line for line in block.text.splitlines() if not line.startswith("  called from: ")]
     for number, line in enumerate(lines):
         found = re.match(r"(?:\S+: )?(?:warning: |info: )?\[([a-z-]+)\] ", line)

@@ -1,4 +1,4 @@
-"""The Dockerfile holds what it needs: building an image takes a daemon and registries, its own facts do not."""
+"""The Dockerfile is consistent with the repository; it is checked without building an image."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ LOCK = dict(line.split("==") for line in (ROOT / "requirements.lock").read_text(
 
 
 def values(instruction: str) -> list[str]:
-    """What stands behind each of these instructions."""
+    """Returns the arguments of each of these instructions."""
     return [value for word, value in LINES if word == instruction]
 
 
 def copied() -> list[list[str]]:
-    """The sources and the destination of each COPY from the repository."""
+    """Returns the sources and the destination of each COPY from the repository."""
     return [shlex.split(value) for value in values("COPY") if not value.startswith("--from=")]
 
 
 def is_sent(name: str) -> bool:
-    """Whether a file of the repository reaches the build: the last line of .dockerignore that fits decides."""
+    """Returns whether a file is part of the build context: the last matching line of .dockerignore decides."""
     sent = True
     for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines():
         pattern = line.removeprefix("!")
@@ -48,7 +48,7 @@ def is_sent(name: str) -> bool:
 
 
 def test_what_is_copied_is_there_and_sent() -> None:
-    """And nothing else of the repository: no data, no history."""
+    """Everything that COPY needs exists and is sent, and nothing else of the repository, such as data or history."""
     sources = [source for *names, _ in copied() for source in names]
 
     assert "requirements.lock" in sources
@@ -58,7 +58,7 @@ def test_what_is_copied_is_there_and_sent() -> None:
 
 
 def test_python_and_java_fit() -> None:
-    """Both stages have one Python, which the package takes and the lock was made for, and the Java is new enough."""
+    """Both stages have the Python version of the package and the lock file, and Java is new enough."""
     (image,) = {value.split(" ")[0] for value in values("FROM")}
     python = re.fullmatch(r"python:(\d+\.\d+)-slim-\w+", image)
     java = re.search(r"openjdk-(\d+)-jre-headless", DOCKERFILE)
@@ -71,7 +71,7 @@ def test_python_and_java_fit() -> None:
 
 
 def test_every_dependency_is_locked() -> None:
-    """`--constraint` alone would let one through that the lock does not have."""
+    """Every dependency is locked, because `--constraint` accepts packages that the lock file does not have."""
     locked = {name.lower().replace("_", "-"): version for name, version in LOCK.items()}
     needed = [Requirement(text) for text in PROJECT["dependencies"]]
 
@@ -82,7 +82,7 @@ def test_every_dependency_is_locked() -> None:
 
 
 def test_the_process_is_no_root_and_gets_its_signal() -> None:
-    """The user is set before the process, which is the package's own script under an init."""
+    """The user is set before the entry point, which runs the package's script under an init and gets its signals."""
     words = [word for word, _ in LINES]
 
     assert values("USER") == ["sqlstream"]
@@ -99,7 +99,7 @@ def test_the_process_is_no_root_and_gets_its_signal() -> None:
 
 
 def test_the_wheel_is_made_of_what_is_copied(tmp_path: Path) -> None:
-    """With the image's own command, in a folder that has nothing else: the package and its data are in it."""
+    """The image's own build command makes a complete wheel from only the copied files."""
     for *sources, destination in copied():
         for source in sources:
             target = tmp_path / destination / (Path(source).name if destination.endswith("/") else "")

@@ -1,4 +1,4 @@
-"""Every link between the pages of the documentation leads somewhere."""
+"""Every link between the documentation pages is valid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
 def anchors(page: str) -> set[str]:
-    """The anchors of a page's headings, as GitHub makes them."""
+    """Returns the anchors of a page's headings, as GitHub makes them."""
     text = re.sub(r"(?ms)^```.*?^```$", "", (ROOT / page).read_text(encoding="utf-8"))
     found: set[str] = set()
     for heading in re.findall(r"(?m)^#+ (.+)$", text):
@@ -26,7 +26,7 @@ def anchors(page: str) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_link_leads_somewhere(page: str) -> None:
-    """To a file or folder of the repository, and to a heading that it has."""
+    """Each link leads to an existing file or folder, and to an existing heading."""
     text = re.sub(r"(?ms)^```.*?^```$", "", (ROOT / page).read_text(encoding="utf-8"))
     lost = []
     for target in LINK.findall(text):
@@ -42,7 +42,7 @@ def test_every_link_leads_somewhere(page: str) -> None:
 
 
 def test_every_page_of_docs_is_reached_from_the_readme() -> None:
-    """Through other pages, if need be."""
+    """Each page of docs/ can be reached from the README, directly or through other pages."""
     reached, ahead = set(), ["README.md"]
     while ahead:
         page = ahead.pop()

@@ -1,4 +1,4 @@
-"""The pages that are written by hand leave nothing out of what they are about."""
+"""The hand-written pages cover their topics completely."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ CONFIGURATION, DEPLOYING, ERRORS, RULES, RUN, TROUBLESHOOTING = (
 
 @pytest.mark.parametrize("cause", Cause)
 def test_every_silence_is_explained(cause: Cause) -> None:
-    """As a row of the page of `run`, and as a symptom with a way out."""
+    """Every reason for missing rows is a row on the page of `run`, and a symptom with a fix."""
     assert f"| `{cause}` |" in RUN
     assert f"| `{cause}` |" in TROUBLESHOOTING
 
 
 @pytest.mark.parametrize("model", [ModelConfig, SeedConfig], ids=lambda model: str(model.__name__))
 def test_every_key_of_config_is_in_the_table(model: type[ModelConfig | SeedConfig]) -> None:
-    """Also those below a key, such as the delays of `retries`."""
+    """The table has every configuration key, including nested keys such as the delays of `retries`."""
     table = CONFIGURATION.split(f"<!-- keys of {model.__name__} -->")[1].split("<!-- end of keys -->")[0]
     below = [field.name for field in fields(Retries)] if model is ModelConfig else []
 
@@ -38,7 +38,7 @@ def test_every_key_of_config_is_in_the_table(model: type[ModelConfig | SeedConfi
 
 
 def test_every_rule_leads_to_its_page() -> None:
-    """The codes of docs/rules.md are those of docs/errors.md."""
+    """Each code that docs/rules.md links has a section in docs/errors.md."""
     codes = set(re.findall(r"\[([a-z-]+)\]\(errors\.md#\1\)", RULES))
 
     assert len(codes) > 50
@@ -47,7 +47,7 @@ def test_every_rule_leads_to_its_page() -> None:
 
 
 def test_every_code_of_a_running_project_is_a_symptom() -> None:
-    """What only Java, Spark and checkpoints can tell is looked for at night."""
+    """Every code that only Java, Spark or checkpoints can raise is listed as a symptom."""
     tail = ERRORS.split("\n## Java and Spark\n")[1]
     codes = re.findall(r"(?m)^### (\S+)$", tail)
 
@@ -55,7 +55,7 @@ def test_every_code_of_a_running_project_is_a_symptom() -> None:
 
 
 def test_a_supervisor_waits_longer_than_sqlstream() -> None:
-    """The batch has its time, Spark as long again to interrupt it, and the run some to end."""
+    """The supervisor's timeouts allow twice the grace period of sqlstream and 20 seconds for the end of the run."""
     assert f"takes longer than {GRACE_SECONDS:.0f} seconds" in DEPLOYING
     waits = [
         int(wait) for wait in re.findall(r"(?:TimeoutStopSec=|--stop-timeout |GracePeriodSeconds: )(\d+)", DEPLOYING)
