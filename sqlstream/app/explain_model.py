@@ -10,9 +10,9 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.examples import Emission
 from sqlstream.compiler.emission.query import emission_of_query
 from sqlstream.compiler.flow.columns import Where
-from sqlstream.compiler.judged import is_judged
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.rules.streams.modes import place_in
+from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.errors import Finding, UsageError
 from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
@@ -46,7 +46,7 @@ def explain_model(request: ProjectRequest, name: str) -> Explanation:
     model = _terminal_model(compiled, name)
     errors = tuple(error for error in attempt.errors if is_about(compiled, error, model))
     emission = None if errors else emission_of(compiled, name)
-    return Explanation(compiled, model, emission, errors, is_judged(compiled.project.target))
+    return Explanation(compiled, model, emission, errors, rules_apply(compiled.project.target))
 
 
 def emission_of(compiled: CompiledProject, name: str) -> Emission:

@@ -1,8 +1,8 @@
-"""What a project allows: findings lowered by `rules:` in project.yml and by comments in models, macros and YAML files.
+"""Lowers findings as a project allows it, with `rules:` in project.yml and with comments in its files.
 
-Warnings and infos can be lowered, and errors on which Spark itself decides when a query starts. A comment
-`-- sqlstream: allow CODE because ...` allows what is found in its own file, and names its reason for whoever reads the
-file next. The other forms of comments, `/* */`, Jinja's `{# #}` and the `#` of YAML and Python, say the same.
+Warnings and infos can be lowered, and errors that Spark itself checks when a query starts. A comment
+`-- sqlstream: allow CODE because ...` removes such findings in its file, and gives the reason to later readers. It can
+also be a comment of the form `/* */`, Jinja's `{# #}`, or `#` in YAML and Python.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ _COMMENT = re.compile(rf"(?:--|/\*|\{{#[-+]?)[\s*]*{_NAMED}(?:-?#\}}|\*/|$)", re
 _HASH_COMMENT = re.compile(rf"#[ \t]*{_NAMED}$", re.MULTILINE)
 _ALLOW = re.compile(r"allow\s+(?P<code>\S+)\s+because\s+\S.*")
 _SEVERITIES = {"warn": Severity.WARNING, "info": Severity.INFO}
-"""What `rules:` lowers to; any other word ignores."""
+"""The severities in `rules:`. Other words ignore the finding."""
 _ALMOST = re.compile(r"allow[\s:]+(?P<code>[\w-]+)(?P<because>\s+because\b)?.*", re.IGNORECASE)
 
 LIKENESS = 0.8
-"""How like its name a word must be that was meant for it (1.0 is the same word)."""
+"""The least similarity of a misspelled `sqlstream:` (1.0 is the same word)."""
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """One comment: the code that it allows in its file."""
+    """One comment, and the code that it allows in its file."""
 
     code: str
     location: Location
 
     def covers(self, finding: Finding) -> bool:
-        """Whether it allows `finding`: one of its code whose place, or a call that led there, is in the same file."""
+        """Whether it allows `finding`, which has its code and is in its file, or in a macro called from there."""
         places = (finding.location, *finding.calls)
         return finding.code == self.code and any(place and place.path == self.location.path for place in places)
 
 
 def lower_findings(project: Project, findings: Sequence[Finding], *, spark: str, complete: bool) -> tuple[Finding, ...]:
-    """Returns `findings` as they are on Spark version `spark`, without those that the project allows, and with what is
-    wrong with its allowances.
+    """Returns `findings` for the Spark version `spark` without those that the project allows, and the findings about
+    its allowances.
 
-    `complete` says that `findings` are all that there are, so that an allowance that covers none is of no use.
+    With `complete`, which says that no findings are missing, these include unused allowances.
     """
     allowances, problems = _read_allowances(project)
     findings = tuple(on_spark(findings, spark))
@@ -60,7 +60,7 @@ def lower_findings(project: Project, findings: Sequence[Finding], *, spark: str,
 
 
 def lowered_by_rules(project: Project, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Gives `findings` as `rules:` in project.yml lower them, and without those that it ignores."""
+    """Yields `findings` with the severities from `rules:` in project.yml, without those that it ignores."""
     for finding in findings:
         rule = project.rules.get(finding.code) if can_be_lowered(finding) else None
         if rule is None or (rule == "warn" and not finding.is_error):
@@ -70,22 +70,21 @@ def lowered_by_rules(project: Project, findings: Iterable[Finding]) -> Iterator[
 
 
 def _read_allowances(project: Project) -> tuple[list[Allowance], list[Finding]]:
-    allowances: list[Allowance] = []
-    problems: list[Finding] = []
     files: list[ModelFile | MacroFile | CommentedFile] = [*project.models, *project.macros, *project.commented]
-    for file in files:
-        pattern = _COMMENT if file.path.endswith(".sql") else _HASH_COMMENT
-        for comment in pattern.finditer(file.text) if may_have_comments(file.text) else ():
-            if not _is_meant(comment):
-                continue
-            location = location_at(file.path, file.text, comment.start())
-            form = _ALLOW.fullmatch(comment["words"]) if _is_named(comment) else None
-            problem = lowering_problem(form["code"], location) if form else _not_of_the_form(comment, location)
-            if problem is not None:
-                problems.append(problem)
-            elif form is not None:
-                allowances.append(Allowance(form["code"], location))
-    return allowances, problems
+    read = [item for file in files if may_have_comments(file.text) for item in _read_comments(file.path, file.text)]
+    allowances = [item for item in read if isinstance(item, Allowance)]
+    return allowances, [item for item in read if isinstance(item, Finding)]
+
+
+def _read_comments(path: str, text: str) -> Iterator[Allowance | Finding]:
+    pattern = _COMMENT if path.endswith(".sql") else _HASH_COMMENT
+    for comment in filter(_is_meant, pattern.finditer(text)):
+        location = location_at(path, text, comment.start())
+        form = _ALLOW.fullmatch(comment["words"]) if _is_named(comment) else None
+        if form is None:
+            yield _invalid_comment(comment, location)
+        else:
+            yield lowering_problem(form["code"], location) or Allowance(form["code"], location)
 
 
 def _is_named(comment: re.Match[str]) -> bool:
@@ -93,8 +92,8 @@ def _is_named(comment: re.Match[str]) -> bool:
 
 
 def _is_meant(comment: re.Match[str]) -> bool:
-    """Whether a comment speaks to sqlstream, or would with its name and colon as they should be: it then allows a code
-    that there is, or gives a reason. All else is prose.
+    """Whether a comment is for sqlstream, possibly with a misspelled name. In that case it must allow an existing code
+    or give a reason.
     """
     if _is_named(comment):
         return True
@@ -104,7 +103,7 @@ def _is_meant(comment: re.Match[str]) -> bool:
     return bool(nearest(comment["name"], [COMMENT_START.rstrip(":")], likeness=LIKENESS))
 
 
-def _not_of_the_form(comment: re.Match[str], location: Location) -> Finding:
+def _invalid_comment(comment: re.Match[str], location: Location) -> Finding:
     words = comment["words"] if _is_named(comment) else comment["name"] + comment["colon"] + " " + comment["words"]
     code = next((word for word in re.findall(r"[\w-]+", comment["words"].lower()) if word in LOWERABLE), None)
     opening = "--" if location.path.endswith(".sql") else "#"

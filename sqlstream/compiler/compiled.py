@@ -1,15 +1,16 @@
-"""A compiled project as frozen values: what every later stage holds."""
+"""A compiled project as frozen values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.flow.operators.inputs import seed_node, source_node
 from sqlstream.compiler.graph import Graph
-from sqlstream.compiler.node_ids import model_id, source_id
+from sqlstream.compiler.node_ids import model_id, seed_id, source_id
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions, TemplateInputs
 from sqlstream.compiler.rewrite.deduplicate import note_offset
 from sqlstream.compiler.sql.edits import EditedText
@@ -17,6 +18,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location, Place, location_at
 from sqlstream.project.configuration.config import ModelConfig
 from sqlstream.project.secrets import OptionValue
+from sqlstream.project.types.types import Field, Unknown
 from sqlstream.project.values import ModelFile, Project, SourceTable
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Read:
-    """One relation of a model's SQL: the temp view it reads (`view`, unquoted) and the node behind it."""
+    """A temp view that a model's SQL reads (`view`, unquoted), and the node that it shows."""
 
     view: str
     node_id: str
@@ -33,11 +35,10 @@ class Read:
 
 @dataclass(frozen=True)
 class Output:
-    """What one terminal model writes: its sink with the model's own name and options filled in.
+    """The output of a terminal model: its sink with the model's name and options filled in.
 
-    `path` is as written (relative to the target's storage, absolute, or a URI), None for sinks without one; `table` is
-    the name in Spark's catalog of what the format `table` writes into; `python` is the `module:name` of python/ that
-    the format `python` gives the rows to.
+    `path` is unresolved: relative to the target's storage, absolute, or a URI. `table` is the name in Spark's catalog
+    for the format `table`, `python` the `module:name` in python/ for the format `python`. Each is None if not used.
     """
 
     sink: str
@@ -51,17 +52,18 @@ class Output:
 
     @property
     def place(self) -> str | None:
-        """Where it goes, as written: the path, the table or the function, None for sinks without any of them."""
+        """The path, table or function, None for sinks without any of them."""
         return self.path or self.table or self.python
 
 
 @dataclass(frozen=True)
 class CompiledModel:
-    """One model: the SQL that Spark runs, and all that is known of it without Spark.
+    """One model: the SQL that Spark runs, and everything known about it without Spark.
 
-    `reads` are in the order of first appearance in `sql`; `config_places` is the location of each configured key;
-    `streaming` says whether any source upstream is a stream; `output` is None for a view. `inputs` is what
-    its template was rendered with, `rendered` what that gave, and `rewritten` the same text after sqlstream's edits.
+    `rendered` is the result of the template, `inputs` the variables that it read, `rewritten` the text after
+    sqlstream's edits. `reads` are in the order of their first use in `sql`. `config_places` has the location of each
+    configured key. `streaming` says whether an upstream source is a stream. `output` is None for a view.
+    `compiled_path` is the path of the compiled SQL under target/.
     """
 
     unique_id: str
@@ -78,7 +80,7 @@ class CompiledModel:
 
     @property
     def file(self) -> ModelFile:
-        """The file that holds the model."""
+        """The file of the model."""
         return self.rendered.file
 
     @property
@@ -88,25 +90,25 @@ class CompiledModel:
 
     @property
     def query_id(self) -> str:
-        """The name under which the query's checkpoint is kept: the model's, or the one it had before."""
+        """The name of the query's checkpoint: the name of the model, or its previous name."""
         return self.config.previous_name or self.file.name
 
     @property
     def kind(self) -> str:
-        """`stream`, or `batch` where all inputs are static: what is then written is written once per run."""
+        """`stream`, or `batch` if all inputs are static. A batch writes once per run."""
         return "stream" if self.streaming else "batch"
 
     @property
     def ends(self) -> bool:
-        """Whether its query ends by itself: a batch, or a stream whose trigger takes what there is."""
+        """Whether the query ends by itself: a batch, or a stream whose trigger processes only available data."""
         return not self.streaming or self.config.trigger.ends
 
     def place_of(self, key: str) -> Location:
-        """Returns where configuration `key` was said, or the model's first line where it was not."""
+        """Returns the location of the configuration `key`, or the first line of the model if it is not set."""
         return self.config_places.get(key, self.file.location)
 
     def place_at(self, offset: int, locate: Callable[[int], Place]) -> Place:
-        """Returns the place of a character (0-based) of `sql`; `locate` gives that of one of the rendered SQL."""
+        """Returns the place of a character (0-based) of `sql`. `locate` finds one in the rendered SQL."""
         if self.config.deduplicate and offset >= note_offset(self.sql):
             return Place(self.place_of("deduplicate"))
         if self.file.is_python:
@@ -114,12 +116,19 @@ class CompiledModel:
         return locate(self.rewritten.original_offset(offset))
 
 
+class Places(Protocol):
+    """Finds places in the user's files, as a `CompiledProject` does."""
+
+    def locate(self, unique_id: str, offset: int) -> Place:
+        """Returns the place of the character at `offset` (0-based) of a model's compiled SQL."""
+
+
 @dataclass(frozen=True)
 class CompiledProject:
     """All models of a project by unique id, in the order of their graph.
 
-    `options` are what the templates were rendered with. `columns` are those that each model gives, None where they are
-    not known. `unused_outputs` are those of the sinks that no model writes to, filled in for some model.
+    `options` are the options of the rendering. `columns` are the output columns of each model, None if unknown.
+    `unused_outputs` are the outputs of sinks without a model, filled in for a placeholder model.
     """
 
     project: Project
@@ -135,28 +144,27 @@ class CompiledProject:
         return {source_id(self.project.name, table): table for table in self.project.sources}
 
     def sources_of(self, unique_id: str) -> tuple[SourceTable, ...]:
-        """Returns the source tables that a node reads, directly or through others."""
+        """Returns the source tables upstream of a node."""
         upstream = self.graph.ancestors(unique_id)
         return tuple(table for node, table in self.sources.items() if node in upstream)
 
     def locate(self, unique_id: str, offset: int) -> Place:
         """Returns the place of the character at `offset` (0-based) of a model's compiled SQL.
 
-        The first call for a model renders its template again: it is meant for findings.
+        The first call for a model renders its template again, so use it only for findings.
         """
         model = self.models[unique_id]
         return model.place_at(offset, lambda at: self._mapper.source_map(model.rendered).locate(at))
 
     @cached_property
     def _mapper(self) -> SourceMapper:
-        """What finds the places of rendered SQL. It loads Jinja."""
         from sqlstream.compiler.render.places.source_mapper import SourceMapper
 
         return SourceMapper(self.project.macros, self.options)
 
     def locate_in(self, name: str, offset: int | None) -> Place:
-        """Returns the place of a character (0-based) of the compiled SQL of the model `name`; without an offset, or
-        where there is no such model, the first line of its file or of the project's.
+        """Returns the place of a character (0-based) of the compiled SQL of the model `name`. Without an offset it is
+        the first line of the model's file, and for an unknown model the target.
         """
         node = model_id(self.project.name, name)
         if node not in self.models:
@@ -164,23 +172,36 @@ class CompiledProject:
         return Place(self.models[node].file.location) if offset is None else self.locate(node, offset)
 
     def place_of_words(self, model: CompiledModel, offset: int | None, words: str) -> Place:
-        """Returns the place of `words` in the one text, of `model` and of those upstream of it, that has them at
-        `offset`, else the file of `model`.
+        """Returns the place of `words` in the only SQL, of `model` or an upstream model, with these words at `offset`;
+        the file of `model` if there is not exactly one.
         """
-        upstream = [*self.graph.ancestors(model.unique_id), model.unique_id]
-        texts = {node: self.models[node].sql for node in upstream if node in self.models}
-        found = [node for node, sql in texts.items() if offset is not None and sql.startswith(words, offset)]
-        if offset is None or not words or len(found) != 1:
-            return Place(model.file.location)
-        return self.locate(found[0], offset)
+        if offset is not None and words:
+            upstream = self.models.keys() & {*self.graph.ancestors(model.unique_id), model.unique_id}
+            found = [node for node in upstream if self.models[node].sql.startswith(words, offset)]
+            if len(found) == 1:
+                return self.locate(found[0], offset)
+        return Place(model.file.location)
+
+    def known_columns(self, node_id: str) -> tuple[Field, ...] | None:
+        """Returns the columns of a node with their types if known, None if even the names are unknown."""
+        if node_id in self.models:
+            columns = self.columns.get(node_id)
+        elif node_id in self.sources:
+            columns = source_node(self.project.name, self.sources[node_id]).columns
+        else:
+            seed = next(seed for seed in self.project.seeds if seed_id(self.project.name, seed.name) == node_id)
+            columns = seed_node(self.project.name, seed).columns
+        if columns is None:
+            return None
+        return tuple(Field(column.name, column.type or Unknown("unknown")) for column in columns)
 
 
 @dataclass(frozen=True)
 class CompileResult:
-    """What compiling gave: `compiled` is None when any finding is an error.
+    """The result of a compilation: `compiled` is None if any finding is an error.
 
-    `attempted` is what would run if the errors of the rules were wrong; None where there is no SQL to run. `complete`
-    says that no rule was left out: `findings` are all that there are.
+    `attempted` is the project despite errors of the rules, None if there is no SQL to run. `complete` says that all
+    rules have run, so that `findings` has all findings.
     """
 
     compiled: CompiledProject | None

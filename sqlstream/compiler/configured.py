@@ -1,4 +1,4 @@
-"""The first stage: every model rendered, with its effective configuration."""
+"""The first stage: each model rendered, with its effective configuration."""
 
 from __future__ import annotations
 
@@ -11,26 +11,31 @@ from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import ModelConfig, merge_configs
-from sqlstream.project.values import Project
+from sqlstream.project.values import ModelFile, Project
 
 ALWAYS_SURE = frozenset({"jinja-syntax", "unknown-key"})
-"""Codes of findings about templates that do not depend on anything else in the project."""
+"""Codes of findings that depend only on the template."""
 
 SURE = ALWAYS_SURE | {"invalid-value", "missing-env-var", "missing-var"}
-"""Codes of those that do not depend on YAML files beside project.yml."""
+"""Codes of findings that depend only on the template and project.yml."""
 
 
 @dataclass(frozen=True)
 class ConfiguredModel:
-    """A rendered model with its effective configuration, and where each key of it was set."""
+    """A rendered model with its effective configuration, and the location of each configured key."""
 
     rendered: KeyedModel
     config: ModelConfig
     places: Mapping[str, Location]
 
+    @property
+    def file(self) -> ModelFile:
+        """The file of the model."""
+        return self.rendered.model.file
+
 
 def configure_models(project: Project, renderer: CachedRenderer) -> tuple[list[ConfiguredModel], list[Finding]]:
-    """Returns the models, disabled ones included, and what is wrong with templates and configurations."""
+    """Returns the models, including disabled ones, and the findings about templates and configurations."""
     findings: list[Finding] = list(renderer.macro_findings)
     configured: list[ConfiguredModel] = []
     if findings:
@@ -41,25 +46,20 @@ def configure_models(project: Project, renderer: CachedRenderer) -> tuple[list[C
         except FindingsError as error:
             findings += error.findings
             continue
-        findings += rendered.model.findings
         merged = merge_configs([*file.configs, rendered.model.config])
-        findings += merged.findings
+        findings += [*rendered.model.findings, *merged.findings]
         if merged.config is not None:
             configured.append(ConfiguredModel(rendered, merged.config, merged.places))
     return configured, findings
 
 
 def template_findings(project: Project, options: RenderOptions, *, knows_variables: bool) -> tuple[Finding, ...]:
-    """Returns what is certainly wrong in the templates of a project of which a part could not be read."""
+    """Returns the certain errors in the templates of a project with unreadable files."""
     renderer = CachedRenderer(project, quiet(options), Memory())
     sure = SURE if knows_variables else ALWAYS_SURE
     return tuple(finding for finding in configure_models(project, renderer)[1] if finding.code in sure)
 
 
 def quiet(options: RenderOptions) -> RenderOptions:
-    """Returns the options of a rendering that logs nothing."""
-    return replace(options, log=_log_nothing)
-
-
-def _log_nothing(message: str, info: bool) -> None:
-    del message, info
+    """Returns the options without logging."""
+    return replace(options, log=lambda _message, _info: None)

@@ -1,4 +1,4 @@
-"""The graph of sources, seeds and models, from what ref() and source() name."""
+"""The graph of sources, seeds and models, built from ref() and source()."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from graphlib import CycleError, TopologicalSorter
 from sqlstream.compiler.node_ids import model_id, seed_id, source_id
 from sqlstream.compiler.render.values import Reference, RenderedModel
 from sqlstream.errors import Finding
-from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.values import Project
 from sqlstream.project.wording import quoted_list
@@ -17,8 +16,8 @@ from sqlstream.project.wording import quoted_list
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes are unique ids as dbt writes them (`model.<project>.<name>`, `source.<project>.<source>.<table>`,
-    `seed.<project>.<name>`). `parents` and `children` have an entry for every node; `order` has parents first.
+    """The nodes are unique ids as in dbt: `model.<project>.<name>`, `source.<project>.<source>.<table>`,
+    `seed.<project>.<name>`. `parents` and `children` have an entry for every node. `order` has parents first.
     """
 
     parents: Mapping[str, tuple[str, ...]]
@@ -26,18 +25,18 @@ class Graph:
     order: tuple[str, ...]
 
     def ancestors(self, node_id: str) -> frozenset[str]:
-        """Returns every node that `node_id` reads, directly or not."""
+        """Returns all nodes upstream of `node_id`."""
         return frozenset(closure_of(self.parents, self.parents[node_id]))
 
     def descendants(self, node_id: str) -> frozenset[str]:
-        """Returns every node that reads `node_id`, directly or not."""
+        """Returns all nodes downstream of `node_id`."""
         return frozenset(closure_of(self.children, self.children[node_id]))
 
 
 @dataclass(frozen=True)
 class NodeNames:
-    """What a reference may name: node ids by model or seed name, by (source, table), and the disabled models' names.
-    `source_files` are the files that declare the tables of each source.
+    """The ids of models and seeds by name, those of sources by (source, table), and the names of disabled models.
+    `source_files` are the files that declare each source.
     """
 
     nodes: Mapping[str, str]
@@ -47,9 +46,9 @@ class NodeNames:
 
 
 def project_names(project: Project, enabled: Iterable[str]) -> NodeNames:
-    """Returns the names that ref() and source() may use; `enabled` are the names of the enabled models."""
-    nodes = {seed.name: seed_id(project.name, seed.name) for seed in project.seeds}
+    """Returns the names that ref() and source() can use. `enabled` are the names of the enabled models."""
     enabled = set(enabled)
+    nodes = {seed.name: seed_id(project.name, seed.name) for seed in project.seeds}
     nodes |= {name: model_id(project.name, name) for name in enabled}
     sources: dict[tuple[str, ...], str] = {
         (table.source, table.name): source_id(project.name, table) for table in project.sources
@@ -62,7 +61,7 @@ def project_names(project: Project, enabled: Iterable[str]) -> NodeNames:
 
 
 def resolve_reference(reference: Reference, names: NodeNames) -> str | Finding:
-    """Returns the unique id of the node that `reference` names, or the finding that says why there is none."""
+    """Returns the unique id of the node that `reference` names, or a finding if there is none."""
     if reference.kind == "source":
         return names.sources.get(reference.parts) or _unknown_source(reference, names)
     name = reference.parts[-1]
@@ -77,20 +76,15 @@ def resolve_reference(reference: Reference, names: NodeNames) -> str | Finding:
             reference.location,
             calls=reference.calls,
         )
+    tables = [f"source('{source}', '{table}')" for source, table in names.sources if table == name]
     return Finding(
         "unknown-ref",
         f"`{name}` is not a model or a seed of this project",
         "ref() takes the name of a file in models/ or seeds/, without the extension",
-        _source_call(name, names) or did_you_mean(name, names.nodes),
+        f"read a source table with {' or '.join(tables)}" if tables else did_you_mean(name, names.nodes),
         reference.location,
         calls=reference.calls,
     )
-
-
-def _source_call(name: str, names: NodeNames) -> str | None:
-    """The fix where ref() is given the name of a source's table, and no model's."""
-    tables = [f"source('{source}', '{table}')" for source, table in names.sources if table == name]
-    return f"read a source table with {' or '.join(tables)}" if tables else None
 
 
 def _unknown_source(reference: Reference, names: NodeNames) -> Finding:
@@ -110,7 +104,7 @@ def _unknown_source(reference: Reference, names: NodeNames) -> Finding:
 def build_graph(
     names: NodeNames, models: Mapping[str, RenderedModel], parents: Mapping[str, Sequence[str]]
 ) -> Graph | Finding:
-    """Returns the graph of all nodes, or the finding of a circle. `parents` are each model's resolved references."""
+    """Returns the graph of all nodes, or the finding for a cycle. `parents` are each model's resolved references."""
     all_nodes = sorted({*names.nodes.values(), *names.sources.values()})
     unique = {node: tuple(dict.fromkeys(parents.get(node, ()))) for node in all_nodes}
     try:
@@ -124,29 +118,25 @@ def build_graph(
     return Graph(unique, {node: tuple(found) for node, found in children.items()}, order)
 
 
-def _cycle_finding(circle: Sequence[str], models: Mapping[str, RenderedModel]) -> Finding:
-    """The finding for `circle`, which graphlib gives with each node before the one that reads it, first = last."""
-    path = list(reversed(circle))
+def _cycle_finding(cycle: Sequence[str], models: Mapping[str, RenderedModel]) -> Finding:
+    """Returns the finding for a `cycle` of graphlib, where each node precedes one that reads it, and first = last."""
+    path = list(reversed(cycle))
     names = [node.rsplit(".", 1)[-1] for node in path]
     first = min(range(len(names) - 1), key=lambda index: names[index])
     ring = [*names[first:-1], *names[: first + 1]]
     model = models[path[first]]
+    calls = [reference.location for reference in model.references if reference.parts[-1] == ring[1]]
     return Finding(
         "cycle",
         "models depend on each other in a cycle: " + " -> ".join(ring),
         "a stream cannot read its own output, so a model can depend only on its upstream models",
         f"remove one of these references, for example ref('{ring[1]}') in `{ring[0]}`",
-        _reference_to(model, ring[1]),
+        calls[0] if calls else model.file.location,
     )
 
 
-def _reference_to(model: RenderedModel, name: str) -> Location:
-    found = [reference.location for reference in model.references if reference.parts[-1] == name]
-    return found[0] if found else model.file.location
-
-
 def closure_of(edges: Mapping[str, Collection[str]], nodes: Iterable[str]) -> KeysView[str]:
-    """Returns `nodes` and all nodes that they lead to through `edges`, directly or not, in an order that is stable."""
+    """Returns `nodes` and all nodes that are reachable from them through `edges`, in a stable order."""
     found: dict[str, None] = {}
     waiting = list(nodes)
     while waiting:

@@ -1,4 +1,4 @@
-"""The second stage: references resolved, and the enabled models put in order."""
+"""The second stage: references resolved, and the enabled models in the order of their graph."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlstream.compiler.configured import ConfiguredModel
-from sqlstream.compiler.graph import Graph, NodeNames, build_graph, project_names, resolve_reference
+from sqlstream.compiler.graph import Graph, NodeNames, build_graph, closure_of, project_names, resolve_reference
 from sqlstream.compiler.node_ids import model_id, source_id
 from sqlstream.compiler.rewrite.sql import ReadableNodes
 from sqlstream.compiler.sql.bare_names import spellings_in
@@ -16,7 +16,7 @@ from sqlstream.project.values import Project
 
 @dataclass(frozen=True)
 class LinkedProject:
-    """The enabled models by name, with their graph: all that is known before any SQL is looked into."""
+    """The enabled models by name, and their graph."""
 
     project: Project
     enabled: Mapping[str, ConfiguredModel]
@@ -25,7 +25,7 @@ class LinkedProject:
     inputs: ReadableNodes
 
     def only(self, nodes: Collection[str]) -> LinkedProject:
-        """Returns the project with those of its models whose ids are among `nodes`."""
+        """Returns the project with only the models whose ids are in `nodes`."""
         enabled = {name: model for name, model in self.enabled.items() if model_id(self.project.name, name) in nodes}
         return replace(self, enabled=enabled)
 
@@ -33,18 +33,15 @@ class LinkedProject:
 def link_models(
     project: Project, configured: Sequence[ConfiguredModel], env: Mapping[str, str]
 ) -> tuple[LinkedProject | None, list[Finding]]:
-    """Returns the linked project, None where a reference leads nowhere or in a circle, and the findings."""
-    enabled = {model.rendered.model.file.name: model for model in configured if model.config.enabled}
+    """Returns the linked project, or None and the findings about unknown references and cycles."""
+    enabled = {model.file.name: model for model in configured if model.config.enabled}
+    rendered = {model_id(project.name, name): model.rendered.model for name, model in enabled.items()}
     names = project_names(project, enabled)
-    findings: list[Finding] = []
-    parents: dict[str, list[str]] = {}
-    for name, model in enabled.items():
-        found = [resolve_reference(reference, names) for reference in model.rendered.model.references]
-        findings += [item for item in found if isinstance(item, Finding)]
-        parents[model_id(project.name, name)] = [item for item in found if isinstance(item, str)]
+    resolved = {node: [resolve_reference(each, names) for each in model.references] for node, model in rendered.items()}
+    findings = [item for found in resolved.values() for item in found if isinstance(item, Finding)]
     if findings:
         return None, findings
-    rendered = {model_id(project.name, name): model.rendered.model for name, model in enabled.items()}
+    parents = {node: [item for item in found if isinstance(item, str)] for node, found in resolved.items()}
     graph = build_graph(names, rendered, parents)
     if isinstance(graph, Finding):
         return None, [graph]
@@ -53,9 +50,6 @@ def link_models(
 
 
 def _streaming_nodes(project: Project, graph: Graph) -> frozenset[str]:
-    """The nodes with a stream among their ancestors, or that are one."""
+    """Returns the streams, and all nodes downstream of a stream."""
     streams = {source_id(project.name, table) for table in project.sources if table.mode == "stream"}
-    for node in graph.order:
-        if any(parent in streams for parent in graph.parents[node]):
-            streams.add(node)
-    return frozenset(streams)
+    return frozenset(closure_of(graph.children, streams))

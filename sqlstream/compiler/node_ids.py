@@ -1,4 +1,4 @@
-"""The unique ids of a project's nodes, as dbt writes them, and the name of the temp view that each node becomes."""
+"""The unique ids of a project's nodes, as in dbt, and the names of their temp views."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from sqlstream.compiler.sql.names import view_name
 from sqlstream.project.values import SourceTable
 
 SOURCE, SEED, MODEL = "source", "seed", "model"
-"""The kinds of nodes, which their ids start with."""
+"""The kinds of nodes, the first part of each id."""
 
 
 def source_id(project: str, table: SourceTable) -> str:
-    """Returns `source.<project>.<source>.<table>`; `project` is the project's name, here and below."""
+    """Returns `source.<project>.<source>.<table>`. `project` is the name of the project."""
     return f"{SOURCE}.{project}.{table.full_name}"
 
 
@@ -25,11 +25,11 @@ def model_id(project: str, name: str) -> str:
 
 
 def kind_of(node_id: str) -> str:
-    """Returns the kind of a node: one of `SOURCE`, `SEED` and `MODEL`."""
+    """Returns the kind of a node: `SOURCE`, `SEED` or `MODEL`."""
     return node_id.split(".", 1)[0]
 
 
 def view_of(node_id: str) -> str:
-    """Returns the plain (unquoted) name of the temp view of a node."""
+    """Returns the unquoted name of the temp view of a node."""
     kind, _, *parts = node_id.split(".")
     return view_name(parts) if kind == SOURCE else parts[-1]

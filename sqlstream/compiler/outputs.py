@@ -1,74 +1,91 @@
-"""What a terminal model writes: its sink, with the model's own name and options filled in."""
+"""Outputs of terminal models: the sink with the model's name and options filled in."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
+from typing import Any
 
 from sqlstream.compiler.cache.digest import declared, digest
 from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.cache.rendering import Meanings, values_of
+from sqlstream.compiler.cache.rendering import values_of
 from sqlstream.compiler.compiled import Output
+from sqlstream.compiler.configured import ConfiguredModel
 from sqlstream.compiler.render.values import Reads, RenderOptions, merge_reads
 from sqlstream.compiler.render.yaml import SinkRenderer
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.location import Location
 from sqlstream.project.configuration.config import ModelConfig
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.secrets import OptionValue, SecretText
 from sqlstream.project.values import Located, ModelFile, Project, Sink
 
+_ANY_MODEL = ModelFile("model", "models/model.sql", "", (), "", (), ())
+"""A placeholder for a model that will write to an unused sink."""
+
+_MAY_BE_SET_ELSEWHERE = frozenset({"missing-env-var", "missing-var"})
+"""Findings about variables that may be set in the target or environment that uses the sink."""
+
 
 def resolve_output(
-    project: Project,
-    options: RenderOptions,
-    file: ModelFile,
-    config: ModelConfig,
-    places: Mapping[str, Location],
-    memory: Memory,
+    project: Project, options: RenderOptions, model: ConfiguredModel, memory: Memory
 ) -> tuple[Output | None, list[Finding]]:
-    """Returns the output of a model, None for a view, and what is wrong with it."""
-    if config.sink is None:
+    """Returns the output of a model, None for a view, and the findings about it."""
+    name, file = model.config.sink, model.file
+    if name is None:
         return None, []
-    found = [sink for sink in project.sinks if sink.name == config.sink]
-    if not found:
-        return None, [_unknown_sink(project, config.sink, places.get("sink", file.location))]
+    sink = next((sink for sink in project.sinks if sink.name == name), None)
+    if sink is None:
+        finding = Finding(
+            "unknown-sink",
+            f"`{name}` is not a declared sink",
+            "a terminal model must name one of the sinks in sinks.yml",
+            did_you_mean(name, [sink.name for sink in project.sinks]),
+            model.places.get("sink", file.location),
+        )
+        return None, [finding]
+    key = digest(declared(sink), file.name, file.path, model.config.plain(), options.target.name)
+    kept = _recall(memory, file.path, key, options)
+    if kept is not None:
+        return replace(kept, location=sink.location), []
     try:
-        return _remembered(found[0], options, file, config, memory), []
+        output, reads = _fill_in(sink, options, file, model.config)
     except FindingsError as error:
         return None, list(error.findings)
+    memory.note("output", file.path, key, (output, reads, values_of(reads, options)))
+    return output, []
 
 
 def resolve_unused(
     project: Project, options: RenderOptions, used: Collection[str], memory: Memory
 ) -> tuple[tuple[Output, ...], list[Finding]]:
-    """Returns the outputs of the sinks that are not among the names `used`, filled in for some model, and what is wrong
-    with their Jinja. A sink is left out if its Jinja needs a model's own `meta`, or variables that are not set here.
+    """Returns the outputs of the sinks whose names are not in `used`, and the errors in their Jinja.
+
+    They are filled in for a placeholder model. Sinks that need a model's `meta`, or variables that are not set here,
+    are left out.
     """
-    sinks = [sink for sink in project.sinks if sink.name not in used]
-    key = digest(*map(declared, sinks), options.target.name)
-    kept: tuple[tuple[Output, ...], Reads, Meanings] | None = memory.recall("output", "", key)
-    if kept is not None and values_of(kept[1], options) == kept[2]:
-        places = {sink.name: sink.location for sink in sinks}
-        return tuple(replace(output, location=places[output.sink]) for output in kept[0]), []
+    sinks = {sink.name: sink for sink in project.sinks if sink.name not in used}
+    key = digest(*map(declared, sinks.values()), options.target.name)
+    kept = _recall(memory, "", key, options)
+    if kept is not None:
+        return tuple(replace(output, location=sinks[output.sink].location) for output in kept), []
     findings: list[Finding] = []
     filled: list[tuple[Output, Reads]] = []
-    for sink in sinks:
+    for sink in sinks.values():
         try:
             filled.append(_fill_in(sink, options, _ANY_MODEL, ModelConfig(tags=("tag",))))
         except FindingsError as error:
-            findings += [found for found in error.findings if found.code not in _ELSEWHERE and not _needs_meta(sink)]
+            certain = [found for found in error.findings if found.code not in _MAY_BE_SET_ELSEWHERE]
+            findings += [] if _needs_meta(sink) else certain
     outputs, reads = tuple(output for output, _ in filled), merge_reads(tuple(reads for _, reads in filled))
     if not findings:
         memory.note("output", "", key, (outputs, reads, values_of(reads, options)))
     return outputs, findings
 
 
-_ELSEWHERE = frozenset({"missing-env-var", "missing-var"})
-"""What a sink may lack in one target or environment, and have in that in which models write to it."""
-
-_ANY_MODEL = ModelFile("model", "models/model.sql", "", (), "", (), ())
-"""Stands for the models that may write to a sink one day."""
+def _recall(memory: Memory, name: str, key: str, options: RenderOptions) -> Any:
+    """Returns the cached output with that key, None if a variable that its sink reads has changed."""
+    kept = memory.recall("output", name, key)
+    return kept[0] if kept is not None and values_of(kept[1], options) == kept[2] else None
 
 
 def _needs_meta(sink: Sink) -> bool:
@@ -76,53 +93,31 @@ def _needs_meta(sink: Sink) -> bool:
     return any(value is not None and "meta" in str(value.value) for value in values)
 
 
-def _unknown_sink(project: Project, name: str, location: Location) -> Finding:
-    return Finding(
-        "unknown-sink",
-        f"`{name}` is not a declared sink",
-        "a terminal model must name one of the sinks in sinks.yml",
-        did_you_mean(name, [sink.name for sink in project.sinks]),
-        location,
-    )
-
-
-def _remembered(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelConfig, memory: Memory) -> Output:
-    """The output, filled in again only where something that it is made from has changed."""
-    key = digest(declared(sink), file.name, file.path, config.plain(), options.target.name)
-    kept: tuple[Output, Reads, Meanings] | None = memory.recall("output", file.path, key)
-    if kept is not None and values_of(kept[1], options) == kept[2]:
-        return replace(kept[0], location=sink.location)
-    output, reads = _fill_in(sink, options, file, config)
-    memory.note("output", file.path, key, (output, reads, values_of(reads, options)))
-    return output
-
-
 def _fill_in(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelConfig) -> tuple[Output, Reads]:
-    # a renamed query keeps its checkpoint, and with it the folder that this has written to so far
+    # a renamed query keeps its checkpoint, and so the folder that it writes to
     name = config.previous_name or file.name
     model = {"name": name, "path": file.path, "tags": list(config.tags), "meta": dict(config.meta)}
     renderer = SinkRenderer(model, options)
 
-    def render(value: Located, *, secrets: bool) -> OptionValue:
+    def render(value: Located, *, secrets: bool = False) -> OptionValue:
         rendered = renderer(value, secrets=secrets)
-        return rendered if isinstance(rendered, SecretText) else option_text(rendered)
+        return rendered if isinstance(rendered, SecretText) else _option_text(rendered)
 
     filled = {name: render(value, secrets=True) for name, value in sink.options.items()}
-    filled |= {name: option_text(value) for name, value in config.options.items()}
-    path = None if sink.path is None else str(render(sink.path, secrets=False))
+    filled |= {name: _option_text(value) for name, value in config.options.items()}
     output = Output(
         sink=sink.name,
         format=sink.format,
-        path=path,
+        path=None if sink.path is None else str(render(sink.path)),
         partition_by=config.partition_by or sink.partition_by,
         options=filled,
         location=sink.location,
-        table=None if sink.table is None else str(render(sink.table, secrets=False)),
+        table=None if sink.table is None else str(render(sink.table)),
         python=sink.python,
     )
     return output, renderer.reads
 
 
-def option_text(value: object) -> str:
-    """Returns an option's value as Spark takes it: text, with true and false in lower case."""
+def _option_text(value: object) -> str:
+    """Returns an option's value as text for Spark, with true and false in lower case."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""What the compiler may ask Spark's own parser, as a protocol: the compiler itself starts nothing."""
+"""The interface to Spark's parser, which the compiler uses but does not start."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class SyntaxRefusal:
-    """What Spark's parser says of a text that it refuses: its words, its error condition where it has one, and the
-    offset at which it stops, None where it names none.
-    """
+    """An error of Spark's parser: its words, its error condition if any, and the offset at which it stops if known."""
 
     words: str
     condition: str | None
@@ -20,19 +18,19 @@ class SyntaxRefusal:
 
 
 ParseWithSpark = Callable[[str], SyntaxRefusal | None]
-"""Has Spark's parser read a text, and returns None where it accepts it."""
+"""Parses a text with Spark. Returns None if Spark accepts it."""
 
 
 class ParserUnavailableError(Exception):
-    """Spark's parser cannot be asked; the message says why."""
+    """Spark's parser is not available. The message says why."""
 
 
 class SparkParser(Protocol):
-    """Spark's parser, which is started only to be asked."""
+    """Spark's parser, started on demand."""
 
     @property
     def identity(self) -> str:
-        """What the answers depend on besides the text: the version of Spark and its settings."""
+        """The version and settings of Spark, on which its results depend."""
 
     def open(self, count: int) -> AbstractContextManager[ParseWithSpark]:
-        """Starts the parser for questions about `count` models. Raises: ParserUnavailableError, also when asked."""
+        """Starts the parser for `count` models. Raises: ParserUnavailableError, here or while it parses."""

@@ -1,30 +1,51 @@
-"""The versions of Spark that the compiler's lists were checked against, and how a later one changes findings.
+"""The versions and settings of Spark for which the compiler's rules are right.
 
-The lists are those of functions, of the arguments that functions take, of types, of formats and of options. A later
-Spark may have more of each, so a name that no list has may be right there.
+The compiler has lists of Spark's functions, their arguments, types, formats and options. A later Spark may have more of
+each, so unknown names are only warnings there. Some settings change what Spark accepts, so most rules cannot run.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import metadata
 
 from sqlstream.errors import Finding, Severity
+from sqlstream.project.values import Target
 
 TESTED = ("4.1", "4.2", "4.3")
-"""The minor versions of Spark whose verdicts the lists were compared with, oldest first."""
+"""The minor versions of Spark that the lists were compared with, oldest first."""
 
 LISTED = frozenset({
     "argument-count", "column-type", "option-value", "real-time-trigger", "sink-schema", "type-mismatch",
     "unknown-format", "unknown-function",
 })  # fmt: skip
-"""The codes of errors that rest on such a list: warnings on a later Spark."""
+"""The codes of errors that depend on such a list. They are warnings on a later Spark."""
+
+CHANGES_SPARK = (
+    "spark.sql.ansi.",
+    "spark.sql.caseSensitive",
+    "spark.sql.groupBy",
+    "spark.sql.legacy.",
+    "spark.sql.orderByOrdinal",
+    "spark.sql.parser.",
+    "spark.sql.streaming.realTimeMode.",
+    "spark.sql.streaming.statefulOperator.",
+    "spark.sql.streaming.unsupportedOperationCheck",
+    "spark.sql.timeType.",
+    "spark.sql.timestampType",
+)
+"""Settings, or prefixes of settings, that change what Spark accepts or how it reads names and types."""
+
+
+def rules_apply(target: Target) -> bool:
+    """Returns whether the compiler's rules are right for `target`, because Spark has its default behavior there."""
+    return not any(name.startswith(CHANGES_SPARK) for name in target.spark)
 
 
 def installed_spark() -> str:
-    """Returns the version of the installed PySpark, from its metadata alone; empty where there is none."""
+    """Returns the version of the installed PySpark without loading it, or an empty text if there is none."""
     try:
         return metadata.version("pyspark")
     except metadata.PackageNotFoundError:
@@ -32,24 +53,26 @@ def installed_spark() -> str:
 
 
 def minor_version(version: str) -> tuple[int, int]:
-    """Returns the first two numbers of a version, `4.4.0.dev1` for example; (0, 0) where it does not begin with two."""
+    """Returns the first two numbers of a version such as `4.4.0.dev1`, (0, 0) if it does not begin with two."""
     found = re.match(r"(\d+)\.(\d+)", version)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def is_later(version: str) -> bool:
-    """Returns whether Spark `version` is later than every tested one; a patch release is not."""
+    """Returns whether the minor version of Spark is later than every tested one."""
     return minor_version(version) > minor_version(TESTED[-1])
 
 
 def on_spark(findings: Sequence[Finding], version: str) -> Iterator[Finding]:
-    """Gives `findings` as they are on Spark `version`: on a later one, those of `LISTED` are warnings, and one more
-    finding says so.
+    """Yields `findings` for Spark `version`. On a later one, those in `LISTED` are warnings, and one more finding
+    says so.
     """
     if not is_later(version):
         yield from findings
         return
-    yield from _as_warnings(findings)
+    for finding in findings:
+        is_lowered = finding.is_error and finding.code in LISTED
+        yield replace(finding, severity=Severity.WARNING) if is_lowered else finding
     yield Finding(
         "untested-spark",
         f"Spark {version} is later than the versions that sqlstream's lists were checked against "
@@ -58,9 +81,3 @@ def on_spark(findings: Sequence[Finding], version: str) -> Iterator[Finding]:
         "have Spark check the project with `sqlstream compile --check`",
         severity=Severity.WARNING,
     )
-
-
-def _as_warnings(findings: Iterable[Finding]) -> Iterator[Finding]:
-    for finding in findings:
-        is_lowered = finding.is_error and finding.code in LISTED
-        yield replace(finding, severity=Severity.WARNING) if is_lowered else finding

@@ -1,15 +1,16 @@
-"""What becomes of the models that sqlglot cannot read: Spark's own parser decides, where it can be asked."""
+"""Checks models that sqlglot cannot parse with Spark's own parser, if it is available."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Places
 from sqlstream.compiler.flow.analyse import Analysis
-from sqlstream.compiler.places import Places
 from sqlstream.compiler.spark_parser import ParserUnavailableError, ParseWithSpark, SparkParser, SyntaxRefusal
+from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql
@@ -19,91 +20,102 @@ from sqlstream.location import Place
 from sqlstream.project.wording import quoted
 
 SYNTAX_ERROR = "PARSE_SYNTAX_ERROR"
-"""Spark's condition for text that its grammar does not know. Other refusals of its parser say what is wrong."""
+"""Spark's condition for text that does not match its grammar. Its other conditions explain the error."""
 
 SUSPECT = frozenset({"misplaced-watermark", "missing-ref"})
-"""Codes of findings that a misspelt keyword can cause: `form x` hides a FROM, `x gruop by a, b` adds the table `b`."""
+"""Codes of findings that a misspelled keyword can cause: `form x` hides a FROM, `x gruop by a, b` adds a table `b`."""
 
 Answers = dict[str, tuple[SqlProblem, ...]]
-"""What Spark's parser finds wrong with models, by unique id; nothing where it accepts one."""
-
-
-def suspect_models(models: Mapping[str, CompiledModel], broken: Mapping[str, Sequence[Finding]]) -> frozenset[str]:
-    """Returns the ids of the `broken` models that sqlglot cannot read: a misspelt keyword may cause their findings."""
-    suspects = [node for node, findings in broken.items() if any(finding.code in SUSPECT for finding in findings)]
-    if not suspects:
-        return frozenset()
-    from sqlstream.compiler.sql.parse import parse_sql  # it loads sqlglot
-
-    return frozenset(node for node in suspects if parse_sql(models[node].sql).tree is None)
+"""The problems that Spark's parser finds in each model, by unique id."""
 
 
 def unread_findings(
     compiled: CompiledProject,
     analyses: Mapping[str, Analysis],
-    faulty: Collection[str],
-    suspects: Collection[str],
+    broken: Mapping[str, Sequence[Finding]],
     parser: SparkParser | None,
     memory: Memory,
     places: Places,
-) -> dict[str, list[Finding]]:
-    """Returns the findings about models that sqlglot cannot read, by unique id; `faulty` ones have findings.
+) -> tuple[list[Finding], list[Finding]]:
+    """Returns the findings about models that sqlglot cannot parse, and those of the `broken` models that they replace.
 
-    What Spark's parser refuses is an error. What it accepts is an info, since no rule can follow it. Where Spark's
-    parser cannot be asked, it is a warning. Of `suspects`, which have findings too, only what it refuses is reported.
+    SQL that Spark rejects is an error. SQL that it accepts is an info, because no rule can check it. Without Spark's
+    parser, it is a warning. Broken models get only errors: a misspelled keyword can be the cause of their findings.
     """
-    unread = [compiled.models[node] for node, known in analyses.items() if not known.is_read and node not in faulty]
-    unread += [compiled.models[node] for node in compiled.models if node in suspects]
-    if not unread:
-        return {}
-    answers, unavailable = _ask(unread, parser, memory)
+    checks_names = rules_apply(compiled.project.target)
+    unread = [node for node, known in analyses.items() if not (known.is_read or (checks_names and known.problems))]
+    suspects = _unread_suspects(compiled, broken)
+    models = [compiled.models[node] for node in (*unread, *suspects)]
+    answers, unavailable = _answers(models, parser, memory)
     found: dict[str, list[Finding]] = {}
-    for model in unread:
-        problems = answers.get(model.unique_id)
+    for model in models:
+        node, problems = model.unique_id, answers.get(model.unique_id)
         if problems:
-            found[model.unique_id] = [
-                problem.at(places.locate(model.unique_id, problem.offset)) for problem in problems
-            ]
-        elif model.unique_id not in suspects:
-            offset = analyses[model.unique_id].found.unread_at
-            place = Place(model.file.location) if offset is None else places.locate(model.unique_id, offset)
-            finding = _accepted(model, place) if problems is not None else _unasked(model, place, unavailable)
-            found[model.unique_id] = [finding]
-    return found
+            found[node] = [problem.at(places.locate(node, problem.offset)) for problem in problems]
+        elif node not in suspects:
+            offset = analyses[node].found.unread_at
+            place = Place(model.file.location) if offset is None else places.locate(node, offset)
+            found[node] = [_not_followed(model, place, unavailable if problems is None else None)]
+    replaced = [each for node in suspects if node in found for each in broken[node] if each.code in SUSPECT]
+    return [*chain(*found.values())], replaced
 
 
-def _ask(models: Sequence[CompiledModel], parser: SparkParser | None, memory: Memory) -> tuple[Answers, str]:
-    """The answers that are remembered or given now, and why there are not more."""
+def _unread_suspects(compiled: CompiledProject, broken: Mapping[str, Sequence[Finding]]) -> list[str]:
+    """Returns the broken models that sqlglot cannot parse, and whose findings a misspelled keyword can cause."""
+    suspects = {node for node, findings in broken.items() if any(finding.code in SUSPECT for finding in findings)}
+    if not suspects:
+        return []
+    from sqlstream.compiler.sql.parse import parse_sql  # it loads sqlglot
+
+    return [node for node, model in compiled.models.items() if node in suspects and parse_sql(model.sql).tree is None]
+
+
+def _answers(models: Sequence[CompiledModel], parser: SparkParser | None, memory: Memory) -> tuple[Answers, str]:
+    """Returns the answers from the cache and from Spark's parser, and why some are missing."""
     if parser is None:
         return {}, "Spark's parser is not available"
     keys = {model.unique_id: digest(model.name, model.sql, parser.identity) for model in models}
     known = {model.unique_id: memory.recall("syntax", model.file.path, keys[model.unique_id]) for model in models}
     answers: Answers = {node: problems for node, problems in known.items() if problems is not None}
     missing = [model for model in models if model.unique_id not in answers]
-    if not missing:
-        return answers, ""
-    from sqlstream.compiler.sql.parse_limits import is_bounded  # it loads sqlglot
-
-    missing.sort(key=lambda model: not is_bounded(read_sql(model.sql)))  # deep nesting may end the parser's process
     try:
-        with parser.open(len(missing)) as parse:
-            for model in missing:
-                problems = answers[model.unique_id] = _problems(model, parse)
-                memory.note("syntax", model.file.path, keys[model.unique_id], problems)
+        for model, problems in _ask(missing, parser) if missing else ():
+            answers[model.unique_id] = problems
+            memory.note("syntax", model.file.path, keys[model.unique_id], problems)
     except ParserUnavailableError as error:
         return answers, str(error)
     return answers, ""
+
+
+def _ask(
+    models: Sequence[CompiledModel], parser: SparkParser
+) -> Iterator[tuple[CompiledModel, tuple[SqlProblem, ...]]]:
+    from sqlstream.compiler.sql.parse_limits import is_bounded  # it loads sqlglot
+
+    with parser.open(len(models)) as parse:
+        # deep nesting comes last, because it can end the parser's process
+        for model in sorted(models, key=lambda model: not is_bounded(read_sql(model.sql))):
+            yield model, _problems(model, parse)
 
 
 def _problems(model: CompiledModel, parse: ParseWithSpark) -> tuple[SqlProblem, ...]:
     refusal = parse(model.sql)
     if refusal is None:
         return ()
-    if refusal.condition != SYNTAX_ERROR:
-        return (_refused(model, refusal),)
-    text = read_sql(model.sql)
-    typos = find_typos(text, refusal, parse)
-    return tuple(misspelt(text.tokens[typo.index], typo.keyword) for typo in typos) or (_syntax_error(text, refusal),)
+    if refusal.condition == SYNTAX_ERROR:
+        text = read_sql(model.sql)
+        typos = find_typos(text, refusal, parse)
+        found = tuple(misspelt(text.tokens[typo.index], typo.keyword) for typo in typos)
+        return found or (_syntax_error(text, refusal),)
+    condition = f" [{refusal.condition}]" if refusal.condition else ""
+    problem = SqlProblem(
+        refusal.offset or 0,
+        "sql-syntax",
+        f"Spark rejects the SQL of `{model.name}`",
+        f"Spark reports: {refusal.words}{condition}",
+        "change the SQL so that Spark accepts it",
+    )
+    return (problem,)
 
 
 def _syntax_error(text: SqlText, refusal: SyntaxRefusal) -> SqlProblem:
@@ -120,37 +132,18 @@ def _syntax_error(text: SqlText, refusal: SyntaxRefusal) -> SqlProblem:
     )
 
 
-def _refused(model: CompiledModel, refusal: SyntaxRefusal) -> SqlProblem:
-    condition = f" [{refusal.condition}]" if refusal.condition else ""
-    return SqlProblem(
-        refusal.offset or 0,
-        "sql-syntax",
-        f"Spark rejects the SQL of `{model.name}`",
-        f"Spark reports: {refusal.words}{condition}",
-        "change the SQL so that Spark accepts it",
-    )
-
-
-def _accepted(model: CompiledModel, place: Place) -> Finding:
-    return Finding(
-        "not-followed",
-        f"sqlstream cannot analyze the SQL of `{model.name}`",
-        "Spark's parser accepts it, but sqlstream's parser does not know this syntax, so its columns and "
-        "stream rules are not checked",
-        "run `sqlstream compile --check` to check them with Spark",
-        place.location,
-        Severity.INFO,
-        place.calls,
-    )
-
-
-def _unasked(model: CompiledModel, place: Place, why: str) -> Finding:
-    return Finding(
-        "not-followed",
-        f"sqlstream cannot parse the SQL of `{model.name}`, and Spark's parser is not available",
-        f"{why}; this may be a typo, or syntax that only Spark's parser knows",
-        "check the SQL here for a typo, or run `sqlstream compile --check` to check it with Spark",
-        place.location,
-        Severity.WARNING,
-        place.calls,
-    )
+def _not_followed(model: CompiledModel, place: Place, unavailable: str | None) -> Finding:
+    """Returns the finding about SQL that Spark accepts, or why its parser is `unavailable`."""
+    if unavailable is None:
+        message, severity = f"sqlstream cannot analyze the SQL of `{model.name}`", Severity.INFO
+        why = (
+            "Spark's parser accepts it, but sqlstream's parser does not know this syntax, so its columns and "
+            "stream rules are not checked"
+        )
+        fix = "run `sqlstream compile --check` to check them with Spark"
+    else:
+        message = f"sqlstream cannot parse the SQL of `{model.name}`, and Spark's parser is not available"
+        severity = Severity.WARNING
+        why = f"{unavailable}; this may be a typo, or syntax that only Spark's parser knows"
+        fix = "check the SQL here for a typo, or run `sqlstream compile --check` to check it with Spark"
+    return Finding("not-followed", message, why, fix, place.location, severity, place.calls)

@@ -1,8 +1,7 @@
-"""Work of the compilation's stages that worker processes do before them: they compile parts of a project, and only what
-they write to the cache remains.
+"""Compiles parts of a project in worker processes, which write only cache entries.
 
-The compilation then runs as it always does and finds most of its work done. So its result does not depend on the
-workers: not on how many there are, and not on whether one of them failed.
+The compilation itself then runs as usual and finds most results in the cache. So its result does not depend on the
+number of workers, or on whether one of them failed.
 """
 
 from __future__ import annotations
@@ -18,25 +17,25 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.configured import quiet
 from sqlstream.compiler.flow.analyse import analyse_models
 from sqlstream.compiler.graph import closure_of
-from sqlstream.compiler.judged import is_judged
 from sqlstream.compiler.linked import LinkedProject
 from sqlstream.compiler.node_ids import model_id
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.rules.streams.modes import streaming_rules
+from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.compiler.workers import MODELS_WORTH_A_RENDERER, Workers, share, share_graph
 from sqlstream.errors import FindingsError
 from sqlstream.project.values import Project
 
 
 class WorkAhead:
-    """Has `workers` compile the models of `project` that `memory` does not know, if it is worth its cost."""
+    """Lets `workers` compile the models of `project` that are not in `memory`, if that is faster."""
 
     def __init__(self, project: Project, options: RenderOptions, memory: Memory, workers: Workers) -> None:
         self._project, self._options, self._memory, self._workers = project, quiet(options), memory, workers
         self._unknown: frozenset[str] = frozenset()
 
     def render(self, renderer: CachedRenderer) -> None:
-        """Renders the models that `memory` does not know."""
+        """Renders the models that are not in the cache."""
         if renderer.macro_findings:
             return
         missing = renderer.missing(self._project.models)
@@ -45,7 +44,7 @@ class WorkAhead:
         self._unknown = frozenset(model_id(self._project.name, file.name) for file in missing)
 
     def analyse(self, linked: LinkedProject) -> None:
-        """Assembles and analyzes the models that `memory` does not know, and everything downstream."""
+        """Assembles and analyzes the models that are not in the cache, and everything downstream."""
         graph = linked.graph
         nodes = {model_id(self._project.name, name) for name in linked.enabled}
         to_do = closure_of(graph.children, self._unknown & nodes)
@@ -53,33 +52,32 @@ class WorkAhead:
         self._run(parts, partial(self._analyse_part, linked))
 
     def _run(self, parts: Sequence[Collection[str]], job: Callable[[Collection[str]], None]) -> None:
-        """Has the workers do `job` for each of `parts`, and adds what they noted to the memory."""
+        """Runs `job` for each of `parts` in the workers, and adds their results to the cache."""
         if len(parts) > 1:
-            for entries in self._workers.run([partial(self._noted, job, frozenset(part)) for part in parts]):
+            for entries in self._workers.run([partial(self._new_entries, job, frozenset(part)) for part in parts]):
                 self._memory.new.update(entries)
 
-    def _noted(self, job: Callable[[Collection[str]], None], part: Collection[str]) -> Entries:
-        """Returns what `job` adds to this process's memory."""
+    def _new_entries(self, job: Callable[[Collection[str]], None], part: Collection[str]) -> Entries:
+        """Returns the entries that `job` adds to the cache of this process."""
         before = dict(self._memory.new)
         job(part)
         return {at: entry for at, entry in self._memory.new.items() if before.get(at) != entry}
 
     def _render_part(self, paths: Collection[str]) -> None:
-        """Renders some models. What a template logs is logged when its model is compiled."""
+        """Renders some models. Messages of templates are logged later, when the model is compiled."""
         renderer = CachedRenderer(self._project, self._options, self._memory)
-        for file in self._project.models:
+        for file in (file for file in self._project.models if file.path in paths):
             with suppress(FindingsError):
-                if file.path in paths:
-                    renderer.render(file)
+                renderer.render(file)
 
     def _analyse_part(self, linked: LinkedProject, nodes: Collection[str]) -> None:
-        """Assembles and analyzes some models, among them all upstream models that the memory does not know."""
+        """Assembles and analyzes some models, including all their upstream models that are not in the cache."""
         options, memory = self._options, self._memory
         renderer = CachedRenderer(self._project, options, memory)
         assembled = assemble_models(linked.only(closure_of(linked.graph.parents, nodes)), options, renderer, memory)
         if not assembled.broken:
             analyses = analyse_models(self._project, assembled.models, memory)
-            if is_judged(self._project.target):
+            if rules_apply(self._project.target):
                 compiled = CompiledProject(self._project, linked.graph, assembled.models, options)
-                streaming_rules(compiled, analyses, memory, assembled.places)
+                streaming_rules(compiled, analyses, memory, assembled)
         renderer.remember_places()

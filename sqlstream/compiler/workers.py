@@ -1,4 +1,4 @@
-"""How a project is divided into parts that several processes compile at the same time."""
+"""Divides a project into parts that several processes compile at the same time."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from sqlstream.compiler.graph import closure_of
 from sqlstream.compiler.sql.sql_text import TEXTS_IN_MEMORY
 
 MODELS_WORTH_A_WORKER = 50
-"""Models for which another process pays: compiling them takes about 250 ms, starting a process some 50 ms."""
+"""The fewest models for another process. They compile in about 250 ms, and a process starts in about 50 ms."""
 
 MODELS_WORTH_A_RENDERER = 200
-"""Models to render for which another process pays: those that need no Jinja take about 40 ms."""
+"""The fewest models to render in another process. Without Jinja they take about 40 ms."""
 
 MODELS_IN_A_PART = TEXTS_IN_MEMORY // 4
-"""Most models of a part that no earlier part has; each has up to two texts, which are read again."""
+"""The most new models in a part. Each has up to two texts to tokenize, which several stages use again."""
 
 PARTS_FOR_A_WORKER = 4
-"""A worker takes this share of the models that are left, so parts become smaller and all workers end together."""
+"""The number of parts per worker. Parts become smaller, so that all workers end at about the same time."""
 
 
 class Workers(Protocol):
@@ -28,11 +28,11 @@ class Workers(Protocol):
     count: int
 
     def run(self, jobs: Sequence[Callable[[], Entries]]) -> Iterable[Entries]:
-        """Returns the results of the jobs that did not fail, in no order."""
+        """Returns the results of the jobs that did not fail, in any order."""
 
 
 def share(names: Sequence[str], workers: Workers, worth: int) -> list[Sequence[str]]:
-    """Returns `names` in parts of about the same size, at least `worth` each; one part if there are too few names."""
+    """Returns `names` in parts of about the same size, at least `worth` each, or one part if there are too few."""
     count = max(1, min(PARTS_FOR_A_WORKER * workers.count, len(names) // worth))
     return [names[start::count] for start in range(count)]
 
@@ -40,10 +40,10 @@ def share(names: Sequence[str], workers: Workers, worth: int) -> list[Sequence[s
 def share_graph(
     parents: Mapping[str, Collection[str]], names: Sequence[str], workers: Workers
 ) -> list[Collection[str]]:
-    """Returns parts of the models `names`, which are in the order of the graph.
+    """Returns the models `names`, which are in the order of the graph, in parts, or one part if that is cheaper.
 
-    Each part has all upstream models of its models, so a model can be in several parts. The last parts are the
-    smallest. Returns one part if several are not worth their cost.
+    Each part includes all upstream models of its models, so a model can be in several parts. The last parts are the
+    smallest.
     """
     if len(names) < 2 * MODELS_WORTH_A_WORKER:
         return [names]
@@ -53,7 +53,7 @@ def share_graph(
 
 
 def _parts(parents: Mapping[str, Collection[str]], names: Collection[str], count: int) -> Iterator[set[str]]:
-    """Yields the parts; each ends when it has 1/`count` of the models that were in no part before it."""
+    """Yields the parts. Each ends when it has 1/`count` of the models that no earlier part has."""
     done: set[str] = set()
     part: set[str] = set()
     fresh = 0
@@ -69,7 +69,7 @@ def _parts(parents: Mapping[str, Collection[str]], names: Collection[str], count
 
 
 def _closures(parents: Mapping[str, Collection[str]], names: Collection[str]) -> Iterator[set[str]]:
-    """Yields, for each of `names` that no other model reads, this model and its upstream models in `names`."""
+    """Yields each model of `names` without children in `names`, together with its upstream models in `names`."""
     wanted = set(names)
     read = {parent for name in names for parent in parents[name]}
     return (closure_of(parents, [leaf]) & wanted for leaf in names if leaf not in read)

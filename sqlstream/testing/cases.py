@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.known_columns import known_columns
 from sqlstream.compiler.node_ids import SEED, kind_of, model_id, seed_id, view_of
 from sqlstream.compiler.refusals import is_about
 from sqlstream.errors import Finding
@@ -260,7 +259,7 @@ class _Builder:
         self._add("unit-test-batches", what, why, fix, self._place("upgrade_from"))
 
     def _check_rows(self, item: Given, node_id: str) -> None:
-        fields = known_columns(self._compiled, node_id)
+        fields = self._compiled.known_columns(node_id)
         if fields is None:
             return
         reader = ValueReader(f"the input {item.text}", self.findings)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.known_columns import known_columns
 from sqlstream.errors import Finding
 from sqlstream.project.unit_tests.values import UnitTest
 from sqlstream.project.wording import quoted
@@ -59,7 +58,7 @@ def _of_static_model(test: UnitTest, model: CompiledModel) -> Iterator[Finding]:
 
 
 def _of_columns(test: UnitTest, compiled: CompiledProject, model: CompiledModel) -> list[Finding]:
-    fields = known_columns(compiled, model.unique_id)
+    fields = compiled.known_columns(model.unique_id)
     if fields is None:
         return []
     found: list[Finding] = []

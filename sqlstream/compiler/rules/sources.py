@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.operators.inputs import source_node
 from sqlstream.compiler.flow.types.values import TIMESTAMP
-from sqlstream.compiler.judged import is_judged
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, source_rule
 from sqlstream.compiler.rules.streams.watermarks import may_be_event_time
+from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.project.formats.format import BATCH, BATCHES, STREAM, STREAMS
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.nearest import did_you_mean
@@ -137,7 +137,7 @@ def columns_of_watermarks(compiled: CompiledProject, table: SourceTable) -> Prob
 @source_rule("watermark-type")
 def types_of_watermarks(compiled: CompiledProject, table: SourceTable) -> Problems:
     """The watermark of a source must be on a timestamp column."""
-    if table.watermark is None or table.mode != STREAM or not is_judged(compiled.project.target):
+    if table.watermark is None or table.mode != STREAM or not rules_apply(compiled.project.target):
         return
     columns = source_node(compiled.project.name, table).columns or ()
     others = [other.name for other in columns if other.type == TIMESTAMP]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.judged import is_judged
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule, terminal_models
+from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.errors import Severity
 from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.project.files.paths import is_absolute, join, plain_path
@@ -119,7 +119,7 @@ def _shareable(model: CompiledModel, output: Output, storage: str) -> Iterator[t
 def short_real_time_triggers(compiled: CompiledProject, model: CompiledModel, _: Output) -> Problems:
     """The interval of a real-time trigger is the length of its batches and has a minimum."""
     trigger = model.config.trigger
-    if not model.streaming or trigger.kind != "real_time" or not is_judged(compiled.project.target):
+    if not model.streaming or trigger.kind != "real_time" or not rules_apply(compiled.project.target):
         return
     if interval_seconds(trigger.interval or "") < SHORTEST_REAL_TIME:
         yield Problem(

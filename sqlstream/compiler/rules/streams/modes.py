@@ -11,11 +11,10 @@ from functools import partial
 
 from sqlstream.compiler.cache.digest import declared, digest
 from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Places
 from sqlstream.compiler.flow.analyse import Analysis
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.node_ids import seed_id
-from sqlstream.compiler.places import Places
 from sqlstream.compiler.rules.query import Query, QueryProblem, QueryRule, QueryText
 from sqlstream.compiler.rules.rule import rules_of
 from sqlstream.compiler.rules.streams import aggregations, continuous, joins, operators, real_time, state, watermarks
