@@ -1,1 +1,1 @@
-"""Unit tests of streams: cases checked against the compiled project, run on Spark, compared with what they expect."""
+"""Unit tests of streams: checks cases against the compiled project, runs them on Spark, and compares the results."""

@@ -1,4 +1,4 @@
-"""A unit test over a compiled project: its inputs found, its batches in one order, and what is wrong with it."""
+"""Builds the case of a unit test from a compiled project: resolves its inputs, orders its batches, finds its errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sqlstream.testing.values import ValueReader
 
 @dataclass(frozen=True)
 class CaseInput:
-    """The rows that stand for one node: `rows` are all of a static one, none for a stream, whose rows are in steps."""
+    """The rows that replace one node. `rows` are those of a static node; a stream has its rows in the steps."""
 
     node_id: str
     text: str
@@ -33,7 +33,7 @@ class CaseInput:
 
 @dataclass(frozen=True)
 class Feed:
-    """What one given batch brings: rows by node, together in one micro-batch; `at` is what the clock says from then."""
+    """One given micro-batch: rows by node. `at` is the time of the clock from this batch on."""
 
     rows: tuple[tuple[str, Rows], ...]
     at: Located | None
@@ -45,8 +45,8 @@ Step = Feed | BetweenBatches
 
 @dataclass(frozen=True)
 class Case:
-    """A unit test that can be run, or is known to be refused (`refusals`, the findings about its model). `older` is the
-    same test of the model before an upgrade.
+    """A unit test that can run, or whose model is refused with the findings `refusals`. `older` is the same test of the
+    model before an upgrade.
     """
 
     test: UnitTest
@@ -66,8 +66,8 @@ class Case:
 def build_case(
     test: UnitTest, compiled: CompiledProject, errors: Sequence[Finding], *, is_older: bool = False
 ) -> Case | tuple[Finding, ...]:
-    """Returns the case of `test` over `compiled`, or why there is none; `errors` are those of compiling. What is
-    expected is not that of a model that `is_older`, before an upgrade.
+    """Returns the case of `test` over `compiled`, or the findings that prevent it. `errors` are those of the compiler.
+    Does not check expectations if the model `is_older`, before an upgrade.
     """
     unique_id = model_id(compiled.project.name, test.model)
     model = compiled.models.get(unique_id)
@@ -97,14 +97,14 @@ def _unknown_model(test: UnitTest, compiled: CompiledProject) -> Finding:
 
 
 def _replaced_files(compiled: CompiledProject, node_id: str, inputs: Mapping[str, CaseInput]) -> frozenset[str]:
-    """The files of the models that are not run, because rows stand for them or for what reads them."""
+    """Returns the files of models that do not run, because given rows replace them or the models that read them."""
     run = {node_id, *_between(compiled, node_id, inputs)}
     others = compiled.graph.ancestors(node_id) - run
     return frozenset(compiled.models[node].file.path for node in others if node in compiled.models)
 
 
 def _between(compiled: CompiledProject, node_id: str, inputs: Mapping[str, CaseInput]) -> Iterator[str]:
-    """The models that are read on the way to the given inputs."""
+    """Yields the models between the given inputs and the model `node_id`."""
     for read in compiled.models[node_id].reads:
         if read.node_id in compiled.models and read.node_id not in inputs:
             yield read.node_id
@@ -115,7 +115,7 @@ METADATA = Field("_metadata", Struct((Field("file_path", Unknown("string")),)))
 
 
 def text_of(node_id: str) -> str:
-    """Returns how an input names the node: source('source', 'table') or ref('name')."""
+    """Returns the node as an input names it: source('source', 'table') or ref('name')."""
     parts = node_id.split(".")[2:]
     if kind_of(node_id) == "source":
         return f"source('{parts[0]}', '{'.'.join(parts[1:])}')"
@@ -128,7 +128,7 @@ class _Builder:
         self._test, self._compiled, self._model = test, compiled, model
 
     def inputs(self) -> dict[str, CaseInput]:
-        """The given inputs by node; those that several entries give have the place of the first."""
+        """Returns the given inputs by node. An input with several entries has the location of the first one."""
         found: dict[str, CaseInput] = {}
         for item in self._test.given:
             node_id = self._resolve(item)
@@ -177,7 +177,7 @@ class _Builder:
         return table is not None and table.mode == "stream"
 
     def _is_static(self, item: Given, before: CaseInput | None) -> bool:
-        """Whether rows may be given in the way of a static table: once, and not in batches."""
+        """Whether the rows are valid for a static table: given once, and not in batches."""
         if item.in_batches or before is not None:
             how = "in batches" if item.in_batches else "twice"
             what = f"{quoted(item.text)} is not a stream, but its rows are given {how}"
@@ -187,15 +187,14 @@ class _Builder:
         return True
 
     def _leaves(self, inputs: Mapping[str, object]) -> tuple[str, ...]:
-        """What is read of sources and seeds, and of models whose rows are given, in the order of the SQL."""
+        """Returns the sources, the seeds and the given models that the model reads, in the order of the SQL."""
         found: dict[str, None] = {}
         waiting = [self._model.unique_id]
         while waiting:
-            for read in self._compiled.models[waiting.pop(0)].reads:
-                if read.node_id in self._compiled.models and read.node_id not in inputs:
-                    waiting.append(read.node_id)
-                else:
-                    found[read.node_id] = None
+            reads = [read.node_id for read in self._compiled.models[waiting.pop(0)].reads]
+            between = [node for node in reads if node in self._compiled.models and node not in inputs]
+            waiting += between
+            found |= dict.fromkeys(node for node in reads if node not in between)
         return tuple(found)
 
     def _check_complete(self, inputs: Mapping[str, CaseInput]) -> None:
@@ -217,7 +216,7 @@ class _Builder:
                 self._add("unit-test-input", what, why, "add `rows:`, or `rows: []` for none", item.location)
 
     def steps(self, inputs: Mapping[str, CaseInput]) -> tuple[Step, ...]:
-        """All batches of streams in the order in which the case writes them."""
+        """Returns all batches of streams in the order of the test."""
         steps: list[Step] = []
         for item in self._test.given:
             node_id = self._resolve(item) if not self.findings else None

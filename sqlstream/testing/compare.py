@@ -1,4 +1,4 @@
-"""Expected rows beside those that came out: what is the same, what changed, what is missing and what is too much."""
+"""Compares expected rows with actual ones: which are the same, changed, missing or unexpected."""
 
 from __future__ import annotations
 
@@ -14,50 +14,51 @@ from sqlstream.state.results.unit_tests import ANY, ComparedRow, Row, RowKind, V
 
 @dataclass(frozen=True)
 class RowComparison:
-    """Compares rows of columns of `types`; floats are equal where they differ by at most `tolerance` of the larger."""
+    """Compares rows with columns of `types`. Floats are equal if they differ by at most `tolerance` of the larger."""
 
     types: tuple[DataType, ...]
     tolerance: Decimal
     ordered: bool = False
 
     def compare(self, expected: Sequence[Row], actual: Sequence[Row]) -> tuple[ComparedRow, ...]:
-        """Returns every row, in the order of what is expected, and then what is too much; `ANY` is equal to anything.
+        """Returns all rows: first in the order of the expected rows, then the unexpected ones. `ANY` equals any value.
 
-        Rows that are in no order are paired with what is equal, and then with what is most alike.
+        If the order does not matter, rows are paired with equal rows first, and then with the most similar ones.
         """
         if self.ordered:
             return self._by_position(expected, actual)
         pairs = self._equal_pairs(expected, actual)
         free = dict.fromkeys(at for at in range(len(actual)) if at not in pairs.values())
-        pairs |= self._most_alike(expected, actual, pairs, free)
+        pairs |= self._most_similar(expected, actual, pairs, free)
         return self._compared(expected, actual, pairs)
 
     def _equal_pairs(self, expected: Sequence[Row], actual: Sequence[Row]) -> dict[int, int]:
-        """As many pairs of equal rows as there can be: a row with `ANY` in it, which several are equal to, takes
-        another where one that is written in full needs its own (Kuhn's algorithm for matchings).
+        """Returns the largest possible set of pairs of equal rows (Kuhn's matching algorithm). A row with `ANY`, which
+        may equal several rows, moves to another one if a complete row needs its partner.
         """
         taken: dict[int, int] = {}
 
-        def place(number: int, seen: set[int]) -> bool:
+        def pair(number: int, seen: set[int]) -> bool:
             for at, row in enumerate(actual):
-                if at not in seen and not self.changed(expected[number], row):
-                    seen.add(at)
-                    if at not in taken or (ANY in expected[taken[at]] and place(taken[at], seen)):
-                        taken[at] = number
-                        return True
+                if at in seen or self.changed(expected[number], row):
+                    continue
+                seen.add(at)
+                if at not in taken or (ANY in expected[taken[at]] and pair(taken[at], seen)):
+                    taken[at] = number
+                    return True
             return False
 
         for number in range(len(expected)):
-            place(number, set())
+            pair(number, set())
         return {number: at for at, number in taken.items()}
 
     def changed(self, expected: Row, actual: Row) -> frozenset[int]:
-        """Returns the numbers of the columns in which two rows differ."""
+        """Returns the indexes of the columns in which two rows differ."""
         found = zip(expected, actual, self.types, strict=True)
         return frozenset(at for at, (one, other, kind) in enumerate(found) if not self.equal(one, other, kind))
 
     def equal(self, one: Value, other: Value, kind: DataType) -> bool:
-        """Whether two values of one type are the same; null is equal to null alone."""
+        """Whether two values of one type are equal. Null equals only null."""
         if one is ANY or other is ANY:
             return True
         if one is None or other is None:
@@ -78,18 +79,18 @@ class RowComparison:
         first, second = Decimal(one), Decimal(other)
         return abs(first - second) <= self.tolerance * max(abs(first), abs(second))
 
-    def _most_alike(
+    def _most_similar(
         self, expected: Sequence[Row], actual: Sequence[Row], pairs: dict[int, int], free: dict[int, None]
     ) -> dict[int, int]:
-        """What is left on both sides, paired where more than a third of the columns are equal, the most alike first."""
+        """Pairs the remaining rows that have more than a third of their columns in common, the most similar first."""
         left = [number for number in range(len(expected)) if number not in pairs]
         changes = {(number, at): sorted(self.changed(expected[number], actual[at])) for number in left for at in free}
-        # the first columns are most often those that name a row
-        likeness = sorted((len(changed), [-column for column in changed], *pair) for pair, changed in changes.items())
+        # the first columns usually identify a row, so differences in them count more
+        ranked = sorted((len(changed), [-column for column in changed], *pair) for pair, changed in changes.items())
         found: dict[int, int] = {}
-        for different, _, number, at in likeness:
-            alike = len(self.types) - different
-            if number not in found and at not in found.values() and alike * 3 > len(self.types):
+        for different, _, number, at in ranked:
+            same = len(self.types) - different
+            if number not in found and at not in found.values() and same * 3 > len(self.types):
                 found[number] = at
         return found
 
@@ -114,7 +115,7 @@ class RowComparison:
 
 
 def types_of(columns: Sequence[tuple[str, str]]) -> tuple[DataType, ...]:
-    """Returns the types of columns that Spark's catalog strings name."""
+    """Returns the types of columns, given as names and Spark's catalog strings."""
     return tuple(_parsed(text) for _, text in columns)
 
 

@@ -1,16 +1,16 @@
-"""Whether a stream gives what the batch over the same rows gives, however its rows are split into micro-batches.
+"""Checks that a stream equals the batch query over the same rows, for different splits of the rows into micro-batches.
 
-Every split ends with the same watermark, so all of them give the same final table, unless the query depends on which
-rows come together. Splits in which a row comes behind the watermark are left out: there the stream rightly drops what
-the batch has. A difference is shrunk to few rows and few batches.
+Every split ends with the same watermark, so all of them return the same final table, unless the query depends on which
+rows are in the same batch. Splits with late rows are left out, because the stream correctly drops rows that the batch
+query has. A difference is reduced to few rows and few batches.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
 
@@ -28,26 +28,25 @@ from sqlstream.spark.reading.static_stream import (
 )
 from sqlstream.state.results.unit_tests import CaseResult, Observed, Outcome, Row, RowDifference, RowKind
 from sqlstream.testing.compare import RowComparison, types_of
-from sqlstream.testing.frames import StreamInput
 from sqlstream.testing.judge import result_of
 from sqlstream.testing.prepared import PreparedCase
 from sqlstream.testing.stream import Delivery
 
 MOST_BATCHES = 6
-"""Batches of a split: cases have few rows, and each batch takes a tenth of a second."""
+"""The maximal number of batches in a split. Cases have few rows, and each batch takes a tenth of a second."""
 
 MOST_RUNS = 40
-"""Runs in which a difference is shrunk."""
+"""The maximal number of runs for reducing a difference."""
 
 RowId = tuple[str, int]
-"""A given row: its input's node, and its number."""
+"""A given row: the node of its input, and its index."""
 
 Batches = tuple[tuple[RowId, ...], ...]
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way of running the rows of a case: `batches` None is as a batch."""
+class Variant:
+    """One way to run the rows of a case: in `batches` of a stream, or (None) as a batch query."""
 
     name: str
     batches: Batches | None
@@ -55,60 +54,60 @@ class Way:
 
 @dataclass
 class Equivalence:
-    """Compares the ways of running one case that has passed."""
+    """Compares the variants of one case that has passed."""
 
     prepared: PreparedCase
     runs: int = 0
     _error: Finding | None = None
     _last: tuple[Row, ...] = ()
+    _was_late: bool = False
+    _watermark: int | None = None
+    _values_by_node: dict[str, list[Row]] = field(default_factory=dict)
 
     def check(self) -> CaseResult | None:
-        """Returns the failed result of a case whose ways differ, None where they agree or cannot be compared."""
+        """Returns the failed result of a case whose variants differ, None if they agree or cannot be compared."""
         rows = self._rows()
         if not rows:
             return None
-        # all that the watermark closes comes out, also where the target lets it wait for the next rows
+        # emit everything that the watermark closes, even if the target makes it wait for the next rows
         self.prepared.frame.sparkSession.conf.set(IDLE_BATCHES, "true")
-        self._keys = self._key_numbers()
-        once = Way("one micro-batch", (tuple(rows),))
+        self._keys = self._key_indexes()
+        once = Variant("one micro-batch", (tuple(rows),))
         expected = self._final(once)
         if expected is None:
-            return self._broke(once, self._error) if self._error is not None else None
-        for way in self._ways(rows):
-            found = self._final(way, rows)
+            return self._failed_with(once, self._error) if self._error is not None else None
+        for variant in self._variants(rows):
+            found = self._final(variant, rows)
             if found is None and self._error is not None:
-                return self._broke(way, self._error)
+                return self._failed_with(variant, self._error)
             if found is not None and self._differ(expected, found):
-                return self._failed(way, rows)
+                return self._failed(variant, rows)
         return None
 
-    def _ways(self, rows: Sequence[RowId]) -> Iterator[Way]:
-        """As a batch, row by row, and split by chance; the seed is the name of the case.
+    def _variants(self, rows: Sequence[RowId]) -> Iterator[Variant]:
+        """Yields the variants: as a batch query, row by row, and a random split, with the test's name as the seed.
 
-        The rows come as they are written, or, where one would be late then, in the order of a column of times.
+        The rows are in the order of the test. If a row is late in that order, they are sorted by a time column.
         """
-        yield Way("a batch", None)
-        chance = random.Random(self.prepared.case.test.name)  # noqa: S311 - no secret: the same splits each time
+        yield Variant("a batch", None)
+        chance = random.Random(self.prepared.case.test.name)  # noqa: S311 - the same splits each time
         for order_name, order in self._orders(rows):
             self._was_late = False
-            yield Way(f"row by row{order_name}", _cut(order, range(1, len(order)), MOST_BATCHES))
+            yield Variant(f"row by row{order_name}", _cut(order, range(1, len(order))))
             if self._was_late:
                 continue
             if len(order) > 2:
                 cuts = sorted(chance.sample(range(1, len(order)), chance.randint(1, min(len(order), MOST_BATCHES) - 1)))
-                yield Way(f"in {len(cuts) + 1} micro-batches{order_name}", _cut(order, cuts, MOST_BATCHES))
+                yield Variant(f"in {len(cuts) + 1} micro-batches{order_name}", _cut(order, cuts))
             return
 
     def _rows(self) -> list[RowId]:
-        """The rows in the order in which the case gives them."""
-        found: list[RowId] = []
-        for step in self.prepared.own_steps():
-            if isinstance(step, Delivery):
-                found += [(node, number) for node, numbers in step.rows.items() for number in numbers]
-        return found
+        """Returns the rows in the order of the test."""
+        deliveries = [step for step in self.prepared.own_steps() if isinstance(step, Delivery)]
+        return [(node, number) for each in deliveries for node, numbers in each.rows.items() for number in numbers]
 
-    def _key_numbers(self) -> tuple[int, ...] | None:
-        """In update mode, the numbers of the columns that name a row. Raises: FindingsError where nobody knows them."""
+    def _key_indexes(self) -> tuple[int, ...] | None:
+        """Returns, in update mode, the indexes of the key columns. Raises: FindingsError if the key is unknown."""
         case, frame = self.prepared.case, self.prepared.frame
         if case.model.config.output_mode != "update" or not self.prepared.is_stateful:
             return None
@@ -122,7 +121,7 @@ class Equivalence:
         return tuple(names.index(name.casefold()) for name in named)
 
     def _orders(self, rows: Sequence[RowId]) -> Iterator[tuple[str, list[RowId]]]:
-        """The rows as they are written, and by each column in which a time may stand, where that is another order."""
+        """Yields the rows as given, and sorted by each possible time column if that changes their order."""
         seen = [list(rows)]
         yield "", seen[0]
         for column in self._time_columns():
@@ -132,8 +131,9 @@ class Equivalence:
                 yield f" in the order of `{column}`", order
 
     def _time_columns(self) -> list[str]:
-        """The columns of times, or else those of whole numbers, that the inputs have."""
-        types = [(each.name, each.dataType.simpleString()) for item in self._inputs() for each in item.schema]
+        """Returns the timestamp columns of the inputs, or else their integer columns; two at most."""
+        inputs = self.prepared.frames.streams.values()
+        types = [(each.name, each.dataType.simpleString()) for item in inputs for each in item.schema]
         times = [name for name, kind in types if kind.startswith("timestamp")]
         return list(dict.fromkeys(times or [name for name, kind in types if kind in ("bigint", "int")]))[:2]
 
@@ -145,25 +145,20 @@ class Equivalence:
         value = self._values(node)[number][names.index(column)]
         return value is None, value if isinstance(value, int) else 0, str(value)
 
-    def _inputs(self) -> Iterable[StreamInput]:
-        return self.prepared.frames.streams.values()
-
     def _values(self, node: str) -> list[Row]:
-        known = self.__dict__.setdefault("_known", {})
-        if node not in known:
+        if node not in self._values_by_node:
             item = self.prepared.frames.streams[node]
             maker = RowMaker(self.prepared.frame.sparkSession)
-            known[node] = maker.rows(maker.frame(item.rows, item.schema))
-        found: list[Row] = known[node]
-        return found
+            self._values_by_node[node] = maker.rows(maker.frame(item.rows, item.schema))
+        return self._values_by_node[node]
 
-    def _final(self, way: Way, rows: Sequence[RowId] = ()) -> tuple[Row, ...] | None:
-        """The final table, None where it cannot be compared: rows came late, or Spark refuses such a batch."""
+    def _final(self, variant: Variant, rows: Sequence[RowId] = ()) -> tuple[Row, ...] | None:
+        """Returns the final table, None if it cannot be compared: rows were late, or Spark refuses the batch query."""
         self.runs += 1
         self._error = None
-        if way.batches is None:
+        if variant.batches is None:
             return self._batch(rows)
-        observed = self.prepared.anew().stream([_delivery(batch) for batch in way.batches if batch])
+        observed = self.prepared.renew().stream([_delivery(batch) for batch in variant.batches if batch])
         self._was_late, self._error = observed.is_late, observed.error
         if observed.error is not None or self._was_late:
             return None
@@ -178,11 +173,11 @@ class Equivalence:
         return tuple(last.values())
 
     def _batch(self, rows: Sequence[RowId]) -> tuple[Row, ...] | None:
-        """What the batch gives of what the stream has given after one micro-batch of these rows."""
+        """Returns the rows of the batch query, without those that the stream has not emitted yet."""
         case, stream = self.prepared.case, self.prepared.frame
         outer = differs_by_outer_join(stream)
         if case.test.document.at or any(feed.at for feed in case.feeds):
-            return None  # the clock of a batch cannot be set
+            return None  # the clock of a batch query cannot be set
         if not outer and not equals_batch(stream):
             return None
         streams = self.prepared.frames.streams
@@ -200,16 +195,16 @@ class Equivalence:
         return None if observed.error is not None else observed.final
 
     def _joined(self, frame: DataFrame) -> tuple[Row, ...] | None:
-        """The rows of an outer join that have a partner, and of the others those that the stream has given by now."""
+        """Returns the matched rows of an outer join, and the unmatched rows that the stream has already emitted."""
         inner = matched_rows(frame)
         found = [self.prepared.batch(each) for each in (inner, frame) if each is not None]
         if inner is None or any(observed.error is not None for observed in found):
             return None
         matched, every = (observed.final for observed in found)
-        alone = Counter(map(repr, every)) - Counter(map(repr, matched))
-        seen = Counter(map(repr, self._last)) - Counter(map(repr, matched))
+        unmatched = Counter(map(repr, every)) - Counter(map(repr, matched))
+        emitted = Counter(map(repr, self._last)) - Counter(map(repr, matched))
         rows = {repr(row): row for row in every}
-        return (*matched, *(rows[text] for text in (alone & seen).elements()))
+        return (*matched, *(rows[text] for text in (unmatched & emitted).elements()))
 
     def _compared(self, expected: Sequence[Row], found: Sequence[Row]) -> RowDifference:
         frame, test = self.prepared.frame, self.prepared.case.test
@@ -219,32 +214,35 @@ class Equivalence:
     def _differ(self, expected: Sequence[Row], found: Sequence[Row]) -> bool:
         return any(row.kind is not RowKind.SAME for row in self._compared(expected, found).rows)
 
-    def _broke(self, way: Way, error: Finding) -> CaseResult:
-        """The result where the query fails in a way in which the case does not run it."""
-        what = f"`{self.prepared.case.model.name}` fails with its rows {way.name}, but not as the test gives them"
+    def _failed_with(self, variant: Variant, error: Finding) -> CaseResult:
+        """Returns the result if the query fails in a variant, but not with the batches of the test."""
+        what = f"`{self.prepared.case.model.name}` fails with its rows {variant.name}, but not as the test gives them"
         fix = "fix the model, or set `equivalence: false` with the `reason` why that is correct"
         finding = replace(error, message=what, fix=fix)
-        return replace(result_of(self.prepared.case, Outcome.FAILED, [finding]), split=self._split(way.batches or ()))
+        result = result_of(self.prepared.case, Outcome.FAILED, [finding])
+        return replace(result, split=self._split(variant.batches or ()))
 
     def _split(self, batches: Batches) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(self._text(row) for row in batch) for batch in batches)
 
-    def _failed(self, way: Way, rows: Sequence[RowId]) -> CaseResult:
-        """The difference with as few rows and batches as are found to show it."""
+    def _failed(self, variant: Variant, rows: Sequence[RowId]) -> CaseResult:
+        """Returns the result with the difference, reduced to few rows and batches."""
         self.runs = 0
-        smallest, rows = self._shrunk(way, list(rows))
+        smallest, rows = self._reduced(variant, list(rows))
         expected, found = self._both(smallest, rows)
         difference = replace(self._compared(expected or (), found or ()), way=smallest.name)
         split = self._split(smallest.batches or (tuple(rows),))
         result = result_of(self.prepared.case, Outcome.FAILED)
         return replace(result, differences=(difference,), split=split)
 
-    def _both(self, way: Way, rows: Sequence[RowId]) -> tuple[tuple[Row, ...] | None, tuple[Row, ...] | None]:
-        """The final tables of one micro-batch and of `way`."""
-        return self._final(Way("", (tuple(rows),))), self._final(way, rows)
+    def _both(self, variant: Variant, rows: Sequence[RowId]) -> tuple[tuple[Row, ...] | None, tuple[Row, ...] | None]:
+        """Returns the final tables of one micro-batch and of `variant`."""
+        return self._final(Variant("", (tuple(rows),))), self._final(variant, rows)
 
-    def _shrunk(self, way: Way, rows: list[RowId]) -> tuple[Way, list[RowId]]:
-        def shows(candidate: Way, left: Sequence[RowId]) -> bool:
+    def _reduced(self, variant: Variant, rows: list[RowId]) -> tuple[Variant, list[RowId]]:
+        """Returns the variant without rows, and with fewer batches, as long as the difference remains."""
+
+        def shows(candidate: Variant, left: Sequence[RowId]) -> bool:
             if self.runs >= MOST_RUNS or not left:
                 return False
             expected, found = self._both(candidate, left)
@@ -252,10 +250,10 @@ class Equivalence:
 
         for row in list(rows):
             left = [other for other in rows if other != row]
-            candidate = replace(way, batches=_without(way.batches, row))
+            candidate = replace(variant, batches=_without(variant.batches, row))
             if shows(candidate, left):
-                way, rows = candidate, left
-        return _merged(way, lambda candidate: shows(candidate, rows)), rows
+                variant, rows = candidate, left
+        return _merged(variant, lambda candidate: shows(candidate, rows)), rows
 
     def _text(self, row: RowId) -> str:
         node, number = row
@@ -265,12 +263,12 @@ class Equivalence:
         return f"{self.prepared.case.inputs[node].text} {{{given}}}"
 
 
-def _cut(order: Sequence[RowId], cuts: Sequence[int], most: int) -> Batches:
-    """The rows in the order given, cut before the numbers `cuts`, in at most `most` batches."""
+def _cut(order: Sequence[RowId], cuts: Sequence[int]) -> Batches:
+    """Returns the rows split before the indexes `cuts`, in at most `MOST_BATCHES` batches."""
     chosen = list(cuts)
-    if len(chosen) >= most:
-        step = len(chosen) / (most - 1)
-        chosen = [chosen[int(index * step)] for index in range(most - 1)]
+    if len(chosen) >= MOST_BATCHES:
+        step = len(chosen) / (MOST_BATCHES - 1)
+        chosen = [chosen[int(index * step)] for index in range(MOST_BATCHES - 1)]
     ends = [0, *chosen, len(order)]
     return tuple(tuple(order[begin:end]) for begin, end in pairwise(ends))
 
@@ -282,17 +280,17 @@ def _without(batches: Batches | None, row: RowId) -> Batches | None:
     return tuple(batch for batch in left if batch)
 
 
-def _merged(way: Way, shows: Callable[[Way], bool]) -> Way:
-    """The way with neighbouring batches put together where the difference stays."""
+def _merged(variant: Variant, shows: Callable[[Variant], bool]) -> Variant:
+    """Returns the variant with adjacent batches merged as long as the difference remains."""
     at = 0
-    while way.batches is not None and at + 1 < len(way.batches):
-        one, other = way.batches[at], way.batches[at + 1]
-        candidate = replace(way, batches=(*way.batches[:at], one + other, *way.batches[at + 2 :]))
+    while variant.batches is not None and at + 1 < len(variant.batches):
+        one, other = variant.batches[at], variant.batches[at + 1]
+        candidate = replace(variant, batches=(*variant.batches[:at], one + other, *variant.batches[at + 2 :]))
         if len(candidate.batches or ()) > 1 and shows(candidate):
-            way = candidate
+            variant = candidate
         else:
             at += 1
-    return way
+    return variant
 
 
 def _delivery(batch: Sequence[RowId]) -> Delivery:

@@ -1,4 +1,4 @@
-"""Whether what a unit test expects can be told of such a model, in such batches."""
+"""Checks that the expectations of a unit test apply to its model and its batches."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sqlstream.project.wording import quoted
 from sqlstream.testing.values import ValueReader
 
 _OF_STREAMS = ("batches", "late_rows_dropped", "watermark", "state_rows")
-"""What only a stream has."""
+"""Expectations that apply only to streams."""
 
 
 def expectation_problems(
     test: UnitTest, compiled: CompiledProject, model: CompiledModel, given: int | None
 ) -> list[Finding]:
-    """Returns what is wrong with what `test` expects of `model`. `given` is the number of its batches, None where
-    they are wrong themselves.
+    """Returns findings for expectations of `test` that do not apply to `model`. `given` is the number of its batches,
+    None if they have errors.
     """
     return [
         *_of_batches(test, given),

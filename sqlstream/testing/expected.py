@@ -1,4 +1,4 @@
-"""The expected rows of a case in the types of what came out, cast by Spark as the given rows are."""
+"""Reads the expected rows of a case with the types of the actual rows. Spark casts them, like the given rows."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from sqlstream.testing.rows import TypedRows, columns_of
 
 @dataclass(frozen=True)
 class Expectation:
-    """Reads what `case` expects of `frame`, the rows of its model."""
+    """Reads the expectations of `case` for `frame`, the rows of its model."""
 
     case: Case
     frame: DataFrame
 
-    def notify(self, observed: Observed) -> ExpectedResult:
-        """Returns what is expected. Raises: FindingsError for what cannot be in such rows, at its place."""
+    def result(self, observed: Observed) -> ExpectedResult:
+        """Returns the expected result. Raises: FindingsError for columns and values that do not fit, with locations."""
         expected = self.case.test.expect
         watermark, shown = self._watermark(observed)
         if expected.batches is not None:
@@ -50,11 +50,11 @@ class Expectation:
 
     @staticmethod
     def _given(reader: TypedRows, batch: Rows, count: int) -> list[frozenset[str]]:
-        """The columns that each row of a batch gives."""
+        """Returns the columns that each row of a batch has."""
         return [reader.given(batch)] * count if batch.sql is not None else [columns_of(row) for row in batch.rows]
 
     def _compared(self, row: Row, given: frozenset[str]) -> Row:
-        """The row, in which `ANY` stands for what is not compared."""
+        """Returns the row with `ANY` for columns that are not compared."""
         if not self.case.test.expect.document.partial:
             return row
         names = self.frame.columns
@@ -88,7 +88,7 @@ class Expectation:
 
 
 def moment(session: SparkSession, at: Located) -> int:
-    """Returns a time of the session's zone in ms since 1970. Raises: FindingsError where the text is none."""
+    """Returns a time in the session's time zone as ms since 1970. Raises: FindingsError if the text is not a time."""
     maker = RowMaker(session)
     try:
         with strict_casts(session):

@@ -1,4 +1,4 @@
-"""What the model of a case reads: streams in memory and static tables for the given inputs, and the models between."""
+"""Builds the DataFrame of a case's model over its given inputs: in-memory streams and static tables."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ METADATA_TYPE = (
     "struct<file_path: string, file_name: string, file_size: bigint, file_block_start: bigint, "
     "file_block_length: bigint, file_modification_time: timestamp>"
 )
-"""What Spark's file sources know of each row (Spark's documentation, "Hidden file metadata")."""
+"""The metadata column of Spark's file sources (Spark's documentation, "Hidden file metadata")."""
 
 METADATA = "_metadata"
 
 
 @dataclass(frozen=True)
 class StreamInput:
-    """A given stream: its rows of all batches, one after the other, and how many each has. `upstream` are the columns
-    of the node that it stands for, `table` its table where it is a source.
+    """A given stream: the rows of all batches in order, and the number of rows in each batch.
+
+    `upstream` are the columns of the node that it replaces. `table` is its table if it is a source.
     """
 
     stream: MemoryInput
@@ -48,13 +49,13 @@ class StreamInput:
     counts: list[int]
 
     def renewed(self) -> StreamInput:
-        """Returns the same rows for a stream that has given none of them yet."""
+        """Returns the same rows in a new stream that has emitted none of them."""
         return replace(self, stream=MemoryInput(self.stream.frame.sparkSession, self.schema))
 
 
 @dataclass(frozen=True)
 class _Gap:
-    """The columns that a row does not give."""
+    """The columns that a row leaves out."""
 
     location: Location
     names: Sequence[str]
@@ -70,13 +71,13 @@ class CaseFrames:
     _frames: dict[str, DataFrame] = field(default_factory=dict)
 
     def build(self) -> DataFrame:
-        """Returns the analysed rows of the model. Raises: FindingsError."""
+        """Returns the analyzed rows of the model. Raises: FindingsError."""
         return self._analyse(self.case.model, given=True)
 
     def check_left_out(self, frame: DataFrame) -> None:
-        """Whether `frame`, which `build` gave, reads a column that a row of an input leaves out.
+        """Checks that `frame`, the result of `build`, reads no column that a row of an input leaves out.
 
-        Raises: FindingsError with a finding for each such input.
+        Raises: FindingsError with a finding for each input with such a column.
         """
         gaps = {node_id: self._gaps(item) for node_id, item in self.case.inputs.items()}
         suspects = [node_id for node_id, found in gaps.items() if any(gap.names for gap in found)]
@@ -89,7 +90,7 @@ class CaseFrames:
             raise FindingsError([finding for finding in findings if finding is not None])
 
     def _left_out(self, item: CaseInput, gaps: Sequence[_Gap], read: frozenset[str]) -> Finding | None:
-        """What is wrong with the rows of an input of which the model reads the columns `read`."""
+        """Returns the finding if rows of an input lack some of the columns `read` by the model."""
         found = [(gap, [name for name in gap.names if name in read]) for gap in gaps]
         wrong = [(gap, names) for gap, names in found if names]
         if not wrong:
@@ -108,7 +109,7 @@ class CaseFrames:
         )
 
     def _gaps(self, item: CaseInput) -> list[_Gap]:
-        """For each row of an input, or each query that gives rows, the columns that it does not give."""
+        """Returns the missing columns of each row of an input, or of each query that returns its rows."""
         frame = self._frames.get(item.node_id)
         if frame is None or (item.rows is None and not item.streaming):
             return []
@@ -120,7 +121,7 @@ class CaseFrames:
         return gaps
 
     def _read_rows(self, item: CaseInput) -> list[Rows]:
-        """The rows of an input that this model reads: an older one those before the upgrade, the new one the others."""
+        """Returns the rows of an input that this model reads: those before the upgrade if it is the older model."""
         if item.rows is not None:
             return [item.rows]
         steps = self.case.steps
@@ -130,22 +131,22 @@ class CaseFrames:
         feeds = (step for step in steps if isinstance(step, Feed))
         return [rows for feed in feeds for node_id, rows in feed.rows if node_id == item.node_id]
 
-    def anew(self) -> DataFrame:
-        """Returns the model's rows over streams that have given no rows yet."""
+    def renew(self) -> DataFrame:
+        """Returns the model's rows over new streams that have emitted no rows."""
         for node_id, stream in self.streams.items():
             self.streams[node_id] = fresh = stream.renewed()
             self._frames[node_id] = _watermarked(fresh.stream.frame, fresh.upstream, fresh.table)
         return self.build()
 
     def over(self, rows: Mapping[str, JavaRows]) -> DataFrame:
-        """Returns the rows of the model as a batch over `rows` of the streams, none for those that are not there.
+        """Returns the rows of the model as a batch query over `rows` of the streams (default: no rows).
 
         Raises: FindingsError.
         """
         before = dict(self._frames)
         maker = RowMaker(self.inputs.readers.session)
         for node_id in self.streams:
-            # the columns of the stream say which of them has a watermark; that of a static table would say nothing
+            # the schema of the stream has the watermark in its metadata
             self._frames[node_id] = maker.frame(rows.get(node_id, []), before[node_id].schema)
         try:
             return self.build()
@@ -157,7 +158,7 @@ class CaseFrames:
         return self._without_metadata(model, self.inputs.analyse(model, frames))
 
     def _without_metadata(self, model: CompiledModel, frame: DataFrame) -> DataFrame:
-        """`select *` has the column of a stream in memory, and would not have that of files."""
+        """Drops `_metadata` from the result of `select *`, which would not include it for files."""
         known = self.case.compiled.columns.get(model.unique_id)
         if METADATA not in frame.columns or known is None or any(column.name == METADATA for column in known):
             return frame
@@ -180,7 +181,7 @@ class CaseFrames:
         if not item.streaming and item.rows is None:
             return self.inputs.open_seed(item.node_id)
         upstream = self._schema(item, table)
-        if item.node_id in self.streams:  # a model before an upgrade reads the streams of the one after it
+        if item.node_id in self.streams:  # the models before and after an upgrade share streams
             return _watermarked(self.streams[item.node_id].stream.frame, upstream, table)
         rows = self._all_rows(item)
         schema = self._with_metadata(upstream, table, rows)
@@ -208,7 +209,7 @@ class CaseFrames:
 
     def _declared(self, table: SourceTable) -> StructType:
         if table.python is not None and table.schema is None:
-            schema = _asked(table, table.python)
+            schema = _python_schema(table, table.python)
             found = SparkType.fromDDL(schema) if isinstance(schema, str) else schema
             return found if isinstance(found, StructType) else StructType()
         schema = declared_schema(table)
@@ -226,7 +227,7 @@ class CaseFrames:
         return StructType([*schema.fields, StructField(METADATA, SparkType.fromDDL(METADATA_TYPE))])
 
     def _empty(self, table: SourceTable) -> DataFrame:
-        """A source above a model whose rows are given: only the types of that model are wanted."""
+        """Returns an empty source upstream of a given model, to find the types of that model's columns."""
         schema = nullable(self._declared(table))
         if table.mode == "batch":
             return self.inputs.readers.session.createDataFrame([], schema)
@@ -234,12 +235,12 @@ class CaseFrames:
 
 
 def _given_by(rows: Rows) -> list[tuple[Location, frozenset[str]]]:
-    """The columns that each row gives, and where it stands."""
+    """Returns the location and the columns of each row."""
     return [(row.location, columns_of(row)) for row in rows.rows]
 
 
-def _asked(table: SourceTable, reference: str) -> object:
-    """What a Python source says of its columns. Raises: FindingsError for what its own code raises."""
+def _python_schema(table: SourceTable, reference: str) -> object:
+    """Returns the schema of a Python source. Raises: FindingsError if its code raises an error."""
     location = table.places.get("class", table.location)
     made = import_name(reference, location)
     try:
@@ -252,7 +253,9 @@ def _asked(table: SourceTable, reference: str) -> object:
 
 
 def _with_times(upstream: StructType, rows: Sequence[Rows]) -> StructType:
-    """The columns of a node without the watermark of one that no row gives: whoever reads that needs to give it."""
+    """Returns the columns of a node, with watermarks only on columns that rows give. A test needs the watermark column
+    only if the model reads it.
+    """
     written = [row for batch in rows for row in batch.rows]
     given = {entry.key.casefold() for row in written for entry in row.entries}
     if not written or any(batch.sql is not None for batch in rows):
@@ -266,7 +269,7 @@ def _plain(field: StructField) -> StructField:
 
 
 def _watermarked(frame: DataFrame, upstream: StructType, table: SourceTable | None) -> DataFrame:
-    """The frame with the watermark of the source, or that which the rows of the model `upstream` carry."""
+    """Returns the frame with the watermark of the source, or with those of the `upstream` model's columns."""
     if table is not None and table.watermark is not None:
         return frame.withWatermark(table.watermark.column, table.watermark.delay)
     for each in upstream:

@@ -1,4 +1,4 @@
-"""Runs cases on Spark, and judges what came out."""
+"""Runs cases on Spark, and judges their results."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from sqlstream.compiler.emission.query import emission_of_query
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.unit_tests.values import BetweenBatches
@@ -22,24 +23,24 @@ from sqlstream.spark.running.plans import processors
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding
 from sqlstream.state.results.unit_tests import NOTHING, CaseResult, Observed, Outcome
+from sqlstream.state.runs.silence import why_ended_silent
 from sqlstream.testing.cases import Case
 from sqlstream.testing.equivalence import Equivalence
 from sqlstream.testing.expected import Expectation, moment
 from sqlstream.testing.frames import CaseFrames
 from sqlstream.testing.judge import ExpectedResult, judge, judge_refusal, result_of
-from sqlstream.testing.pinned import pinned
+from sqlstream.testing.pin_time import pin_time
 from sqlstream.testing.prepared import PreparedCase, conditions_of
 from sqlstream.testing.settings import IN_MEMORY, state_settings
-from sqlstream.testing.silence import why_nothing
 
 
 @dataclass(frozen=True)
 class Harness:
-    """Runs cases in one Spark; several threads may run cases at once.
+    """Runs cases in one Spark application. Several threads may run cases in parallel.
 
-    `settings` are those of every case's session, `provider` is what keeps state in the target that is tested for.
-    With `equivalence` a case that passes is also run in other ways, which have to give the same. With `explains` a case
-    that passes also says why nothing came out, as every case does that fails.
+    `settings` are those of every case's session. `provider` is the state store provider of the project's target.
+    With `equivalence`, a passing case also runs with its rows split differently, and as a batch query. With `explains`,
+    a passing case also explains why there are no rows, as every failing case does.
     """
 
     runtime: SparkRuntime
@@ -50,7 +51,7 @@ class Harness:
     explains: bool = False
 
     def run(self, case: Case) -> CaseResult:
-        """Returns how the case ended."""
+        """Returns the result of the case."""
         if case.refusals:
             return judge_refusal(case, case.refusals)
         began = time.monotonic()
@@ -67,10 +68,9 @@ class Harness:
     def _run(self, case: Case) -> CaseResult:
         prepared = self.prepare(case)
         observed = prepared.observe()
-        told = (
-            ExpectedResult(None, None, None) if observed.error else Expectation(case, prepared.frame).notify(observed)
-        )
-        result = judge(case, observed, told)
+        expectation = Expectation(case, prepared.frame)
+        expected = ExpectedResult(None, None, None) if observed.error else expectation.result(observed)
+        result = judge(case, observed, expected)
         if self.explains or result.outcome is Outcome.FAILED:
             result = _explained(case, observed, result)
         if not self.equivalence or result.outcome is not Outcome.PASSED or not _is_compared(case, observed):
@@ -78,20 +78,20 @@ class Harness:
         return Equivalence(prepared).check() or result
 
     def _fault(self, case: Case, error: Exception) -> Finding:
-        """What Spark said where neither the model nor a value of the case is known to be the cause."""
+        """Returns the finding for an error of Spark that neither the model nor a value of the case causes."""
         place = Place(case.test.location)
         what = f"{quoted(case.test.name)} cannot run"
         return error_finding(error, code="query-failed", what=what, place=place, secrets=self.secrets)
 
     def prepare(self, case: Case) -> PreparedCase:
-        """Returns the case analysed by Spark, in a session of its own.
+        """Returns the case, analyzed by Spark in a new session.
 
-        Raises: FindingsError where its model is refused, or the case itself is broken.
+        Raises: FindingsError if its model is refused, or the case is broken.
         """
         session = child_session(self.runtime, self.settings)
         at = case.test.document.at
         if at is not None and not case.model.streaming:
-            case = pinned(case, moment(session, Located(at, case.test.places["at"])))
+            case = pin_time(case, moment(session, Located(at, case.test.places["at"])))
         provider = self.provider if any(isinstance(step, BetweenBatches) for step in case.steps) else IN_MEMORY
         register_functions(session, case.compiled.project.functions)
         frames = CaseFrames(case, self._inputs(case, session))
@@ -111,9 +111,19 @@ class Harness:
 
 
 def _explained(case: Case, observed: Observed, result: CaseResult) -> CaseResult:
-    """The result with the reason for which nothing came out."""
-    why = why_nothing(case, observed)
+    """Returns the result with the reason if there are no rows."""
+    why = _why_no_rows(case, observed)
     return result if why is None else replace(result, notes={**result.notes, NOTHING: why})
+
+
+def _why_no_rows(case: Case, observed: Observed) -> str | None:
+    """Returns why there are no rows, as a sentence without a period. None if there are rows, or a batch failed."""
+    if observed.final or observed.error is not None:
+        return None
+    if observed.figures is None:
+        return "conditions or joins in the query removed all of the given rows"
+    silence = why_ended_silent(observed.figures, emission_of_query(case.compiled, case.model))
+    return "it has no input rows" if silence is None else silence.text
 
 
 def _never_rests(case: Case) -> Finding:
@@ -123,5 +133,5 @@ def _never_rests(case: Case) -> Finding:
 
 
 def _is_compared(case: Case, observed: Observed) -> bool:
-    """Whether the stream is to be equal to its batch: a case may say that it is not, and why."""
+    """Whether the stream must equal the batch query. A test can set `equivalence: false`."""
     return case.model.streaming and observed.error is None and case.older is None and case.test.document.equivalence

@@ -1,4 +1,4 @@
-"""What a case observed beside what it expects: passed or failed, and every difference."""
+"""Compares the observed result of a case with the expected one: passed or failed, with all differences."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from sqlstream.testing.compare import RowComparison, types_of
 
 NO_ERROR = "no error"
 
-_MAKES = {
+_CAUSES = {
     "late rows dropped": r"\bwatermark\b",
     "watermark": r"\bwatermark\b",
     "state rows": r"\bgroup\s+by\b",
 }
-"""What in a model makes a figure, as a pattern."""
+"""Patterns for the part of a model that causes a value."""
 
 
 @dataclass(frozen=True)
 class ExpectedResult:
-    """What a case expects, in the types of what it observed: `final` or `batches`, and the watermark in ms since 1970;
-    None for what it does not state. `shown_watermark` is the observed one as text in the session's zone.
+    """The expected result of a case, in the types of the observed one. `final` or `batches` are rows, `watermark` is in
+    ms since 1970; None is not checked. `shown_watermark` is the observed watermark in the session's time zone.
     """
 
     final: tuple[Row, ...] | None
@@ -44,7 +44,7 @@ class ExpectedResult:
 
 
 def result_of(case: Case, outcome: Outcome, findings: Sequence[Finding] = ()) -> CaseResult:
-    """Returns the result of a case that has no differences to show."""
+    """Returns the result of a case without differences."""
     test = case.test
     place = case.model.file.location
     return CaseResult(test.name, test.model, test.location, outcome, findings=tuple(findings), model_place=place)
@@ -53,17 +53,17 @@ def result_of(case: Case, outcome: Outcome, findings: Sequence[Finding] = ()) ->
 def judge_refusal(case: Case, findings: Sequence[Finding], conditions: Sequence[str] = ()) -> CaseResult:
     """Returns the result of a case whose model is refused before it runs, with `findings`."""
     expected = case.test.expect.document.error
-    said = [*(finding.code for finding in findings), *conditions]
+    codes = [*(finding.code for finding in findings), *conditions]
     if expected is None:
         return result_of(case, Outcome.BROKEN, findings)
-    if any(_is_error(expected, code) for code in said):
+    if any(_is_error(expected, code) for code in codes):
         return result_of(case, Outcome.PASSED)
-    difference = ValueDifference("error", expected, ", ".join(dict.fromkeys(said)), case.test.expect.places["error"])
+    difference = ValueDifference("error", expected, ", ".join(dict.fromkeys(codes)), case.test.expect.places["error"])
     return replace(result_of(case, Outcome.FAILED, findings), differences=(difference,))
 
 
 def judge(case: Case, observed: Observed, expected: ExpectedResult) -> CaseResult:
-    """Returns the result of a case that has been run."""
+    """Returns the result of a case after its run."""
     if observed.error is not None:
         return _judge_error(case, observed, observed.error)
     differences = tuple(_differences(case, observed, expected))
@@ -73,7 +73,9 @@ def judge(case: Case, observed: Observed, expected: ExpectedResult) -> CaseResul
 
 
 def _model_place(case: Case, differences: Sequence[RowDifference | ValueDifference]) -> Location:
-    """The model's line that names the first column whose values differ, or makes a figure that does, else its first."""
+    """Returns the line of the model with the first column that differs, or with the cause of a value that differs. If
+    there is none, returns the first line.
+    """
     for pattern in (pattern for each in differences for pattern in _patterns(each)):
         found = re.search(pattern, case.model.sql, re.IGNORECASE)
         if found and not case.model.file.is_python:
@@ -83,7 +85,7 @@ def _model_place(case: Case, differences: Sequence[RowDifference | ValueDifferen
 
 def _patterns(difference: RowDifference | ValueDifference) -> Iterator[str]:
     if isinstance(difference, ValueDifference):
-        yield from filter(None, [_MAKES.get(difference.what)])
+        yield from filter(None, [_CAUSES.get(difference.what)])
         return
     changed = next((row.changed for row in difference.rows if row.changed), ())
     yield from (rf"\b{re.escape(difference.columns[column])}\b" for column in sorted(changed))
@@ -91,7 +93,7 @@ def _patterns(difference: RowDifference | ValueDifference) -> Iterator[str]:
 
 def _judge_error(case: Case, observed: Observed, error: Finding) -> CaseResult:
     expected = case.test.expect.document.error
-    if expected is not None and any(_is_error(expected, said) for said in (error.code, *observed.conditions)):
+    if expected is not None and any(_is_error(expected, code) for code in (error.code, *observed.conditions)):
         return result_of(case, Outcome.PASSED)
     result = result_of(case, Outcome.FAILED, (error,))
     if expected is None:
@@ -100,9 +102,9 @@ def _judge_error(case: Case, observed: Observed, error: Finding) -> CaseResult:
     return replace(result, differences=(ValueDifference("error", expected, actual, case.test.expect.places["error"]),))
 
 
-def _is_error(expected: str, said: str) -> bool:
-    """Whether `said` is the expected code or condition, or a condition below it (`A.B` of `A`)."""
-    return said == expected or said.startswith(f"{expected}.")
+def _is_error(expected: str, code: str) -> bool:
+    """Whether `code` is the expected code or condition, or one of its subconditions (`A.B` of `A`)."""
+    return code == expected or code.startswith(f"{expected}.")
 
 
 def _differences(case: Case, observed: Observed, expected: ExpectedResult) -> Iterator[RowDifference | ValueDifference]:

@@ -1,4 +1,4 @@
-"""A case that Spark has analysed, and what comes out of it: in its own batches, in others, or as a batch."""
+"""A case that Spark has analyzed, and its results: in its own batches, in other batches, or as a batch query."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sqlstream.testing.upgrade import check_upgrade
 
 @dataclass(frozen=True)
 class PreparedCase:
-    """A case that Spark has analysed: `frame` are the rows of its model over `frames`, its inputs."""
+    """A case that Spark has analyzed. `frame` has the rows of its model over the inputs in `frames`."""
 
     case: Case
     frames: CaseFrames
@@ -40,12 +40,12 @@ class PreparedCase:
         """Whether the query keeps state."""
         return is_stateful(self.frame)
 
-    def anew(self) -> PreparedCase:
-        """Returns the same case over streams that have given no rows yet."""
-        return replace(self, frame=self.frames.anew())
+    def renew(self) -> PreparedCase:
+        """Returns the same case over new streams that have emitted no rows."""
+        return replace(self, frame=self.frames.renew())
 
     def observe(self) -> Observed:
-        """Returns what comes out of the case's own batches. Raises: FindingsError where an upgrade is refused."""
+        """Returns the result of the case's own batches. Raises: FindingsError if an upgrade is refused."""
         if not self.case.model.streaming:
             return self.batch(self.frame)
         parts = [self._part()]
@@ -59,9 +59,9 @@ class PreparedCase:
         return self.stream(self.own_steps(), parts)
 
     def stream(self, steps: Sequence[Delivery | BetweenBatches], parts: Sequence[Part] | None = None) -> Observed:
-        """Returns what comes out of other batches of the same rows."""
+        """Returns the result of other batches of the same rows."""
         with checkpoint_folder() as folder:
-            sink = self._sink() if parts is not None else None  # other ways of running are no business of the sink's
+            sink = self._sink() if parts is not None else None  # only the case's own batches go to the sink
             run = CaseStream(parts or [self._part()], self._clock(), folder, sink)
             return run.run(steps, lambda error: self._failed(run.batches(), error))
 
@@ -74,7 +74,7 @@ class PreparedCase:
         return Observed(tuple(frame.dtypes), (rows,))
 
     def _sink(self) -> Sink | None:
-        """What takes the batches beside, where the case says so."""
+        """Returns the sink that gets the batches, if the test sets `call_sink`."""
         output = self.case.model.output
         if output is None or output.python is None or not self.case.test.document.call_sink:
             return None
@@ -89,7 +89,7 @@ class PreparedCase:
         return Part(self.frames, self.frame, self.case.model.config.output_mode)
 
     def own_steps(self) -> list[Delivery | BetweenBatches]:
-        """Returns the case's own batches, and what stands between them."""
+        """Returns the case's own batches, and the steps between them."""
         begun: dict[str, int] = {}
         batches: dict[str, int] = {}
         steps: list[Delivery | BetweenBatches] = []
@@ -129,8 +129,8 @@ class PreparedCase:
 
 
 def conditions_of(error: BaseException) -> tuple[str, ...]:
-    """Returns Spark's conditions of an error and its causes; of an error of a sink's own code, its class."""
+    """Returns Spark's error conditions of an error and its causes, or the class of an error in a sink's code."""
     if isinstance(error, SinkError):
         return (type(error.__cause__).__name__,)
-    said = (read_error(cause).condition for cause in causes_of(error) if not isinstance(cause, FindingsError))
-    return tuple(filter(None, said))
+    conditions = (read_error(cause).condition for cause in causes_of(error) if not isinstance(cause, FindingsError))
+    return tuple(filter(None, conditions))

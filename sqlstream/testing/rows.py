@@ -1,4 +1,4 @@
-"""The rows of a case as Spark's rows, in exactly the types that are declared."""
+"""Reads the rows of a case as Spark rows with exactly the declared types."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TypedRows:
-    """Reads rows in one session. `where` says what they are rows of: `the input ref('x')`."""
+    """Reads rows in one session. `where` names what the rows belong to, such as `the input ref('x')`."""
 
     session: SparkSession
     where: str
 
     def read(self, batches: Sequence[Rows], schema: StructType) -> tuple[JavaRows, list[int]]:
-        """Returns the rows of all `batches` one after the other in the types of `schema`, and how many each has.
+        """Returns the rows of all `batches` in order, in the types of `schema`, and the number of rows in each.
 
-        Raises: FindingsError for what does not fit, at its place.
+        Raises: FindingsError for columns and values that do not fit, with locations.
         """
         frame, counts = self.frame(batches, schema)
         return self._collected(batches, lambda: RowMaker(self.session).java_rows(frame)), counts
 
     def frame(self, batches: Sequence[Rows], schema: StructType) -> tuple[DataFrame, list[int]]:
-        """Returns what `read` does, as a static table that has not been evaluated. Raises: FindingsError."""
+        """Returns the same as `read`, as a static table that is not evaluated yet. Raises: FindingsError."""
         maker = RowMaker(self.session)
         if any(rows.sql is not None for rows in batches):
             rows, counts = self._queried(batches, schema, maker)
@@ -67,13 +67,13 @@ class TypedRows:
         return self._typed(maker, flat, schema), [len(batch) for batch in texts]
 
     def given(self, rows: Rows) -> frozenset[str]:
-        """Returns the columns that any of the rows gives, in lower case. Raises: FindingsError."""
+        """Returns the columns that any of the rows has, in lower case. Raises: FindingsError."""
         if rows.sql is not None:
-            return frozenset(name.casefold() for name in self._asked(rows).columns)
+            return frozenset(name.casefold() for name in self._query(rows).columns)
         return frozenset().union(*map(columns_of, rows.rows))
 
     def values(self, batches: Sequence[Rows], schema: StructType) -> tuple[list[Row], list[int]]:
-        """Returns the rows of all `batches` as values, and how many each has. Raises: FindingsError."""
+        """Returns the rows of all `batches` as values, and the number of rows in each. Raises: FindingsError."""
         frame, counts = self.frame(batches, schema)
         return self._collected(batches, lambda: RowMaker(self.session).rows(frame)), counts
 
@@ -82,7 +82,7 @@ class TypedRows:
         return maker.parse(texts, numbered, nullable(schema))
 
     def _queried(self, batches: Sequence[Rows], schema: StructType, maker: RowMaker) -> tuple[JavaRows, list[int]]:
-        """The rows of queries: columns by their names, cast to the declared types."""
+        """Returns the rows of queries, with columns matched by name and cast to the declared types."""
         found, counts = None, []
         for rows in batches:
             if rows.sql is None:
@@ -98,7 +98,7 @@ class TypedRows:
         return found, counts
 
     def _select(self, rows: Rows, schema: StructType) -> DataFrame:
-        frame = self._asked(rows)
+        frame = self._query(rows)
         names = {name.casefold(): name for name in frame.columns}
         known = [each.name for each in schema]
         wrong = [name for name in frame.columns if name.casefold() not in {each.casefold() for each in known}]
@@ -114,7 +114,7 @@ class TypedRows:
         ]
         return frame.select(*columns)
 
-    def _asked(self, rows: Rows) -> DataFrame:
+    def _query(self, rows: Rows) -> DataFrame:
         try:
             return self.session.sql(rows.sql or "")
         except SPARK_ERRORS as error:
@@ -124,53 +124,52 @@ class TypedRows:
         try:
             return collect()
         except SPARK_ERRORS as error:
-            said = read_error(error)
             what = f"a value does not fit a column of {self.where}"
-            why = f"Spark reports: {said.message}"
-            finding = Finding(
-                "unit-test-value", what, why, "fix the value, or the type of the column", batches[0].location
-            )
-            raise FindingsError([finding]) from error
+            why = f"Spark reports: {read_error(error).message}"
+            fix = "fix the value, or the type of the column"
+            raise FindingsError([Finding("unit-test-value", what, why, fix, batches[0].location)]) from error
 
 
 def columns_of(row: YamlMapping) -> frozenset[str]:
-    """Returns the columns that a row gives, in lower case."""
+    """Returns the columns that a row has, in lower case."""
     return frozenset(entry.key.casefold() for entry in row.entries)
 
 
 def fields_of(schema: StructType) -> tuple[Field, ...]:
-    """Returns the columns of a schema of Spark's."""
+    """Returns the columns of a Spark schema."""
     found = read_json_schema(schema.json())
     return found.fields if isinstance(found, Struct) else ()
 
 
-def nullable(data_type: StructType) -> StructType:
-    """Returns the same columns as a reader gives them: each may be null, and text has no longest length."""
-    made = _nullable(data_type)
-    if not isinstance(made, StructType):
-        raise AssertionError("a struct stays one")  # noqa: TRY004 - no caller can cause it
-    return made
+def nullable(schema: StructType) -> StructType:
+    """Returns the same columns as a reader returns them: nullable, and with text of any length."""
 
+    def plain(data_type: DataType) -> DataType:
+        return StringType() if isinstance(data_type, CharType | VarcharType) else data_type
 
-def _nullable(data_type: DataType) -> DataType:
-    if isinstance(data_type, StructType):
-        return StructType([StructField(each.name, _nullable(each.dataType)) for each in data_type])
-    if isinstance(data_type, ArrayType):
-        return ArrayType(_nullable(data_type.elementType))
-    if isinstance(data_type, MapType):
-        return MapType(data_type.keyType, _nullable(data_type.valueType))
-    return StringType() if isinstance(data_type, CharType | VarcharType) else data_type
+    return StructType([StructField(each.name, _rebuilt(each.dataType, plain)) for each in schema])
 
 
 def _as_text(data_type: DataType) -> DataType:
-    """The same shape with text for all values that Spark casts from text; its JSON reader has bytes as base64."""
+    """Returns the same structure with text for all values that Spark casts from text, and for the keys of maps. Spark's
+    JSON reader takes bytes as base64.
+    """
+
+    def text(data_type: DataType) -> DataType:
+        return data_type if isinstance(data_type, BinaryType | VariantType) else StringType()
+
+    return _rebuilt(data_type, text, key=StringType())
+
+
+def _rebuilt(data_type: DataType, leaf: Callable[[DataType], DataType], key: DataType | None = None) -> DataType:
+    """Returns a nullable type of the same structure, with `leaf` applied to types without parts, and maps by `key`."""
     if isinstance(data_type, StructType):
-        return StructType([StructField(each.name, _as_text(each.dataType)) for each in data_type])
+        return StructType([StructField(each.name, _rebuilt(each.dataType, leaf, key)) for each in data_type])
     if isinstance(data_type, ArrayType):
-        return ArrayType(_as_text(data_type.elementType))
+        return ArrayType(_rebuilt(data_type.elementType, leaf, key))
     if isinstance(data_type, MapType):
-        return MapType(StringType(), _as_text(data_type.valueType))
-    return data_type if isinstance(data_type, BinaryType | VariantType) else StringType()
+        return MapType(key or data_type.keyType, _rebuilt(data_type.valueType, leaf, key))
+    return leaf(data_type)
 
 
 def _text(values: Sequence[Json]) -> str:

@@ -1,4 +1,4 @@
-"""How Spark is set for unit tests: what the target says about SQL, and else what is fastest for a few rows."""
+"""Spark's settings for unit tests: the SQL settings of the target, and otherwise the fastest ones for a few rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB
 from sqlstream.spark.storage.storage import CHECKPOINT_FILES, PLAIN_FILES
 
 _MEANING = ("spark.sql.", "spark.default.parallelism")
-"""The settings of a target that may change what a query gives."""
+"""Prefixes of the target's settings that may change the result of a query."""
 
 QUICK = {
     "spark.default.parallelism": "1",
@@ -26,40 +26,38 @@ QUICK = {
     PARTITIONS: "1",
     CHECKPOINT_FILES: PLAIN_FILES,
 }
-"""A few rows need one partition, and no code that is generated and compiled for them; all progress of a case is looked
-at in its end.
-"""
+"""A few rows need only one partition and no generated code. All progress updates of a case are kept until its end."""
 
 
 def target_of_tests(target: Target) -> Target:
-    """Returns `target` as unit tests run on it: on this machine, without packages, and with its settings of SQL."""
-    said = {
+    """Returns `target` for unit tests: on this machine, without packages, and with its SQL settings."""
+    settings = {
         name: value
         for name, value in target.spark.items()
         if isinstance(value, str) and name.startswith(_MEANING) and name not in (PARTITIONS, PROVIDER)
     }
-    return replace(target, master="local[*]", remote=None, packages=(), spark={**QUICK, **said})
+    return replace(target, master="local[*]", remote=None, packages=(), spark={**QUICK, **settings})
 
 
 def session_settings(target: Target) -> Mapping[str, str]:
-    """Returns what is set in the session of each case."""
+    """Returns the settings of each case's session."""
     return {name: str(value) for name, value in target_of_tests(target).spark.items() if name.startswith("spark.sql.")}
 
 
 IN_MEMORY = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-"""Spark's own choice of what keeps state."""
+"""Spark's default state store provider."""
 
 
 def state_provider(target: Target) -> str:
-    """Returns what keeps the state of queries in `target`."""
-    said = target.spark.get(PROVIDER)
-    return said if isinstance(said, str) else (IN_MEMORY if target.is_local else ROCKSDB)
+    """Returns the state store provider of `target`."""
+    provider = target.spark.get(PROVIDER)
+    return provider if isinstance(provider, str) else (IN_MEMORY if target.is_local else ROCKSDB)
 
 
 _BARE_FILES = {"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem", "fs.file.impl.disable.cache": "true"}
-"""Files without checksums beside them. RocksDB's are copied by Hadoop's usual file system and by no other."""
+"""A file system without checksum files. RocksDB needs Hadoop's default one, which copies its files."""
 
 
 def state_settings(provider: str) -> Mapping[str, str]:
-    """Returns what is set in the session of a case whose state `provider` keeps."""
+    """Returns the settings of a case with this state store provider."""
     return {PROVIDER: provider, **(_BARE_FILES if provider == IN_MEMORY else {})}

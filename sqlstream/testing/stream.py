@@ -1,4 +1,4 @@
-"""The query of one case in memory: rows given batch by batch, what comes out of each, restarts and upgrades between."""
+"""Runs the query of one case in memory: feeds it batch by batch, collects the output, restarts and upgrades it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -34,27 +34,27 @@ from sqlstream.state.runs.figures import Figures, add_batch
 from sqlstream.state.runs.progress import read_progress
 from sqlstream.testing.frames import CaseFrames
 
-MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - a file system in memory, in which tempfile makes a folder of its own
-"""Where checkpoints of cases lie where there is such a place."""
+MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - tempfile creates a private folder in it
+"""The folder for checkpoints of cases, in memory, if the system has it."""
 
 CHECKPOINT = "checkpoint"
 
 AGGREGATIONS = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
-"""The names of the operators that drop late rows after they have grouped them (StateStoreSaveExec.shortName)."""
+"""The names of operators that drop late rows after grouping them (StateStoreSaveExec.shortName)."""
 
 
 Sink = Callable[[DataFrame, int], object]
-"""What takes the rows of a micro-batch, and its number."""
+"""A function that gets the rows and the number of each micro-batch."""
 
 
 class SinkError(Exception):
-    """The project's own code has raised an error while it took a batch; the message is one line."""
+    """The project's Python code raised an error in a batch. The message is one line."""
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """Rows that come in one micro-batch: by node the numbers of its rows, from 0; `at` is what the clock says from then
-    on, in ms since 1970.
+    """The rows of one micro-batch: their indexes, from 0, by node. `at` is the time of the clock from this batch on, in
+    ms since 1970.
     """
 
     rows: Mapping[str, tuple[int, ...]]
@@ -63,7 +63,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Part:
-    """A model that runs for a while: its frames, its analysed rows, and its output mode."""
+    """A model in one part of a case: its frames, its analyzed rows, and its output mode."""
 
     frames: CaseFrames
     frame: DataFrame
@@ -72,8 +72,8 @@ class Part:
 
 @dataclass
 class CaseStream:
-    """Runs `parts` one after the other on one checkpoint in `folder`: the second from an upgrade on. `sink` is called
-    with the rows and the number of each micro-batch.
+    """Runs `parts` in order on one checkpoint in `folder`. The second part starts at an upgrade. Calls `sink` with the
+    rows and the number of each micro-batch.
     """
 
     parts: Sequence[Part]
@@ -88,24 +88,17 @@ class CaseStream:
     def __post_init__(self) -> None:
         self._before: tuple[tuple[Row, ...], ...] = ()
         self._state_rows = 0
-        self._told: list[dict[str, Any]] = []
+        self._progress: list[dict[str, Any]] = []
         self._part = self.parts[0]
         self._output = MemoryOutput(self._part.frame.sparkSession)
 
     def run(self, steps: Sequence[Delivery | BetweenBatches], failed: Callable[[Exception], Observed]) -> Observed:
-        """Returns what came out; `failed` makes it of an error of Spark's."""
+        """Returns the result. `failed` converts an error of Spark to a result."""
         query = None
         try:
             query = self._start()
             for step in steps:
-                if isinstance(step, Delivery):
-                    self._deliver(query, step)
-                    continue
-                self._remember_state(query)
-                stop_idle_query(query)
-                if step is BetweenBatches.UPGRADE:
-                    self._upgrade()
-                query = self._start()
+                query = self._take(query, step)
             observed = self._observed(query)
             stop_idle_query(query)
         except (*SPARK_ERRORS, SinkError) as error:
@@ -113,14 +106,23 @@ class CaseStream:
         else:
             return observed
         finally:
-            if query is not None:
-                with suppress(*SPARK_ERRORS):
-                    query.stop()
+            _stop(query)
+
+    def _take(self, query: StreamingQuery, step: Delivery | BetweenBatches) -> StreamingQuery:
+        """Delivers a batch, or restarts the query, with the next model for an upgrade. Returns the running query."""
+        if isinstance(step, Delivery):
+            self._deliver(query, step)
+            return query
+        self._save_state_rows(query)
+        stop_idle_query(query)
+        if step is BetweenBatches.UPGRADE:
+            self._upgrade()
+        return self._start()
 
     def _start(self) -> StreamingQuery:
         part = self._part
         query = start_in_memory(part.frame, part.mode, f"{self.folder}/{CHECKPOINT}", self._output.sink, self.clock)
-        query.processAllAvailable()  # it has read its checkpoint, and waits for rows
+        query.processAllAvailable()  # now it has read its checkpoint and waits for rows
         return query
 
     def _deliver(self, query: StreamingQuery, delivery: Delivery) -> None:
@@ -139,9 +141,9 @@ class CaseStream:
         count = self._output.take()
         self.counts.append(count or 0)
         self.wrote.append(count is not None)
-        told = progresses(query)[batches:]
-        self._told += told
-        self.late.append(self._late(told, given, watermark))
+        progress = progresses(query)[batches:]
+        self._progress += progress
+        self.late.append(self._late(progress, given, watermark))
 
     def _call_sink(self, sink: Sink, rows: JavaRows, number: int) -> None:
         frame = RowMaker(self._part.frame.sparkSession).frame(rows, self._part.frame.schema)
@@ -150,14 +152,14 @@ class CaseStream:
         except Exception as error:
             raise SinkError(f"{type(error).__name__} in batch {number}: {error}") from error
 
-    def _late(self, told: Sequence[Mapping[str, Any]], given: Mapping[str, JavaRows], watermark: int) -> int:
-        """How many of the rows that were `given` count nowhere, since they came behind the watermark.
+    def _late(self, progress: Sequence[Mapping[str, Any]], given: Mapping[str, JavaRows], watermark: int) -> int:
+        """Returns how many of the `given` rows were dropped because they were behind the watermark.
 
-        Spark itself counts the groups that it makes of such rows before it looks at their time: 10 late rows of one
-        window are 1 there.
+        Spark counts groups instead of rows if it groups rows before it checks their time: 10 late rows of one window
+        count as 1.
         """
         dropped = {True: 0, False: 0}
-        for operator in (operator for batch in told for operator in batch["stateOperators"]):
+        for operator in (operator for batch in progress for operator in batch["stateOperators"]):
             dropped[operator["operatorName"] in AGGREGATIONS] += operator["numRowsDroppedByWatermark"]
         self.is_late = self.is_late or any(dropped.values())
         if not dropped[True]:
@@ -166,9 +168,7 @@ class CaseStream:
         return dropped[False] + (dropped[True] if grouped is None else grouped.count_until(watermark * 1000))
 
     def _upgrade(self) -> None:
-        """Goes on with the next part. What came out before keeps its values in the columns that both have; those that
-        only the next one has are null there.
-        """
+        """Continues with the next part. Earlier output keeps its values in common columns, and has null in new ones."""
         before, batches = self._part.frame.columns, self._read()
         self._part = self.parts[-1]
         numbers = [before.index(name) if name in before else None for name in self._part.frame.columns]
@@ -178,14 +178,14 @@ class CaseStream:
         self.counts.clear()
         self._output.clear()
 
-    def _remember_state(self, query: StreamingQuery) -> None:
-        """Keeps how many rows are in state, which a query that is started again tells after its first batch only."""
-        told = [batch["stateOperators"] for batch in progresses(query) if batch["stateOperators"]]
-        if told:
-            self._state_rows = sum(operator["numRowsTotal"] for operator in told[-1])
+    def _save_state_rows(self, query: StreamingQuery) -> None:
+        """Saves the number of rows in state, which a restarted query reports only after its first batch."""
+        operators = [batch["stateOperators"] for batch in progresses(query) if batch["stateOperators"]]
+        if operators:
+            self._state_rows = sum(operator["numRowsTotal"] for operator in operators[-1])
 
     def _observed(self, query: StreamingQuery) -> Observed:
-        self._remember_state(query)
+        self._save_state_rows(query)
         batches = self.batches()
         return Observed(
             columns=tuple(self._part.frame.dtypes),
@@ -196,31 +196,39 @@ class CaseStream:
             watermark=watermark_of(query) or None,
             state_rows=self._state_rows,
             wrote=tuple(self.wrote),
-            figures=None if any(batches) else quiet_figures(self._told),
+            figures=None if any(batches) else quiet_figures(self._progress),
         )
 
     def batches(self) -> tuple[tuple[Row, ...], ...]:
-        """Returns what has come out by each delivery so far."""
+        """Returns the output of each delivery so far."""
         return (*self._before, *self._read())
 
     def _read(self) -> tuple[tuple[Row, ...], ...]:
-        """What has come out by each delivery of the present part."""
+        """Returns the output of each delivery in the present part."""
         frame = self._part.frame
         maker = RowMaker(frame.sparkSession)
         rows = iter(maker.rows(maker.frame(self._output.rows, frame.schema)))
         return tuple(tuple(next(rows) for _ in range(count)) for count in self.counts)
 
 
-def quiet_figures(told: Sequence[Mapping[str, Any]]) -> Figures:
-    """Returns what a query did in all that no rows came out of; `told` is what Spark says of its batches. The streams
-    in memory have no names to show.
+def quiet_figures(progress: Sequence[Mapping[str, Any]]) -> Figures:
+    """Returns the figures of a query that emitted no rows, from the progress of its batches.
+
+    Leaves out sources, because in-memory streams have no names.
     """
-    batches = (replace(read_progress("", json.dumps(each)), rows_out=0, sources=()) for each in told)
+    batches = (replace(read_progress("", json.dumps(each)), rows_out=0, sources=()) for each in progress)
     return reduce(add_batch, batches, Figures())
 
 
+def _stop(query: StreamingQuery | None) -> None:
+    if query is None:
+        return
+    with suppress(*SPARK_ERRORS):
+        query.stop()
+
+
 def _cause(query: StreamingQuery | None, error: Exception) -> Exception:
-    """What ended the query, where it has ended: the call that waits for it says only that."""
+    """Returns the error that ended the query, if it has ended. The error of the waiting call has no details."""
     if query is None or isinstance(error, SinkError):
         return error
     with suppress(*SPARK_ERRORS):
@@ -230,27 +238,25 @@ def _cause(query: StreamingQuery | None, error: Exception) -> Exception:
 
 @contextmanager
 def checkpoint_folder() -> Iterator[str]:
-    """Gives a folder for one checkpoint, in memory where there is such a place, and clears it away."""
+    """Yields a temporary folder for one checkpoint, in memory if possible."""
     place = str(MEMORY_DISK) if MEMORY_DISK.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="sqlstream-test-", dir=place, ignore_cleanup_errors=True) as folder:
-        for name in ("offsets", "commits"):  # Spark starts a `chmod` for each folder that it makes
+        for name in ("offsets", "commits"):  # Spark starts a `chmod` process for each folder that it creates
             Path(folder, CHECKPOINT, name).mkdir(parents=True)
         yield folder
 
 
 def write_each(make: Callable[[], Any]) -> Sink:
-    """Returns what gives each row to the `foreach` writer that `make` makes, opened and closed as in PySpark."""
-    writers: list[Any] = []
+    """Returns a sink that passes each row to the `foreach` writer from `make`, and opens and closes it like PySpark."""
+    make_once = cache(make)
 
     def sink(rows: DataFrame, number: int) -> None:
-        if not writers:
-            writers.append(make())
-        (writer,) = writers
+        writer = make_once()
         error = None
         try:
-            if not hasattr(writer, "open") or writer.open(0, number):
-                for row in rows.collect():
-                    writer.process(row)
+            is_open = not hasattr(writer, "open") or writer.open(0, number)
+            for row in rows.collect() if is_open else ():
+                writer.process(row)
         except Exception as raised:
             error = raised
             raise

@@ -1,4 +1,4 @@
-"""Checks that the installed Spark has the internals that unit tests run on; there is no public way beside them."""
+"""Checks that the installed Spark has the internals that unit tests need. There is no public API for them."""
 
 from __future__ import annotations
 
@@ -23,26 +23,27 @@ PROBE = StructType().add("id", LongType())
 
 
 def check_supported(session: SparkSession, version: str) -> None:
-    """Runs an empty query in memory on a Spark later than the tested versions, which may have moved what that needs.
+    """Runs an empty in-memory query on a Spark later than the tested versions, whose internals may have changed.
 
-    Raises: FindingsError with one finding for all unit tests where it has.
+    Raises: FindingsError with one finding for all unit tests if they have.
     """
-    if is_later(version):
-        _run_empty_query(session, version)
-
-
-def _run_empty_query(session: SparkSession, version: str) -> None:
+    if not is_later(version):
+        return
     try:
-        with checkpoint_folder() as folder:
-            stream = MemoryInput(session, PROBE)
-            query = start_in_memory(stream.frame, "append", folder, MemoryOutput(session).sink, Clock(session, 0))
-            with batches_paused(query):
-                pass
-            stop_idle_query(query)
+        _run_empty_query(session)
     except (AttributeError, TypeError, *JVM_ERRORS) as error:
         if not is_missing(error):
             raise
         raise FindingsError([_unsupported(version, error)]) from error
+
+
+def _run_empty_query(session: SparkSession) -> None:
+    with checkpoint_folder() as folder:
+        stream = MemoryInput(session, PROBE)
+        query = start_in_memory(stream.frame, "append", folder, MemoryOutput(session).sink, Clock(session, 0))
+        with batches_paused(query):
+            pass
+        stop_idle_query(query)
 
 
 def _unsupported(version: str, error: Exception) -> Finding:

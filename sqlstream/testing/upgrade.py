@@ -1,4 +1,4 @@
-"""Whether a model may go on with the state of an older form of it, as `run` decides it."""
+"""Checks whether a model can resume with the state of its older version, as `run` does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sqlstream.version import __version__
 
 
 def check_upgrade(old: Case, old_frame: DataFrame, new: Case, new_frame: DataFrame) -> None:
-    """Raises: FindingsError where `run` would refuse the new model on the checkpoint of the old one."""
+    """Raises: FindingsError if `run` would refuse the new model on the checkpoint of the old one."""
     before, after = _identity(old, old_frame), _identity(new, new_frame)
     ledger = Ledger(before, 1, "", __version__, old_frame.sparkSession.version, str(Action.START))
     state = CheckpointState(1, ledger, has_batches=True, ledger_path="the ledger", last_commit=0)

@@ -1,8 +1,8 @@
-"""Values of fixtures as JSON that Spark casts to the declared types, and what does not fit its type, each at its place.
+"""Converts values of fixtures to JSON that Spark casts to the declared types, and reports values that do not fit.
 
-Scalars stay the text that stands in the file, and Spark casts that: `01234` is no number and `no` no boolean before the
-type says so. What is refused here, without Java, Spark would refuse too or change in silence; what is left is Spark's
-to judge (Spark's documentation, "ANSI Compliance", Cast).
+Scalars keep their text from the file, and Spark casts it: `01234` is a number only if its type is one, and `no` is a
+boolean only if its type is one. Values that are refused here, without Java, are those that Spark would also refuse or
+change silently. Spark checks the rest (Spark's documentation, "ANSI Compliance", Cast).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlScalar,
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 _WHOLE = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
-"""Bits of the whole numbers."""
+"""The integer types and their bits."""
 
 _INTEGER = re.compile(r"[+-]?\d+")
 _FLOAT = re.compile(r"(?i)[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[df]?|[+-]?\.?inf(inity)?|\.?nan")
@@ -43,8 +43,9 @@ _FIXES = {
 
 
 class ValueReader:
-    """Turns nodes into JSON; what does not fit is added to `findings`. `where` says what the rows are: `the input
-    source('iot', 'signals')`.
+    """Converts nodes to JSON, and reports values that do not fit in `findings`.
+
+    `where` names what the rows belong to, such as `the input source('iot', 'signals')`.
     """
 
     def __init__(self, where: str, findings: list[Finding]) -> None:
@@ -52,11 +53,11 @@ class ValueReader:
         self.findings = findings
 
     def row(self, row: YamlMapping, columns: Sequence[Field]) -> list[Json]:
-        """Returns the values of a row in the order of `columns`, null for those that it leaves out."""
+        """Returns the values of a row in the order of `columns`, null for columns that it leaves out."""
         return self._fields(row, columns, f"column of {self._where}")
 
     def _fields(self, row: YamlMapping, fields: Sequence[Field], what: str) -> list[Json]:
-        """The values of a row or a struct; `what` are its fields."""
+        """Returns the values of a row or a struct. `what` describes its fields in messages."""
         by_name = {entry.key.casefold(): entry for entry in row.entries}
         names = [field.name for field in fields]
         known = {name.casefold() for name in names}
@@ -69,10 +70,7 @@ class ValueReader:
         return None if entry is None else self.value(entry.value, field.type, field.name)
 
     def value(self, node: YamlNode, wanted: DataType, name: str) -> Json:
-        """Returns the JSON of one value of type `wanted`; `name` is the column or field that it is for.
-
-        Nothing is judged where the type is not known.
-        """
+        """Returns the JSON of a value of type `wanted` for the column or field `name`; null if the type is unknown."""
         if isinstance(wanted, Unknown):
             return None
         if isinstance(node, YamlScalar):
@@ -96,7 +94,7 @@ class ValueReader:
 
     def _key(self, entry: YamlEntry, wanted: Map, name: str) -> Json:
         if isinstance(wanted.key, Primitive) and wanted.key.name == "binary":
-            return entry.key  # keys of JSON are text, which Spark casts
+            return entry.key  # JSON keys are text, which Spark casts
         return self._scalar(YamlScalar(entry.key, entry.key, entry.key_location), wanted.key, name)
 
     def _scalar(self, node: YamlScalar, wanted: DataType, name: str) -> Json:
@@ -119,7 +117,7 @@ class ValueReader:
         return node.text
 
     def _nested_text(self, node: YamlScalar, wanted: DataType, name: str) -> Json:
-        """A list or mapping that stands in the cell of a CSV file as JSON."""
+        """Reads a list or mapping from the JSON in a cell of a CSV file."""
         try:
             value = json.loads(node.text, parse_float=Number) if node.text.lstrip()[:1] in ("[", "{") else None
         except ValueError:
@@ -147,7 +145,7 @@ class ValueReader:
 
 
 def value_problem(text: str, wanted: DataType) -> str | None:
-    """Returns why `text` cannot be a value of a type without parts, None where it can or only Spark can tell."""
+    """Returns why `text` is not a value of a scalar type, None if it is or only Spark can decide."""
     if isinstance(wanted, Decimal):
         return _decimal_problem(text.strip(), wanted)
     if not isinstance(wanted, Primitive):
@@ -177,7 +175,7 @@ def _decimal_problem(text: str, wanted: Decimal) -> str | None:
         return "it is not a number"
     if not number.is_finite():
         return "it is not a number"
-    _, digits, exponent = number.as_tuple()  # no arithmetic: that would round to 28 digits
+    _, digits, exponent = number.as_tuple()  # arithmetic would round to 28 digits
     written = "".join(map(str, digits))
     if isinstance(exponent, int) and -exponent - (len(written) - len(written.rstrip("0"))) > wanted.scale:
         return f"it has more than {wanted.scale} digits after the point, and Spark would round it"
@@ -208,13 +206,13 @@ def _time_problem(text: str, *, with_clock: bool) -> str | None:
 
 
 def _bytes(text: str) -> bytes:
-    """Text as UTF-8, or bytes as Spark SQL writes them: X'1C7D'."""
+    """Returns text as UTF-8, or the bytes of a literal as in Spark SQL: X'1C7D'."""
     match = _HEXADECIMAL.fullmatch(text)
     return bytes.fromhex(match[1]) if match else text.encode()
 
 
 def _natural(node: YamlNode) -> Json:
-    """A value as YAML reads it, for a variant."""
+    """Returns a value as YAML reads it, for a variant."""
     if isinstance(node, YamlSequence):
         return [_natural(item) for item in node.items]
     if isinstance(node, YamlMapping):

@@ -1,6 +1,7 @@
-"""SQL over static tables at a time that a case sets: a batch of Spark's reads the time of day, which nothing can set.
+"""Replaces the present time in SQL by the time of a case, because the clock of a batch query cannot be set.
 
-What asks for the time is written as the time itself (Spark's SQL reference, "Date and Timestamp Functions").
+Replaces calls of functions for the present time by a literal time (Spark's SQL reference, "Date and Timestamp
+Functions").
 """
 
 from __future__ import annotations
@@ -21,32 +22,32 @@ _TIMES = {
     "LOCALTIMESTAMP": f"cast({_NOW} as timestamp_ntz)",
     "UNIX_TIMESTAMP": f"unix_seconds({_NOW})",
 }
-"""What asks for the time, and what says it; `at` is in ms since 1970."""
+"""The functions for the present time, and their replacements. `at` is in ms since 1970."""
 
 _BARE = ("CURRENT_TIMESTAMP", "CURRENT_DATE", "LOCALTIMESTAMP")
-"""What asks for it without brackets, too."""
+"""The functions that can be called without parentheses."""
 
 
-def pinned(case: Case, milliseconds: int) -> Case:
-    """Returns the case with SQL that takes `milliseconds` since 1970 for the present time."""
+def pin_time(case: Case, milliseconds: int) -> Case:
+    """Returns the case with SQL in which the present time is `milliseconds` since 1970."""
     models = {
-        node: model if model.file.is_python else replace(model, sql=pinned_sql(model.sql, milliseconds))
+        node: model if model.file.is_python else replace(model, sql=pin_time_in_sql(model.sql, milliseconds))
         for node, model in case.compiled.models.items()
     }
     return replace(case, compiled=replace(case.compiled, models=models), model=models[case.model.unique_id])
 
 
-def pinned_sql(sql: str, milliseconds: int) -> str:
-    """Returns `sql` in which all that asks for the present time says `milliseconds` since 1970."""
+def pin_time_in_sql(sql: str, milliseconds: int) -> str:
+    """Returns `sql` in which the present time is `milliseconds` since 1970."""
     parts, at = [], 0
-    for start, end, form in _asking(tokenize(sql)):
+    for start, end, form in _time_calls(tokenize(sql)):
         parts += [sql[at:start], form.format(at=milliseconds)]
         at = end
     return "".join([*parts, sql[at:]])
 
 
-def _asking(tokens: Tokens) -> Iterator[tuple[int, int, str]]:
-    """Where the time is asked for: from where to where in the SQL, and what says it instead."""
+def _time_calls(tokens: Tokens) -> Iterator[tuple[int, int, str]]:
+    """Yields the start and the end of each call for the present time, and its replacement."""
     for number, token in enumerate(tokens):
         before = tokens[number - 1].key if number else ""
         behind = tuple(each.key for each in tokens[number + 1 : number + 3])

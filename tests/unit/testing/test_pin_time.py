@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.testing.pinned import pinned_sql
+from sqlstream.testing.pin_time import pin_time_in_sql
 
 NOW = "timestamp_millis(7)"
 
@@ -22,7 +22,7 @@ NOW = "timestamp_millis(7)"
 )
 def test_what_asks_for_the_time_says_it(sql: str, pinned: str) -> None:
     """With brackets and without, in any letter case."""
-    assert pinned_sql(sql, 7) == pinned
+    assert pin_time_in_sql(sql, 7) == pinned
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,4 @@ def test_what_asks_for_the_time_says_it(sql: str, pinned: str) -> None:
 )
 def test_what_does_not_ask_stays_as_it_is(sql: str) -> None:
     """Text, comments, columns, and a time that is given."""
-    assert pinned_sql(sql, 7) == sql
+    assert pin_time_in_sql(sql, 7) == sql
