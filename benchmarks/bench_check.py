@@ -1,7 +1,7 @@
-"""`make bench-check`: what `sqlstream compile --check` takes for each model once the session is up.
+"""`make bench-check`: measures the time per model of `sqlstream compile --check` after Spark has started.
 
-The project is the one of the other benchmarks: chains of ten models in three shapes, all rich in CTEs. The models are
-analysed by Spark several times over in one session, as a first check finds Java's own code still uncompiled.
+The project is that of the other benchmarks: chains of ten models in three shapes, all with many CTEs. Spark analyzes
+the models several times in one session, because Java's code is not compiled yet in the first round.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from sqlstream.spark.running.check import check_with_spark
 from sqlstream.spark.secrets import Secrets
 
 LIMIT_SECONDS = 0.25
-"""What a model may take."""
+"""The maximal time per model."""
 
 
 def main() -> int:
-    """Prints the seconds a model of each round; returns 1 where the first, as a command does it, takes too long."""
+    """Prints the seconds per model of each round. Returns 1 if the first round, as in the command, takes too long."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def _make_inputs(folder: Path, models: int) -> None:
-    """The folders that the sources read: Spark opens them, and finds nothing there."""
+    """Creates the empty folders that the sources read."""
     for name in (*(chain.folder for chain in chains(models)), "regions"):
         (folder / "data" / name).mkdir(parents=True, exist_ok=True)
 

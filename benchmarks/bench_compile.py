@@ -1,8 +1,8 @@
-"""`make bench-compile`: seconds and memory of `sqlstream compile` beside those of `dbt parse` on the same models.
+"""`make bench-compile`: compares time and memory of `sqlstream compile` and `dbt parse` on the same models.
 
-Both are run as their users run them, as commands of their own, in turns, so that a busy machine slows both. A case is
-measured several times and its median counts. Seconds are of the wall; behind them stand the processor's, which another
-program on the machine changes less. Memory is the peak of the largest process, in MB.
+Both run as commands, like users run them, in turns, so that a busy machine slows down both. Results are medians of
+several measurements. Seconds are wall time, followed by processor time in parentheses, which other programs on the
+machine affect less. Memory is the peak of the largest process, in MB.
 """
 
 from __future__ import annotations
@@ -16,29 +16,30 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from generate import edit_a_model, write_dbt_project, write_sqlstream_project
 
 ROOT = Path(__file__).resolve().parent.parent
 KIB_PER_MB = 1024
-"""`ru_maxrss` counts in KiB on Linux."""
+"""`ru_maxrss` is in KiB on Linux."""
 
 GOALS = {"cold": 0.4, "unchanged": 0.3}
-"""At most so many times as long as `dbt parse` of the same case."""
+"""The maximal time relative to `dbt parse` in the same case."""
 
 CHANGED_GOAL = 1.2
-"""One model changed: at most so many times as long as nothing changed."""
+"""The maximal time after a change of one model, relative to an unchanged project."""
 
 GROWTH_GOAL = 5.5
-"""Five times as many models: at most so many times as long."""
+"""The maximal time for five times as many models, relative to the smaller project."""
 
 CASES = ("cold", "unchanged", "one model changed")
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One of the two tools: its command, its project, and what its environment has besides."""
+    """One of the two tools: its command, its project, and its additional environment variables."""
 
     name: str
     command: tuple[str, ...]
@@ -46,8 +47,8 @@ class Tool:
     environment: Mapping[str, str]
 
     def run(self) -> Sample:
-        """Returns what one call costs. Raises: SystemExit where it fails."""
-        begun = time.perf_counter()
+        """Returns the cost of one call. Raises: SystemExit if it fails."""
+        started = time.perf_counter()
         with subprocess.Popen(
             self.command,
             cwd=self.folder,
@@ -57,7 +58,7 @@ class Tool:
         ) as process:
             output = process.stdout.read() if process.stdout else b""
             _, status, usage = os.wait4(process.pid, 0)
-            seconds = time.perf_counter() - begun
+            seconds = time.perf_counter() - started
             process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
             sys.exit(f"{' '.join(self.command)} failed:\n{output.decode(errors='replace')}")
@@ -66,7 +67,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Sample:
-    """What one call cost."""
+    """The cost of one call."""
 
     seconds: float
     processor_seconds: float
@@ -78,11 +79,11 @@ Samples = dict[tuple[str, str, int], list[Sample]]
 
 
 def main() -> None:
-    """Measures, and prints the tables."""
+    """Measures all cases and prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, nargs="+", default=[1000, 5000], help="sizes of the projects")
-    parser.add_argument("--repeat", type=int, default=5, help="how often each case is measured")
-    parser.add_argument("--dbt", type=Path, default=ROOT / ".venv-dbt" / "bin" / "dbt", help="dbt's command")
+    parser.add_argument("--repeat", type=int, default=5, help="number of measurements of each case")
+    parser.add_argument("--dbt", type=Path, default=ROOT / ".venv-dbt" / "bin" / "dbt", help="path of dbt")
     given = parser.parse_args()
     samples: Samples = {}
     with tempfile.TemporaryDirectory(prefix="bench-compile-") as folder:
@@ -94,28 +95,26 @@ def main() -> None:
 
 
 def measure(folder: Path, models: int, repeat: int, dbt: Path, samples: Samples) -> None:
-    """Adds to `samples` what every case costs with `models` models, the two tools in turns."""
+    """Adds the cost of every case with `models` models to `samples`. The two tools run in turns."""
     tools = (_sqlstream(folder / f"sqlstream-{models}"), _dbt(folder / f"dbt-{models}", dbt))
     write_sqlstream_project(tools[0].folder, models)
     write_dbt_project(tools[1].folder, models)
     prepare: dict[str, Callable[[Tool, int], None]] = {
-        "cold": lambda tool, edition: _put_away(tool.folder / "target", f"{tool.name}-{models}-{edition}"),
+        "cold": lambda tool, edition: _move_away(tool.folder / "target", f"{tool.name}-{models}-{edition}"),
         "unchanged": lambda *_: None,
         "one model changed": lambda tool, edition: edit_a_model(tool.folder, models, edition),
     }
-    for edition in range(repeat):
-        for case in CASES:
-            for tool in tools:
-                prepare[case](tool, edition)
-                samples.setdefault((tool.name, case, models), []).append(tool.run())
+    for edition, case, tool in product(range(repeat), CASES, tools):
+        prepare[case](tool, edition)
+        samples.setdefault((tool.name, case, models), []).append(tool.run())
 
 
-def _put_away(target: Path, name: str) -> None:
-    """Leaves a project without its target folder, which is deleted only at the end: where many files have just been
-    deleted, ext4 takes several times as long to make new ones, as no clone of a repository would see it.
+def _move_away(target: Path, name: str) -> None:
+    """Moves a project's target folder away. It is deleted only at the end, because ext4 takes several times as long to
+    create files after deleting many, which does not happen in a fresh clone.
     """
     if target.exists():
-        target.rename(target.parents[1] / f"put-away-{name}")
+        target.rename(target.parents[1] / f"moved-away-{name}")
 
 
 def _sqlstream(folder: Path) -> Tool:
@@ -128,9 +127,9 @@ def _dbt(folder: Path, dbt: Path) -> Tool:
 
 
 def print_size(samples: Samples, models: int) -> None:
-    """Prints the table of one size: medians of both tools, their ratio, and what was to be reached."""
+    """Prints the table of one size: medians of both tools, their ratio, and the goal."""
     print(f"\n{models:,} models, median of {len(samples['dbt', 'cold', models])}")
-    print(f"{'':20} {'sqlstream':>24} {'dbt parse':>24} {'ratio':>7}  to reach")
+    print(f"{'':20} {'sqlstream':>24} {'dbt parse':>24} {'ratio':>7}  goal")
     for case in CASES:
         ours, theirs = samples["sqlstream", case, models], samples["dbt", case, models]
         ratio = seconds(ours) / seconds(theirs)
@@ -142,7 +141,7 @@ def print_size(samples: Samples, models: int) -> None:
 
 
 def print_growth(samples: Samples, smaller: int, larger: int) -> None:
-    """Prints how the time of each case grows with the number of models."""
+    """Prints the growth of each case's time with the number of models."""
     print(f"\n{larger:,} models / {smaller:,} models")
     for case in CASES:
         ours, theirs = (
@@ -154,7 +153,7 @@ def print_growth(samples: Samples, smaller: int, larger: int) -> None:
 
 
 def seconds(samples: Sequence[Sample]) -> float:
-    """Returns the median of the wall seconds."""
+    """Returns the median wall time in seconds."""
     return statistics.median(sample.seconds for sample in samples)
 
 

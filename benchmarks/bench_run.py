@@ -1,12 +1,12 @@
-"""`make bench-run`: what a run costs, beside the same queries written by hand, and beside Spark's own pipelines.
+"""`make bench-run`: compares a run with the same queries in plain PySpark, and with Spark Declarative Pipelines.
 
-    a  rows a second of CloudTrail and of a windowed aggregation, and whether Spark's plans are the same
+    a  rows per second of CloudTrail and of a windowed aggregation, and whether Spark's plans are the same
     b  the median time of batches of 1,000 rows
     c  from the start of the process to the end of three queries over little data
     d  twenty queries in one run, and one alone: the time of their batches, and the memory of the run
 
-All are run as commands of their own, in turns, so that a busy machine slows all of them; a median counts. Seconds of
-batches are those that Spark tells (triggerExecution).
+All run as commands, in turns, so that a busy machine slows down all of them. Results are medians. Times of batches are
+those that Spark reports (triggerExecution).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Case = Callable[[Path], float]
 
 @dataclass(frozen=True)
 class Bench:
-    """Where the rows lie and where each run has a folder of its own; how often each case is measured."""
+    """The folder for rows and runs, and the settings of the benchmark. Each case runs `repeat` times."""
 
     folder: Path
     repeat: int
@@ -53,11 +53,11 @@ class Bench:
     pipelines: Path
 
     def data(self, name: str) -> Path:
-        """Returns the folder of the rows called `name`."""
+        """Returns the folder of the rows `name`."""
         return self.folder / "data" / name
 
     def alternate(self, cases: Mapping[str, Case]) -> dict[str, list[float]]:
-        """Returns what each case gave each time; the cases take turns."""
+        """Returns all results of each case. The cases run in turns."""
         found: dict[str, list[float]] = {name: [] for name in cases}
         for number in range(self.repeat):
             for name, case in cases.items():
@@ -65,15 +65,15 @@ class Bench:
         return found
 
     def fresh(self, name: str) -> Path:
-        """Returns a folder that is not there yet."""
+        """Returns the path of a new folder."""
         return Path(tempfile.mkdtemp(prefix=name.replace(" ", "-") + "-", dir=self.folder)) / "run"
 
 
 def main() -> None:
-    """Measures and prints what was asked for."""
+    """Measures the given parts and prints the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--repeat", type=int, default=5, help="how often each case is measured")
+    parser.add_argument("--repeat", type=int, default=5, help="number of measurements of each case")
     parser.add_argument("--records", type=int, default=1_000_000, help="rows of part a")
     parser.add_argument("--pipelines", type=Path, default=ROOT / ".venv-pipelines/bin/spark-pipelines")
     given = parser.parse_args()
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def throughput(bench: Bench) -> None:
-    """Part a."""
+    """Part a: rows per second."""
     data = bench.data("large")
     write_cloudtrail(data / "cloudtrail", bench.records)
     write_events(data / "events", 20, bench.records // 20)
@@ -93,17 +93,17 @@ def throughput(bench: Bench) -> None:
     for number in range(bench.repeat):
         ours.append(batches_of_run(sqlstream(write_project(bench.fresh(f"a{number}"), data, THROUGHPUT, threads=1))))
         theirs.append(batches_of_script(script("throughput", data, bench.fresh(f"plain{number}"), settings())))
-    print(f"\na  rows a second, {bench.records:,} rows, median of {bench.repeat}: sqlstream and by hand")
+    print(f"\na  rows per second, {bench.records:,} rows, median of {bench.repeat}: sqlstream and by hand")
     for query in THROUGHPUT:
         one, other = (
             statistics.median(bench.records / sum(each[query]) * 1000 for each in side) for side in (ours, theirs)
         )
         print(f"   {query:12} {one:12,.0f} {other:12,.0f}  {verdict(one / other, 0.97, least=True)}")
-    print(f"   plans: {'equal but for the node that counts rows' if same_plans(bench, data) else 'DIFFERENT'}")
+    print(f"   plans: {'equal except for the node that counts rows' if same_plans(bench, data) else 'DIFFERENT'}")
 
 
 def same_plans(bench: Bench, data: Path) -> bool:
-    """Whether Spark plans the batches of both sides alike, as its event logs tell."""
+    """Whether Spark's event logs have the same plans for the batches of both sides."""
     plans = []
     for side in ("sqlstream", "plain"):
         log = bench.fresh(f"log-{side}")
@@ -122,7 +122,7 @@ def same_plans(bench: Bench, data: Path) -> bool:
 
 
 def triggers(bench: Bench) -> None:
-    """Part b."""
+    """Part b: the time of batches."""
     data = bench.data("batches")
     write_events(data / "events", 300, 1_000)
     found = bench.alternate(
@@ -137,12 +137,12 @@ def triggers(bench: Bench) -> None:
 
 
 def middle(batches: Sequence[float]) -> float:
-    """Returns the median, the first fifth aside, in which the JVM is still warming up."""
+    """Returns the median without the first fifth, in which the JVM is still warming up."""
     return statistics.median(batches[len(batches) // 5 :])
 
 
 def starts(bench: Bench) -> None:
-    """Part c."""
+    """Part c: the time from start to end."""
     data = bench.data("small")
     write_events(data / "events", 2, 100)
     for shape, models, goal in (("stateless", STATELESS, 0.7), ("windowed", WINDOWED, 0.6)):
@@ -155,9 +155,9 @@ def starts(bench: Bench) -> None:
         found = {name: statistics.median(times) for name, times in bench.alternate(cases).items()}
         print(f"\nc  seconds from start to end, three models, {shape}, median of {bench.repeat}")
         for name, seconds in found.items():
-            wanted = {"by hand": goal, "spark-pipelines": 0.4}.get(name)
-            said = "" if wanted is None else verdict(found["sqlstream"] / seconds, wanted)
-            print(f"   {name:16} {seconds:6.2f}  {said}")
+            limit = {"by hand": goal, "spark-pipelines": 0.4}.get(name)
+            result = "" if limit is None else verdict(found["sqlstream"] / seconds, limit)
+            print(f"   {name:16} {seconds:6.2f}  {result}")
 
 
 def start_sqlstream(data: Path, models: Mapping[str, str], folder: Path) -> float:
@@ -167,19 +167,20 @@ def start_sqlstream(data: Path, models: Mapping[str, str], folder: Path) -> floa
 
 
 def start_script(data: Path, shape: str, folder: Path) -> float:
-    """Returns the seconds of the script, with Spark's stock settings."""
+    """Returns the seconds of the script with Spark's default settings."""
     return timed(lambda: script(shape, data, folder, {}))
 
 
 def start_pipeline(command: Path, data: Path, models: Mapping[str, str], folder: Path) -> float:
-    """Returns the seconds of a run of Spark's pipelines."""
-    made = write_pipeline(folder, data, models)
-    path = os.pathsep.join((str(command.parent), os.environ["PATH"]))  # it looks for a Python that has PySpark
-    return timed(lambda: run([str(command), "run", "--spec", str(made / "spark-pipeline.yml")], made, PATH=path))
+    """Returns the seconds of a run of Spark Declarative Pipelines."""
+    pipeline = write_pipeline(folder, data, models)
+    path = os.pathsep.join((str(command.parent), os.environ["PATH"]))  # it searches for a Python with PySpark
+    arguments = [str(command), "run", "--spec", str(pipeline / "spark-pipeline.yml")]
+    return timed(lambda: run(arguments, pipeline, PATH=path))
 
 
 def many(bench: Bench) -> None:
-    """Part d."""
+    """Part d: many queries in one run."""
     data = bench.data("many")
     write_events(data / "events", 500, 100)
     alone = middle(batches_of_run(sqlstream(write_project(bench.fresh("one"), data, FLAT, sink="nowhere")))["flat"])
@@ -199,14 +200,14 @@ def many(bench: Bench) -> None:
 
 
 def settings() -> dict[str, str]:
-    """Returns what a script must set so that its Spark is set up as that of a run."""
+    """Returns the settings that make a script's Spark the same as that of a run."""
     target = Target("local", "local[*]", "store", {}, (), Location("project.yml"))
     options = f"{use_options(os.environ)} {FINITE_RUN_JVM}"
     return {**spark_settings(target, "plain", "warehouse"), JVM_OPTIONS: options, CHECKPOINT_FILES: PLAIN_FILES}
 
 
 def command(*arguments: str) -> list[str]:
-    """Returns sqlstream's command."""
+    """Returns a sqlstream command line."""
     return [sys.executable, "-m", "sqlstream", *arguments]
 
 
@@ -217,14 +218,14 @@ def sqlstream(project: Path) -> Path:
 
 
 def script(what: str, data: Path, out: Path, given: Mapping[str, str]) -> str:
-    """Runs the script that was written by hand, with the settings `given`, and returns what it prints."""
+    """Runs the plain PySpark script with the settings `given`, and returns its output."""
     out.mkdir(parents=True)
     pairs = [f"{name}={value}" for name, value in given.items() if value]
     return run([sys.executable, str(HERE / "runs/plain.py"), what, str(data), str(out), *pairs], out)
 
 
 def run(arguments: Sequence[str], folder: Path, **environment: str) -> str:
-    """Returns what a command prints. Raises: SystemExit where it fails."""
+    """Returns the output of a command. Raises: SystemExit if it fails."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     done = subprocess.run(arguments, cwd=folder, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -234,13 +235,13 @@ def run(arguments: Sequence[str], folder: Path, **environment: str) -> str:
 
 def timed(call: Callable[[], object]) -> float:
     """Returns the seconds that `call` takes."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     call()
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
 def verdict(ratio: float, goal: float, *, least: bool = False) -> str:
-    """Returns the ratio beside what was to be reached."""
+    """Returns the ratio and whether it reaches the goal."""
     reached = ratio >= goal if least else ratio <= goal
     return f"{ratio:.2f}, {'at least' if least else 'at most'} {goal:g}: {'reached' if reached else 'MISSED'}"
 

@@ -1,11 +1,11 @@
-"""`make bench-test`: what `sqlstream test` takes, beside the same cases by hand and beside dbt.
+"""`make bench-test`: compares `sqlstream test` with the same cases in pytest and PySpark, and with dbt.
 
     stateful   40 cases of four batches, in pytest and PySpark with the settings of sqlstream
-    stock      the first cases of each shape, in pytest and PySpark with Spark's own settings: half a minute each
+    stock      the first cases of each shape, in pytest and PySpark with Spark's default settings: half a minute each
     stateless  40 cases, in `dbt test` on DuckDB
     first      from the start of the process to the first passed test
 
-All are run as commands of their own, in turns; a median counts.
+The commands run one at a time, in turns. Results are medians.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ PARTS = ("stateful", "stateless", "first", "stock")
 
 
 def main() -> None:
-    """Measures and prints what was asked for."""
+    """Measures the given parts and prints the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--repeat", type=int, default=5, help="how often each is measured")
-    parser.add_argument("--stock", type=int, default=2, help="how many of the ten cases of each shape `stock` takes")
+    parser.add_argument("--repeat", type=int, default=5, help="number of measurements of each command")
+    parser.add_argument("--stock", type=int, default=2, help="number of cases of each shape in part `stock` (1 to 10)")
     parser.add_argument("--dbt", type=Path, default=ROOT / ".venv-dbt/bin/dbt")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-test-") as folder:
@@ -47,17 +47,17 @@ def main() -> None:
         stateful.write_plain(tuned, _settings())
         if "stateful" in given.part:
             found = _alternate(given.repeat, {"sqlstream": _ours(project), "tuned": _plain(tuned)})
-            _notify("40 stateful cases", found, {"tuned": 1.2})
+            _print_results("40 stateful cases", found, {"tuned": 1.2})
         if "first" in given.part:
             one = _ours(project, "unit_test:tumbling.case_0")
             found = _alternate(given.repeat, {"sqlstream": one, "stock": _plain(stock, "tumbling_0")})
-            _notify("from start to the first passed test", found, {"stock": 0.5})
+            _print_results("from start to the first passed test", found, {"stock": 0.5})
         if "stock" in given.part:
             numbers = range(given.stock)
             ours = _ours(project, *(f"unit_test:case_{number}" for number in numbers))
             theirs = _plain(stock, *(f"{shape}_{number}" for shape in stateful.SHAPES for number in numbers))
             found = _alternate(1, {"sqlstream": ours, "stock": theirs})
-            _notify(f"{len(stateful.SHAPES) * given.stock} stateful cases", found, {"stock": 0.2})
+            _print_results(f"{len(stateful.SHAPES) * given.stock} stateful cases", found, {"stock": 0.2})
         if "stateless" in given.part:
             _stateless(folder, given.repeat, given.dbt)
 
@@ -71,7 +71,7 @@ def _stateless(folder: str, repeat: int, dbt: Path) -> None:
         "sqlstream": _ours(ours),
         "dbt test": lambda: _run([str(dbt), "test", "--profiles-dir", "."], theirs),
     }
-    _notify("40 stateless cases", _alternate(repeat, cases), {"dbt test": 2.5})
+    _print_results("40 stateless cases", _alternate(repeat, cases), {"dbt test": 2.5})
 
 
 def _folder(parent: str, name: str) -> Path:
@@ -81,7 +81,7 @@ def _folder(parent: str, name: str) -> Path:
 
 
 def _settings() -> dict[str, str]:
-    """What a session by hand must set to be set up as that of `sqlstream test`."""
+    """Returns the settings that make a session the same as that of `sqlstream test`."""
     target = target_of_tests(Target("local", "local[*]", "store", {}, (), Location("project.yml")))
     options = f"{use_options(os.environ)} {SHORT_LIVED_JVM}"
     return {**spark_settings(target, "plain", "warehouse"), JVM_OPTIONS: options}
@@ -106,17 +106,17 @@ def _run(arguments: Sequence[str], folder: Path) -> None:
 
 
 def _alternate(repeat: int, cases: Mapping[str, Callable[[], None]]) -> dict[str, float]:
-    """Returns the median of the seconds of each case; the cases take turns."""
+    """Returns the median seconds of each case. The cases run in turns."""
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(repeat):
         for name, run in cases.items():
-            begun = time.perf_counter()
+            started = time.perf_counter()
             run()
-            seconds[name].append(time.perf_counter() - begun)
+            seconds[name].append(time.perf_counter() - started)
     return {name: statistics.median(found) for name, found in seconds.items()}
 
 
-def _notify(what: str, found: Mapping[str, float], goals: Mapping[str, float]) -> None:
+def _print_results(what: str, found: Mapping[str, float], goals: Mapping[str, float]) -> None:
     print(f"\n{what}, seconds")
     for name, seconds in found.items():
         goal = goals.get(name)

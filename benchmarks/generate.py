@@ -1,8 +1,7 @@
-"""A project of many models for benchmarks, written once for sqlstream and once for dbt: the same SQL, each with its
-own files around it.
+"""Generates a benchmark project of many models for sqlstream and for dbt, with the same SQL.
 
-The models stand in chains of ten, and each has one of three shapes (`shapes/`), all rich in CTEs. A chain begins at a
-source table of its own and ends in a sink. For dbt the text is the same: `parse` does not read SQL.
+The models form chains of ten, and each has one of three shapes (`shapes/`), all with many CTEs. Each chain reads its
+own source table and ends in a sink. dbt gets the same text, because `dbt parse` does not read SQL.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ CHAIN = 10
 """Models in a chain."""
 
 SHAPES = ("classify", "enrich", "summarise")
-"""In the order in which they follow each other in a chain."""
+"""The shapes in their order in a chain."""
 
 COLUMNS = (
     ("event_time", "timestamp"),
@@ -35,14 +34,14 @@ _SEED = "device_id,maker,factor\nd1,acme,1.5\nd2,apex,0.5\n"
 
 @dataclass(frozen=True)
 class Chain:
-    """One chain: its number, from 1, and how many models it has."""
+    """One chain: its number, from 1, and its number of models."""
 
     number: int
     length: int
 
     @property
     def folder(self) -> str:
-        """Its folder below models/."""
+        """The chain's folder in models/."""
         return f"chain_{self.number:04}"
 
     def model(self, position: int) -> str:
@@ -54,7 +53,7 @@ class Chain:
         return f"models/{self.folder}/{self.model(position)}.sql"
 
     def sql(self, position: int) -> str:
-        """Returns the model at `position`: its shape, reading the model before it, or the source."""
+        """Returns the SQL of the model at `position`, which reads the previous model, or the source."""
         shape = SHAPES[(position - 1) % len(SHAPES)]
         text = (Path(__file__).parent / "shapes" / f"{shape}.sql").read_text(encoding="utf-8")
         if position == 1:
@@ -65,14 +64,14 @@ class Chain:
 
 
 def chains(models: int) -> tuple[Chain, ...]:
-    """Returns the chains of a project with as many models."""
+    """Returns the chains of a project with `models` models."""
     full, rest = divmod(models, CHAIN)
     lengths = [CHAIN] * full + [rest] * bool(rest)
     return tuple(Chain(number, length) for number, length in enumerate(lengths, 1))
 
 
 def write_sqlstream_project(folder: Path, models: int) -> None:
-    """Writes a project of sqlstream with `models` models into `folder`."""
+    """Writes a sqlstream project with `models` models into `folder`."""
     project = "name: bench\nversion: 1.0.0\ntargets:\n  local: {master: 'local[*]', storage: data}\n"
     _write(folder / "project.yml", project + "vars: {longest_kind: 40}\n")
     _write(folder / "sources.yml", _sources(models, with_reader=True))
@@ -83,7 +82,7 @@ def write_sqlstream_project(folder: Path, models: int) -> None:
 
 
 def write_dbt_project(folder: Path, models: int) -> None:
-    """Writes a project of dbt with the same models into `folder`, with a profile for DuckDB beside it."""
+    """Writes a dbt project with the same models into `folder`, with a profile for DuckDB."""
     project = "name: bench\nversion: 1.0.0\nprofile: bench\nflags: {send_anonymous_usage_stats: false}\n"
     _write(folder / "dbt_project.yml", project + "vars: {longest_kind: 40}\n")
     profile = "bench:\n  target: local\n  outputs:\n    local: {type: duckdb, path: bench.duckdb}\n"
@@ -93,7 +92,7 @@ def write_dbt_project(folder: Path, models: int) -> None:
 
 
 def edit_a_model(folder: Path, models: int, edition: int) -> None:
-    """Changes what one model in the middle of a chain computes; each `edition` gives another text."""
+    """Changes the query of one model in the middle of a chain. Each `edition` has another text."""
     chain = chains(models)[models // CHAIN // 2]
     position = (chain.length + 1) // 2
     text = chain.sql(position).replace("where ", f"where {edition} < {edition + 1} and ", 1)
@@ -123,7 +122,7 @@ def _properties(chain: Chain) -> str:
 
 
 def _sources(models: int, *, with_reader: bool) -> str:
-    """The sources of both tools; only sqlstream's tables say how they are read."""
+    """Returns the sources. Only sqlstream's tables declare how to read them."""
     events = [_table(chain.folder, COLUMNS, "stream", with_reader=with_reader) for chain in chains(models)]
     regions = _table("regions", REGIONS, "batch", with_reader=with_reader)
     return (

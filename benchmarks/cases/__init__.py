@@ -1,1 +1,1 @@
-"""What `make bench-test` needs: the same cases as a project of sqlstream's, in pytest and PySpark, and of dbt's."""
+"""The cases of `make bench-test` for each tool: sqlstream, pytest with PySpark, and dbt."""

@@ -31,11 +31,11 @@ SHAPES = {
     "sessions": ("append", "session_window.start as since, device", "session_window(at, '10 minutes'), device"),
     "totals": ("complete", "device", "device"),
 }
-"""By name: the output mode, what is selected beside the counts, and what it is grouped by."""
+"""The output mode, the columns besides the counts, and the GROUP BY of each shape, by name."""
 
 
 def batches(number: int) -> list[list[tuple[str, str, float]]]:
-    """The rows of a case: in time, in another window, late, and far ahead."""
+    """Returns the batches of a case: on time, in another window, late, and far ahead."""
     value = float(number)
     return [
         [("2024-01-01 12:02:00", "a", value), ("2024-01-01 12:03:00", "b", value + 1)],
@@ -46,7 +46,7 @@ def batches(number: int) -> list[list[tuple[str, str, float]]]:
 
 
 def expected(shape: str, number: int) -> list[tuple[str, str, float, int]]:
-    """What comes out in the end, as (since, device, average, signals)."""
+    """Returns the final rows of a case, as (since, device, average, signals)."""
     value = float(number)
     first = [("12:00:00", "a", value + 1, 2), ("12:00:00", "b", value + 1, 1), ("12:10:00", "a", value, 1)]
     if shape == "sliding":
@@ -60,7 +60,7 @@ def expected(shape: str, number: int) -> list[tuple[str, str, float, int]]:
 
 
 def write_project(folder: Path) -> None:
-    """Writes the project of sqlstream's, with its unit tests."""
+    """Writes the sqlstream project with its unit tests."""
     for name, text in (("project.yml", PROJECT), ("sources.yml", SOURCES), ("sinks.yml", SINKS)):
         (folder / name).write_text(text)
     (folder / "models").mkdir()
@@ -91,7 +91,7 @@ def _result(since: str, device: str, average: float, signals: int) -> str:
     return f"{{{begin}device: {device}, average: {average}, signals: {signals}}}"
 
 
-PLAIN = '''"""The same cases by hand."""
+PLAIN = '''"""The same cases in pytest and PySpark."""
 
 import json
 from pathlib import Path
@@ -150,7 +150,7 @@ def test_case(spark, tmp_path, case):
 
 
 def write_plain(folder: Path, settings: dict[str, str]) -> None:
-    """Writes the file of pytest's, whose session has `settings`."""
+    """Writes the pytest file, whose Spark session has `settings`."""
     cases = [
         (f"{shape}_{number}", shape, batches(number), expected(shape, number))
         for shape in SHAPES

@@ -1,4 +1,4 @@
-"""Forty stateless cases of ten models, as a project of sqlstream's and of dbt's on DuckDB."""
+"""Forty stateless cases of ten models, as a sqlstream project and as a dbt project on DuckDB."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _tests(number: int, input_text: str) -> str:
 
 
 def write_sqlstream(folder: Path) -> None:
-    """Writes the project of sqlstream's."""
+    """Writes the sqlstream project."""
     (folder / "project.yml").write_text('name: bench\ntargets: {local: {master: "local[*]"}}\n')
     (folder / "sinks.yml").write_text("version: 2\nsinks: [{name: out, format: console}]\n")
     columns = '"id int, name string, value int"'
@@ -39,7 +39,7 @@ def write_sqlstream(folder: Path) -> None:
 
 
 def write_dbt(folder: Path) -> None:
-    """Writes the project of dbt's, whose input is a table that its first run makes."""
+    """Writes the dbt project. Its first run creates the input table."""
     (folder / "dbt_project.yml").write_text(
         "name: bench\nversion: '1.0'\nprofile: bench\nmodel-paths: [models]\nmodels: {bench: {+materialized: view}}\n"
     )

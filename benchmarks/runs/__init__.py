@@ -1,1 +1,1 @@
-"""What `make bench-run` needs: rows, projects, the queries written by hand, and how they are measured."""
+"""The parts of `make bench-run`: rows, projects, the queries in plain PySpark, and measurements."""

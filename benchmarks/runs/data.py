@@ -1,4 +1,4 @@
-"""The rows that the benchmarks of runs read: made once, the same for both sides."""
+"""Generates the rows for benchmarks of runs, the same for both sides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS_BETWEEN_FILES = 10
 
 
 def write_cloudtrail(folder: Path, records: int) -> None:
-    """Writes gzipped files of CloudTrail records: those of the example over and over, with ids of their own."""
+    """Writes gzipped files of CloudTrail records: those of the example repeatedly, with unique ids."""
     pool = [record for file in sorted((ROOT / "tests/data/cloudtrail").rglob("*.gz")) for record in _records(file)]
     written = number = 0
     while written < records:
@@ -33,7 +33,7 @@ def write_cloudtrail(folder: Path, records: int) -> None:
 
 
 def write_events(folder: Path, files: int, rows_in_file: int) -> None:
-    """Writes files of JSON lines, each of which holds the events of the next hour."""
+    """Writes files of JSON lines. Each file has the events of the next hour."""
     folder.mkdir(parents=True)
     for number in range(files):
         first = number * rows_in_file
@@ -56,6 +56,6 @@ def _event(number: int, seconds: float) -> str:
 
 
 def _set_time(path: Path, number: int) -> None:
-    """The order in which files are read is that of their times."""
+    """Sets the time of a file. Spark reads files in the order of their times."""
     at = START.timestamp() + number * SECONDS_BETWEEN_FILES
     os.utime(path, (at, at))

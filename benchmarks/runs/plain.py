@@ -1,9 +1,9 @@
-"""The same queries, written by hand: what a user of PySpark has without sqlstream.
+"""The same queries in plain PySpark, without sqlstream.
 
     plain.py throughput|triggers DATA OUT [SETTING=VALUE ...]   one query after the other
     plain.py stateless|windowed DATA OUT [SETTING=VALUE ...]    three queries at once
 
-Prints a line of JSON for each query: how long each batch took, in ms.
+Prints a line of JSON for each query, with the duration of each batch in ms.
 """
 
 from __future__ import annotations
@@ -51,17 +51,15 @@ def cloudtrail(spark: SparkSession, data: Path) -> DataFrame:
 
 
 def events(spark: SparkSession, data: Path) -> DataFrame:
-    """The rows of the JSON files, one file a batch."""
+    """The rows of the JSON files, one file per batch."""
     return spark.readStream.schema(EVENTS).option("maxFilesPerTrigger", 1).json(f"{data}/events")
 
 
 def windows(rows: DataFrame) -> DataFrame:
     """Averages per device and ten minutes."""
-    late = rows.withWatermark("event_time", "10 minutes")
-    found = late.groupBy(window("event_time", "10 minutes"), "device").agg(
-        avg("amount").alias("average"), count("*").alias("events")
-    )
-    return found.select(col("window.start").alias("since"), "device", "average", "events")
+    groups = rows.withWatermark("event_time", "10 minutes").groupBy(window("event_time", "10 minutes"), "device")
+    averages = groups.agg(avg("amount").alias("average"), count("*").alias("events"))
+    return averages.select(col("window.start").alias("since"), "device", "average", "events")
 
 
 def flat(rows: DataFrame) -> DataFrame:
@@ -70,20 +68,20 @@ def flat(rows: DataFrame) -> DataFrame:
 
 
 def start(frame: DataFrame, name: str, out: Path, partition: Sequence[str] = ()) -> StreamingQuery:
-    """Starts a query that writes Parquet and ends when it has read what is there."""
+    """Starts a query that writes Parquet and ends when it has read all rows."""
     writer = frame.writeStream.format("parquet").option("path", f"{out}/{name}").partitionBy(*partition)
     return writer.option("checkpointLocation", f"{out}/checkpoints/{name}").trigger(availableNow=True).start()
 
 
-def notify(name: str, query: StreamingQuery) -> None:
-    """Waits for the end of a query and prints how long its batches took."""
+def print_batches(name: str, query: StreamingQuery) -> None:
+    """Waits for the end of a query and prints the duration of its batches."""
     query.awaitTermination()
     batches = [progress.durationMs["triggerExecution"] for progress in query.recentProgress]
     sys.stdout.write(json.dumps({"query": name, "batches_ms": batches}) + "\n")
 
 
 def main(what: str, data: Path, out: Path, given: Sequence[str]) -> None:
-    """Runs what the first argument says."""
+    """Runs the queries of the part `what`."""
     builder = SparkSession.builder.appName("plain")
     for name, _, value in (setting.partition("=") for setting in given):
         builder = builder.config(name, value)
@@ -91,17 +89,17 @@ def main(what: str, data: Path, out: Path, given: Sequence[str]) -> None:
         builder = builder.config("spark.sql.streaming.numRecentProgressUpdates", PROGRESS_KEPT)
     spark = builder.getOrCreate()
     if what == "throughput":
-        notify("cloudtrail", start(cloudtrail(spark, data), "cloudtrail", out, ["date"]))
-        notify("windows", start(windows(events(spark, data)), "windows", out))
+        print_batches("cloudtrail", start(cloudtrail(spark, data), "cloudtrail", out, ["date"]))
+        print_batches("windows", start(windows(events(spark, data)), "windows", out))
     elif what == "triggers":
-        notify("flat", start(flat(events(spark, data)), "flat", out))
+        print_batches("flat", start(flat(events(spark, data)), "flat", out))
     else:
         rows = events(spark, data)
         last = windows(rows) if what == "windowed" else rows.select("event_time", (col("amount") * 2).alias("twice"))
         frames = {"first": flat(rows), "second": rows.where("kind = 'buy'"), "third": last}
         queries = {name: start(frame, name, out) for name, frame in frames.items()}
         for name, query in queries.items():
-            notify(name, query)
+            print_batches(name, query)
     spark.stop()
 
 

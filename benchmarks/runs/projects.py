@@ -1,4 +1,4 @@
-"""The sqlstream projects of the benchmarks of runs, and one of Spark's own pipelines with the same three tables."""
+"""Writes the sqlstream projects for benchmarks of runs, and a Spark Declarative Pipeline with the same three tables."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ sinks:
 
 STATELESS = {"first": "flat", "second": "buys", "third": "twice"}
 WINDOWED = {**STATELESS, "third": "windows"}
-"""Three models, by the name of the query: the file of models/ that holds it."""
+"""Three models: the name of the query and its file in models/."""
 
 
 def write_project(
@@ -53,8 +53,8 @@ def write_project(
     threads: int = 8,
     spark: Mapping[str, str] | None = None,
 ) -> Path:
-    """Writes a project over the rows in `data`, and returns its folder; `models` are files of models/ by name, `spark`
-    are settings of its target.
+    """Writes a project over the rows in `data`, and returns its folder. `models` are files of models/ by name, `spark`
+    are the target's settings.
     """
     (folder / "models").mkdir(parents=True)
     shutil.copytree(ROOT / "macros", folder / "macros")
