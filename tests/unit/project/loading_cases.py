@@ -1,4 +1,4 @@
-"""What the tests of loading share: small projects on disk, and a stand-in for the Jinja of compiler/render."""
+"""Helpers for the loading tests: small projects on disk, and a substitute for the Jinja of compiler/render."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def make_render(variables: Mapping[str, object], target: str | None) -> RenderYa
 
 
 def write_project(root: Path, files: Mapping[str, str | bytes]) -> Path:
-    """Returns `root` after writing the files, with a least project.yml where none is among them."""
+    """Writes these files and, if it is missing, a minimal project.yml; returns `root`."""
     for name, content in {"project.yml": "name: shop\n", **files}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def load_good(
     target: str | None = None,
     cli_vars: Mapping[str, object] | None = None,
 ) -> Project:
-    """Returns the project of these files, which are in order."""
+    """Returns the valid project of these files."""
     result = load(root, files, target, cli_vars)
     assert result.findings == ()
     assert result.project is not None
@@ -75,7 +75,7 @@ def found(result: LoadResult) -> list[str]:
 
 
 def assert_readable(finding: Finding) -> None:
-    """Asserts what holds for each finding: three lines of one line each, and no period after the first."""
+    """Asserts the form of each finding: three texts of one line each, without a period after the first."""
     for line in (finding.message, finding.why, finding.fix):
         assert line
         assert "\n" not in line

@@ -1,4 +1,4 @@
-"""Projects with errors: each code at its place, all of them at once."""
+"""Projects with errors: each code at its location, and all of them in one run."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ CASES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_broken_project(case: str, tmp_path: Path) -> None:
-    """A broken project gives exactly these findings, each of three readable lines, and no project."""
+    """A broken project gives exactly these findings, each with three readable lines, and no project."""
     files, expected = CASES[case]
     result = load(tmp_path, files)
     assert found(result) == expected
@@ -202,7 +202,7 @@ def test_broken_project(case: str, tmp_path: Path) -> None:
 
 
 def test_errors_of_all_files_come_together(tmp_path: Path) -> None:
-    """An error in project.yml does not hide those of the other files, and brings no others with it."""
+    """An error in project.yml does not hide errors in other files, and causes no others."""
     result = load(
         tmp_path,
         {
@@ -224,7 +224,7 @@ def test_errors_of_all_files_come_together(tmp_path: Path) -> None:
 
 
 def test_requested_target_that_is_not_declared(tmp_path: Path) -> None:
-    """An unknown --target is answered with the nearest, at the declared targets, and says who named it."""
+    """An unknown --target suggests the nearest one, points to the declared targets, and says who set it."""
     result = load(tmp_path, {"project.yml": "name: a\ntargets:\n  prod: {}\n"}, target="prd")
     assert found(result) == ["project.yml:2:1 unknown-target"]
     assert result.findings[0].why.startswith("--target names it;")
@@ -232,13 +232,13 @@ def test_requested_target_that_is_not_declared(tmp_path: Path) -> None:
 
 
 def test_folder_without_a_project(tmp_path: Path) -> None:
-    """A folder without project.yml is no project, and nothing else is said of it."""
+    """A folder without project.yml gives one finding, that it is no project."""
     result = load_project(tmp_path, make_render=make_render, target=None, cli_vars={})
     assert [finding.code for finding in result.findings] == ["project-not-found"]
 
 
 def test_link_out_of_the_project_is_found_once(tmp_path: Path) -> None:
-    """A folder that leads out of models/ is one finding, however many kinds of file are looked for."""
+    """A folder in models/ that links out of the project gives one finding, although several file kinds are searched."""
     root = tmp_path / "project"
     (tmp_path / "beside").mkdir()
     (root / "models").mkdir(parents=True)
@@ -247,7 +247,7 @@ def test_link_out_of_the_project_is_found_once(tmp_path: Path) -> None:
 
 
 def test_unknown_key_names_the_nearest_and_the_place(tmp_path: Path) -> None:
-    """The fix names the nearest key at that place, and the reason names the keys there."""
+    """For an unknown key, the fix names the nearest key at that level, and the reason lists the keys there."""
     result = load(tmp_path, {"sources.yml": TABLE + "        shcema: a int\n"})
     assert result.findings[0].fix.startswith("did you mean `schema`")
     assert "`watermark`" in result.findings[0].why
@@ -255,7 +255,7 @@ def test_unknown_key_names_the_nearest_and_the_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", ["on", "error"])
 def test_a_wrong_value_in_a_mapping_is_told_what_the_mapping_is_for(tmp_path: Path, value: str) -> None:
-    """Its own key is a name of the user's, of which nothing can be said."""
+    """A wrong value in a mapping with user-defined keys shows the description of the mapping."""
     result = load(tmp_path, {"project.yml": f"name: a\nrules:\n  unused-source: {value}\n"})
 
     assert found(result) == ["project.yml:3:18 invalid-value"]
@@ -275,12 +275,12 @@ def test_a_wrong_value_in_a_mapping_is_told_what_the_mapping_is_for(tmp_path: Pa
     ],
 )
 def test_a_sink_of_the_wrong_form_is_the_finding(tmp_path: Path, files: dict[str, str | bytes], expected: str) -> None:
-    """Also where Jinja that is rendered later stands in the place of a mapping: the sink does not just disappear."""
+    """A sink with an invalid form is a finding, even if its form is Jinja that is rendered later."""
     assert found(load(tmp_path, files)) == [f"{expected} invalid-value"]
 
 
 def test_a_module_that_cannot_be_parsed_is_one_finding(tmp_path: Path) -> None:
-    """Nobody knows what it defines, so nothing is said about the names that project.yml takes from it."""
+    """A module that cannot be parsed gives one finding, and none about the names that project.yml takes from it."""
     files: dict[str, str | bytes] = {"project.yml": "name: a\nfunctions: [a:b]\n", "python/a.py": "def b(:\n"}
 
     assert found(load(tmp_path, files)) == ["python/a.py:1:1 python-import"]
@@ -297,7 +297,7 @@ def test_a_module_that_cannot_be_parsed_is_one_finding(tmp_path: Path) -> None:
 def test_a_key_at_the_wrong_level_says_where_it_belongs(
     tmp_path: Path, files: dict[str, str | bytes], fix: str
 ) -> None:
-    """In what is around it, or in what the place holds."""
+    """The finding for a key at the wrong level names the level above or below where it belongs."""
     (finding,) = load(tmp_path, files).findings[:1]
 
     assert (finding.code, fix in finding.fix) == ("unknown-key", True)
@@ -326,7 +326,7 @@ def test_a_key_at_the_wrong_level_says_where_it_belongs(
     ],
 )
 def test_what_newcomers_write_has_its_fix(tmp_path: Path, files: dict[str, str | bytes], place: str, fix: str) -> None:
-    """One finding each: names as keys, columns in short form, a mapping as text, a section in another file."""
+    """Typical mistakes of new users give one finding with a fix: names as keys, short columns, text for a mapping."""
     result = load(tmp_path, files)
 
     assert found(result) == [place]

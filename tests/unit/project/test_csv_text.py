@@ -1,4 +1,4 @@
-"""CSV text is read as RFC 4180 has it, with the place of every value."""
+"""CSV text is read as in RFC 4180, with the location of every value."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def read(text: str, delimiter: str = ",") -> list[list[str]]:
 
 @given(TABLES, st.sampled_from([",", ";", "\t", " ", "|", "]", "^"]), st.sampled_from(["\n", "\r\n"]))
 def test_what_python_writes_is_read_back(table: list[list[str]], delimiter: str, line_end: str) -> None:
-    """Any values survive, whatever the delimiter and the line ends, and no row counts as odd."""
-    table = [["header"] * len(table[0]), *table]  # the first line end decides, so it must not be a value's
+    """CSV that Python writes is read back with any values, delimiter and line ends, and no row has an odd width."""
+    table = [["header"] * len(table[0]), *table]  # the first line end decides, so it must not be part of a value
     stream = io.StringIO()
     csv.writer(stream, delimiter=delimiter, lineterminator=line_end, quoting=csv.QUOTE_ALL).writerows(table)
     text = stream.getvalue()
@@ -37,7 +37,7 @@ def test_what_python_writes_is_read_back(table: list[list[str]], delimiter: str,
 
 @given(st.text(alphabet='ab"\n\r, ', max_size=30), st.integers(1, 3))
 def test_odd_rows_are_those_of_another_width(text: str, width: int) -> None:
-    """The fast search for odd rows finds just those that reading row by row finds."""
+    """The fast search for rows of another width finds the same rows as reading row by row."""
     parsed = CsvText(text, ",")
     assert list(parsed.odd_rows(width)) == [row for row in parsed.rows() if row.fault or row.width != width]
 
@@ -53,7 +53,7 @@ def test_odd_rows_are_those_of_another_width(text: str, width: int) -> None:
     ],
 )
 def test_faults_of_quotes(text: str, fault: tuple[str, int] | None) -> None:
-    """A fault is at the quote or text that is wrong; what is only unusual is none."""
+    """A quoting error is located at the wrong quote or text; unusual but valid quoting is accepted."""
     (row, *_) = CsvText(text, ",").rows()
     assert row.fault == fault
 
@@ -71,5 +71,5 @@ def test_faults_of_quotes(text: str, fault: tuple[str, int] | None) -> None:
     ],
 )
 def test_stray_line_ends(text: str, offset: int | None) -> None:
-    """Outside of quotes a file has one kind of line end, but for the last of a Windows file."""
+    """Outside of quotes a file has one kind of line end; only the last line of a Windows file may differ."""
     assert CsvText(text, ",").stray_line_end() == offset

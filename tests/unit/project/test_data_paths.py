@@ -19,5 +19,5 @@ from sqlstream.project.files.paths import plain_path
     ],
 )
 def test_one_place_has_one_spelling(path: str, expected: str) -> None:
-    """So that two paths can be compared."""
+    """Different spellings of a location become one, so that two paths can be compared."""
     assert plain_path("/store", path) == expected

@@ -1,4 +1,4 @@
-"""What a project of dbt has and sqlstream does not: each word has a hint of its own, and none is a key of sqlstream."""
+"""Words of dbt projects that sqlstream does not have: each has its own hint, and none is a key of sqlstream."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DOCUMENTS = (
 
 
 def test_hints_are_for_keys_that_do_not_exist() -> None:
-    """A key that sqlstream gets one day must not keep its hint; and every place of the hints is one of the files."""
+    """Hints exist only for keys that sqlstream does not have, at levels that its files have."""
     keys = {document.label: set(allowed_keys(document)) for document in DOCUMENTS}
 
     assert KEYS_BY_PLACE.keys() <= keys.keys()
@@ -52,12 +52,12 @@ def test_hints_are_for_keys_that_do_not_exist() -> None:
     ("value", "word"), [("view", "already"), ("ephemeral", "already"), ("table", "`sink: "), ("incremental", "`sink: ")]
 )
 def test_the_hint_for_materialized_depends_on_its_value(value: str, word: str) -> None:
-    """A model without a sink is a view; a table needs a sink."""
+    """The hint for `materialized` depends on its value: a model without a sink is a view, and a table needs a sink."""
     assert word in str(replacement_for_key("a model's configuration", "materialized", value))
 
 
 def test_the_hint_for_materialized_sees_the_sink_beside_it() -> None:
-    """Then nothing is left to write instead."""
+    """If the model already has a sink, the hint for `materialized` does not suggest one."""
     hints = [
         str(replacement_for_key("a model's configuration", "materialized", kind, ["sink"]))
         for kind in ("view", "table")
@@ -76,7 +76,7 @@ def test_the_hint_for_materialized_sees_the_sink_beside_it() -> None:
     ],
 )
 def test_the_hint_for_unique_key_has_the_form_of_its_place(value: object, in_call: bool, written: str) -> None:
-    """Python's in config(), else YAML's."""
+    """The hint for `unique_key` uses Python syntax in config(), and YAML elsewhere."""
     assert f"use {written} " in str(
         replacement_for_key("a model's configuration", "unique_key", value, in_call=in_call)
     )
@@ -98,19 +98,19 @@ def test_the_hint_for_unique_key_has_the_form_of_its_place(value: object, in_cal
     ],
 )
 def test_files_of_dbt_warn(tmp_path: Path, files: dict[str, str | bytes], paths: list[str]) -> None:
-    """Those at the root and singular tests; fixtures and unit tests are sqlstream's own."""
+    """Files of dbt in the project root and singular tests give warnings; fixtures and unit tests do not."""
     assert found(load(tmp_path, files)) == [f"{path} dbt-file" for path in paths]
 
 
 def test_the_warning_can_be_lowered(tmp_path: Path) -> None:
-    """Two tools may share a folder: `rules:` takes the code."""
+    """`rules:` can lower the warning, because two tools may share a folder."""
     project = load_good(tmp_path, {"project.yml": "name: a\nrules: {dbt-file: ignore}\n"})
 
     assert project.rules == {"dbt-file": "ignore"}
 
 
 def test_a_project_of_dbt_is_told_apart_from_no_project(tmp_path: Path) -> None:
-    """The finding names dbt_project.yml, also from a folder below."""
+    """In a dbt project or below it, the finding about a missing project.yml names dbt_project.yml."""
     (tmp_path / "dbt_project.yml").write_text("name: a\n")
     (tmp_path / "models").mkdir()
 

@@ -1,4 +1,4 @@
-"""Rows of unit tests in all of their forms: the same rows, each value with its text and its place."""
+"""Every format of unit test rows gives the same rows, each value with its text and location."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlstream.project.yaml import YamlMapping, parse_yaml, plain
 
 
 def read(root: Path, yaml: str) -> tuple[Rows | None, list[Finding]]:
-    """Returns the rows that a mapping in t.yml gives, and what is wrong with them."""
+    """Returns the rows that a mapping in t.yml gives, and their findings."""
     (root / "t.yml").write_text(yaml)
     findings: list[Finding] = []
     holder = parse_yaml(yaml, "t.yml")
@@ -28,7 +28,7 @@ def write(root: Path, name: str, text: str) -> None:
 
 
 def texts(rows: Rows | None) -> list[dict[str, object]]:
-    """The rows as plain values."""
+    """Returns the rows as plain values."""
     assert rows is not None
     return [plain(row) for row in rows.rows]  # type: ignore[misc]
 
@@ -43,7 +43,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_are_the_same_in_all_forms(tmp_path: Path, form: str) -> None:
-    """Columns by name, and null where nothing stands."""
+    """Rows are the same in all formats, with columns matched by name and missing values as null."""
     rows, findings = read(tmp_path, FORMS[form])
 
     assert findings == []
@@ -54,14 +54,14 @@ def test_rows_are_the_same_in_all_forms(tmp_path: Path, form: str) -> None:
 
 
 def test_text_without_a_format_is_told_how_to_say_it(tmp_path: Path) -> None:
-    """It may be a list that was forgotten, or CSV whose format was."""
+    """For text without a format, the fix suggests a list or a `format`."""
     _, (finding,) = read(tmp_path, "rows: |\n  id,name\n  01,a\n")
 
     assert finding.fix == "start each row with `- `, or set the format of the text: `format: csv` (or json, jsonl, sql)"
 
 
 def test_quotes_tell_empty_text_from_null(tmp_path: Path) -> None:
-    """In CSV nothing between commas is null; a comma, a quote and a line end stand in quotes."""
+    """In CSV an empty field is null and `""` is empty text; quoted values may have commas, quotes and line ends."""
     write(tmp_path, "names.csv", 'id,name\n1,""\n2,\n3,"a, ""b""\nc"\n')
 
     rows, findings = read(tmp_path, "fixture: names\n")
@@ -71,7 +71,7 @@ def test_quotes_tell_empty_text_from_null(tmp_path: Path) -> None:
 
 
 def test_a_value_of_a_file_has_its_place_in_the_file(tmp_path: Path) -> None:
-    """So that what does not fit its type is found there."""
+    """A value of a fixture file has its location in that file, so that a type error is reported there."""
     write(tmp_path, "names.csv", "id,name\n1,a\n2,b\n")
     write(tmp_path, "more.json", '[\n  {"id": 1},\n  {"id": 2}\n]\n')
 
@@ -85,7 +85,7 @@ def test_a_value_of_a_file_has_its_place_in_the_file(tmp_path: Path) -> None:
 
 
 def test_a_query_may_give_rows(tmp_path: Path) -> None:
-    """It is run by Spark."""
+    """Rows can be a query, which Spark runs."""
     write(tmp_path, "ids.sql", "select id from range(3)\n")
 
     rows, findings = read(tmp_path, "fixture: ids\n")
@@ -95,7 +95,7 @@ def test_a_query_may_give_rows(tmp_path: Path) -> None:
 
 
 def test_a_long_array_is_read_at_once(tmp_path: Path) -> None:
-    """Each of its rows has its place."""
+    """Each row of a long array has its location, and reading takes linear time."""
     count = 50_000
     write(tmp_path, "long.json", "[\n" + ",\n".join(f'{{"id": {number}}}' for number in range(count)) + "\n]\n")
 
@@ -123,7 +123,7 @@ BAD = [
 
 @pytest.mark.parametrize(("yaml", "place", "said"), BAD)
 def test_what_is_wrong_with_rows_is_found_at_its_place(tmp_path: Path, yaml: str, place: str, said: str) -> None:
-    """In the file where it stands."""
+    """Mistakes in rows are located in the file that contains them."""
     write(tmp_path, "two.csv", "a\n")
     write(tmp_path, "two.json", "[]\n")
 

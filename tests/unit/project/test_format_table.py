@@ -1,4 +1,4 @@
-"""The table of formats is consistent, and unknown formats have no facts."""
+"""The table of formats is consistent, and unknown formats have no restrictions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlstream.project.formats.formats import FORMATS, format_of
 
 
 def test_an_unknown_format_can_do_everything() -> None:
-    """Spark accepts any installed data source, so no rule may refuse it."""
+    """No rule refuses an unknown format, because Spark accepts any installed data source."""
     custom = format_of("custom")
 
     assert (custom.reads, custom.writes, custom.option_names("stream"), custom.option_names("")) == (
@@ -22,7 +22,7 @@ def test_an_unknown_format_can_do_everything() -> None:
 
 @pytest.mark.parametrize("facts", FORMATS.values(), ids=FORMATS)
 def test_named_options_exist(facts: Format) -> None:
-    """An option that a format needs, or that adds columns, is one of its options."""
+    """Each option that a format needs, or that adds columns, is listed among its options."""
     names = {option.name for option in facts.required} | {facts.optional_columns[0]} - {""} | {*facts.address_options}
     known = facts.option_names("stream")
 
@@ -31,7 +31,7 @@ def test_named_options_exist(facts: Format) -> None:
 
 
 def test_options_have_letter_case_and_use() -> None:
-    """Spark ignores the letter case of an option, and uses some options only in streams."""
+    """The table knows that Spark ignores the case of option names, and uses some options only in streams."""
     csv = format_of("csv")
 
     assert csv.values_of("HEADER", streams=False) is csv.options["header"].takes
@@ -40,7 +40,7 @@ def test_options_have_letter_case_and_use() -> None:
 
 
 def test_an_option_may_add_columns() -> None:
-    """Kafka has headers if the option asks for them."""
+    """The Kafka format has the column `headers` only if an option asks for it."""
     kafka = format_of("kafka")
 
     assert (kafka.columns_with({"includeheaders": "TRUE"}) or "").endswith("value: binary>>")

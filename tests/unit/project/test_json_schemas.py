@@ -26,7 +26,7 @@ def _parts(annotation: object) -> list[type[BaseModel]]:
 
 
 def test_every_key_is_described() -> None:
-    """The documentation and the editors' hints come from the fields' descriptions, so each has one."""
+    """Every key has a description, from which the documentation and the editors' hints are made."""
     seen: set[type[BaseModel]] = set()
     documents = (
         _documents(ProjectDocument, seen) | _documents(ResourceDocument, seen) | _documents(SelectorsDocument, seen)
@@ -39,7 +39,7 @@ def test_every_key_is_described() -> None:
 
 
 def test_schemas_are_json_and_refer_to_what_they_hold() -> None:
-    """All schemas are plain JSON, and each reference has its definition."""
+    """All schemas are plain JSON, and each reference has a definition."""
     schemas = json_schemas()
     assert set(schemas) == {
         "project.schema.json",
@@ -54,7 +54,7 @@ def test_schemas_are_json_and_refer_to_what_they_hold() -> None:
 
 
 def test_folder_configuration_takes_plus_keys() -> None:
-    """project.yml's schema knows the keys with + at any depth."""
+    """project.yml's schema accepts keys with + at any depth."""
     folder = json_schemas()["project.schema.json"]["definitions"]["ModelConfigFolder"]
     assert "+trigger" in folder["properties"]
     assert folder["additionalProperties"]["anyOf"][0] == {"$ref": "#/definitions/ModelConfigFolder"}

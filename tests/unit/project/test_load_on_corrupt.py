@@ -1,4 +1,4 @@
-"""What `on_corrupt` of a source table makes of a project, and where its models come from."""
+"""How `on_corrupt` of a source table changes a project, and the locations of the models that it adds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SINKS = "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}'}\n"
 
 
 def sources(rest: str, schema: str = "id int") -> str:
-    """A sources.yml with one table."""
+    """Returns a sources.yml with one table."""
     return f"sources:\n  - name: shop\n    tables:\n      - name: orders\n        path: in\n        schema: '{schema}'\n{rest}"
 
 
@@ -22,7 +22,7 @@ QUARANTINE = "        format: json\n        on_corrupt: quarantine\n        quar
 
 
 def test_a_quarantine_is_a_stream_and_a_model(tmp_path: Path) -> None:
-    """Both stand at the line that asks for them; the stream is read as the table is."""
+    """A quarantine adds a stream and a model, both located at `on_corrupt`; the stream is read like the table."""
     project = load_good(
         tmp_path, {"sources.yml": sources(QUARANTINE + "        options: {multiLine: true}\n"), "sinks.yml": SINKS}
     )
@@ -43,14 +43,16 @@ def test_a_quarantine_is_a_stream_and_a_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("answer", ["", "        on_corrupt: fail\n", "        on_corrupt: drop\n"])
 def test_other_answers_make_no_model(answer: str, tmp_path: Path) -> None:
-    """They are a matter of the reader alone."""
+    """`fail` and `drop` add no model, because only the reader uses them."""
     project = load_good(tmp_path, {"sources.yml": sources("        format: csv\n" + answer)})
 
     assert (len(project.sources), project.models) == (1, ())
 
 
 def test_a_quarantine_runs_as_models_do(tmp_path: Path) -> None:
-    """It takes of all models' configuration how a query runs, not what it does; its properties go before that."""
+    """A quarantine takes trigger and retries from the configuration of all models, but not their output mode; its own
+    properties take precedence.
+    """
     files = {
         "project.yml": "name: shop\nmodels: {+trigger: 1 minute, +retries: 3, +output_mode: complete, +tags: [all]}\n",
         "sources.yml": sources(QUARANTINE),
@@ -67,7 +69,7 @@ def test_a_quarantine_runs_as_models_do(tmp_path: Path) -> None:
 
 
 def test_a_target_may_answer_otherwise(tmp_path: Path) -> None:
-    """An override without a value takes a key away."""
+    """A target can override `on_corrupt`; an override without a value removes a key."""
     files = {
         "project.yml": "name: shop\ntargets: {dev: {sources: {shop.orders: {on_corrupt: drop, quarantine_sink: }}}}\n",
         "sources.yml": sources(QUARANTINE),
@@ -80,7 +82,7 @@ def test_a_target_may_answer_otherwise(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_is_none_is_refused(tmp_path: Path) -> None:
-    """With the ones that there are."""
+    """An unknown value is refused with the allowed ones."""
     result = load(tmp_path, {"sources.yml": sources("        format: json\n        on_corrupt: skip\n")})
 
     (finding,) = result.findings
@@ -100,7 +102,7 @@ def test_an_answer_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_models_capture_what_the_schema_declares(
     schema: str, options: str, default: str, captures: bool, tmp_path: Path
 ) -> None:
-    """The column of the option, or the one that Spark's setting names."""
+    """A model captures corrupt records if the schema declares the column of the option or of Spark's setting."""
     text = sources(f"        format: json\n        options: {options}\n", schema)
     (table,) = load_good(tmp_path, {"sources.yml": text}).sources
 

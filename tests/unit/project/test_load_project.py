@@ -1,4 +1,4 @@
-"""Projects that are in order, file by file to one value."""
+"""Valid projects become one value, file by file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SINKS = "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}', opt
 
 
 def test_least_project_has_a_local_target(tmp_path: Path) -> None:
-    """A project.yml with only a name is a project that runs on this machine."""
+    """A project.yml with only a name has a local target."""
     project = load_good(tmp_path, {})
     assert (project.name, project.target.name, project.target_names) == ("shop", "local", ("local",))
     assert (project.target.master, project.target.storage, project.target.remote) == (
@@ -27,7 +27,7 @@ def test_least_project_has_a_local_target(tmp_path: Path) -> None:
 
 
 def test_models_macros_and_seeds_are_found(tmp_path: Path) -> None:
-    """Files lie in folders at any depth and are in the order of their names."""
+    """Models, macros and seeds are found in folders at any depth, ordered by name."""
     project = load_good(
         tmp_path,
         {
@@ -47,7 +47,7 @@ def test_models_macros_and_seeds_are_found(tmp_path: Path) -> None:
 
 
 def test_source_table_takes_what_its_source_says(tmp_path: Path) -> None:
-    """Format, options, tags and meta of the source hold for its tables, under their own; numbers stay as written."""
+    """Tables inherit format, options, tags and meta of their source and can override them; numbers keep their text."""
     text = """\
 version: 2
 sources:
@@ -80,7 +80,7 @@ sources:
 
 
 def test_options_keep_secrets_as_references(tmp_path: Path) -> None:
-    """A secret in an option of a source or in a target's Spark configuration is only named."""
+    """A secret in an option of a source or in a target's Spark configuration is kept as a reference."""
     files = {
         "project.yml": "name: shop\ntargets: {local: {spark: {k: \"{{ secret('A') }}\", n: 1}}}\n",
         "sources.yml": "sources: [{name: s, tables: [{name: t, format: json, options: {p: \"{{ secret('B') }}\"}}]}]\n",
@@ -91,7 +91,7 @@ def test_options_keep_secrets_as_references(tmp_path: Path) -> None:
 
 
 def test_schema_comes_from_columns_or_a_file(tmp_path: Path) -> None:
-    """Typed columns become DDL, a .json file stays JSON, any other file is DDL; columns without types describe."""
+    """Typed columns become DDL, a .json file stays JSON, and any other file is DDL; untyped columns only describe."""
     struct = '{"type": "struct", "fields": []}'
     text = """\
 sources:
@@ -121,7 +121,7 @@ def test_sinks_stay_as_written(tmp_path: Path) -> None:
 
 
 def test_one_source_may_be_spread_over_files(tmp_path: Path) -> None:
-    """As in dbt, only the same table of the same source is a duplicate."""
+    """One source can be spread over files, as in dbt; only the same table of a source is a duplicate."""
     files = {
         "sources.yml": "sources: [{name: s, tables: [{name: a, format: json}]}]",
         "sources/more.yml": "sources: [{name: s, tables: [{name: b, format: json}]}]",
@@ -130,7 +130,7 @@ def test_one_source_may_be_spread_over_files(tmp_path: Path) -> None:
 
 
 def test_variables_of_the_target_and_the_command_line_go_first(tmp_path: Path) -> None:
-    """The project's variables give way to the target's, and those to the command line's, also inside YAML."""
+    """The command line overrides the variables of the target, which override the project's, also inside YAML."""
     text = """\
 name: shop
 default_target: "{{ var('where') }}"
@@ -148,7 +148,7 @@ targets:
 
 
 def test_a_whole_expression_may_give_a_list(tmp_path: Path) -> None:
-    """What one expression gives takes the string's place as it is."""
+    """A value that is one Jinja expression keeps the expression's type, such as a list."""
     files = {
         "project.yml": "name: shop\nvars: {tags: [a, b]}\nmodels: {'+tags': \"{{ var('tags') }}\"}\n",
         "models/m.sql": "select 1",
@@ -160,7 +160,7 @@ def test_a_whole_expression_may_give_a_list(tmp_path: Path) -> None:
 
 
 def test_target_overrides_sources_and_sinks(tmp_path: Path) -> None:
-    """Keys of a source's tables, of one table and of a sink are replaced, mappings key by key, at their own places."""
+    """A target replaces keys of a source, a table or a sink; mappings merge by key, and values keep their locations."""
     text = """\
 name: shop
 targets:
@@ -198,12 +198,12 @@ sinks:
 
 
 def in_target(overrides: str) -> dict[str, str | bytes]:
-    """The files of a project whose only target has these overrides."""
+    """Returns the files of a project whose only target has these overrides."""
     return {"project.yml": f"name: shop\ntargets:\n  local:\n{overrides}", "sources.yml": KAFKA}
 
 
 def test_an_override_with_another_format_takes_nothing_of_the_old_one_along(tmp_path: Path) -> None:
-    """Neither the table's options nor its source's; what does not belong to a format stays, other tables stay."""
+    """An override with another format drops the old options of table and source; other keys and tables stay."""
     files = in_target(
         "    sources: {shop.orders: {format: json, path: in/orders, schema: timestamp timestamp, options: {}}}\n"
         "    sinks: {lake: {format: console}}\n"
@@ -224,7 +224,7 @@ def test_an_override_with_another_format_takes_nothing_of_the_old_one_along(tmp_
 
 
 def test_an_override_with_the_same_format_merges(tmp_path: Path) -> None:
-    """In any case of letters, and behind Jinja; options are merged key by key, with those of the source below."""
+    """An override with the same format, in any letter case or from Jinja, merges options by key."""
     files = in_target("    sources: {shop.orders: {format: Kafka, options: {startingOffsets: latest}}}\n")
     jinja = KAFKA.replace("format: kafka", "format: \"{{ var('format') }}\"")
     named: dict[str, str | bytes] = {"sources.yml": jinja}
@@ -239,7 +239,7 @@ def test_an_override_with_the_same_format_merges(tmp_path: Path) -> None:
 
 
 def test_a_format_is_read_in_any_letter_case(tmp_path: Path) -> None:
-    """As Spark reads it, for sources, tables, sinks and overrides; a Java class keeps its letters."""
+    """Formats of sources, tables, sinks and overrides are read in any letter case; Java classes keep theirs."""
     files = {
         **in_target("    sources: {shop.d: {format: Csv}}\n    sinks: {log: {format: Console}}\n"),
         "sources.yml": "sources:\n  - name: shop\n    format: JSON\n    tables: [{name: a}, {name: b, format: BinaryFile}, "
@@ -268,7 +268,7 @@ def test_a_format_is_read_in_any_letter_case(tmp_path: Path) -> None:
 def test_an_override_replaces_the_schema_as_a_whole(
     tmp_path: Path, declared: str, override: str, ddl: str | None
 ) -> None:
-    """In whichever of the three keys the two stand."""
+    """An override replaces the complete schema, whichever of the three keys declare the old and the new one."""
     files: dict[str, str | bytes] = {
         "project.yml": f"name: a\ntargets:\n  local:\n    sources: {{s.t: {override}}}\n",
         "sources.yml": f"sources: [{{name: s, tables: [{{name: t, format: json, path: x, {declared}}}]}}]",
@@ -276,7 +276,7 @@ def test_an_override_replaces_the_schema_as_a_whole(
         "b.ddl": "b int",
     }
     if "description" in override and declared.startswith("columns"):
-        return  # a list replaces a list: the columns that are left have no types
+        return  # a list replaces a list: the remaining columns have no types
 
     (table,) = load_good(tmp_path, files).sources
 
@@ -284,7 +284,7 @@ def test_an_override_replaces_the_schema_as_a_whole(
 
 
 def test_configuration_comes_from_folders_and_properties(tmp_path: Path) -> None:
-    """Inner folders go before outer ones, properties before folders; tags add up, and meta and options merge."""
+    """Inner folders override outer ones, and properties override folders; tags add up, meta and options merge."""
     text = """\
 name: shop
 models:
@@ -321,7 +321,7 @@ models:
 
 
 def test_folder_that_is_named_as_the_project_is_a_folder(tmp_path: Path) -> None:
-    """The project's name above the folders is skipped only where no folder bears it."""
+    """A configuration key with the project's name applies to a folder of that name, if one exists."""
     files = {
         "project.yml": "name: shop\nmodels: {shop: {+tags: inside}}\n",
         "models/shop/a.sql": "select 1",
@@ -333,7 +333,7 @@ def test_folder_that_is_named_as_the_project_is_a_folder(tmp_path: Path) -> None
 
 
 def test_seed_has_its_properties(tmp_path: Path) -> None:
-    """Columns with a type are the seed's, and its configuration comes from folders and properties."""
+    """A seed has its typed columns, and its configuration from folders and properties."""
     files = {
         "project.yml": "name: shop\nseeds: {+tags: [all]}\n",
         "seeds/zips.csv": "zip,city\n",
@@ -347,7 +347,7 @@ def test_seed_has_its_properties(tmp_path: Path) -> None:
 
 
 def test_keys_without_a_value_are_left_out(tmp_path: Path) -> None:
-    """A key with nothing after it, common in hand-written YAML, says nothing."""
+    """A key without a value, which is common in hand-written YAML, counts as missing."""
     files = {
         "project.yml": "name: shop\nvars:\ntargets:\n  local:\nmodels:\n",
         "sources.yml": "version: 2\nsources:\nsinks:\n",
@@ -356,14 +356,14 @@ def test_keys_without_a_value_are_left_out(tmp_path: Path) -> None:
 
 
 def test_requested_target_goes_before_the_default(tmp_path: Path) -> None:
-    """--target names the target, whatever project.yml says."""
+    """--target overrides the default of project.yml."""
     files = {"project.yml": "name: shop\ndefault_target: a\ntargets: {a: {}, b: {remote: sc://host:15002}}\n"}
     assert load_good(tmp_path, files).target.name == "a"
     assert load_good(tmp_path, files, target="b").target.remote == "sc://host:15002"
 
 
 def test_warnings_leave_the_project_whole(tmp_path: Path) -> None:
-    """Configuration that applies to nothing is said, and the project is loaded all the same."""
+    """Configuration that applies to nothing gives a warning, and the project still loads."""
     files = {
         "project.yml": "name: shop\nmodels:\n  ordres: {+tags: a, deeper: {+tags: b}}\n",
         "models/orders/a.sql": "select 1",
@@ -390,14 +390,14 @@ def test_warnings_leave_the_project_whole(tmp_path: Path) -> None:
     ],
 )
 def test_a_target_knows_whether_all_of_spark_is_here(master: str, is_local: bool) -> None:
-    """Its storage may then be a relative folder."""
+    """A local target may have a relative storage folder, because all of Spark is on this machine."""
     target = Target("t", master, "store", {}, (), Location("project.yml"))
 
     assert target.is_local is is_local
 
 
 def test_an_option_without_a_space_after_its_colon_gets_the_space(tmp_path: Path) -> None:
-    """`{header:true}` is one word to YAML: a key without a value."""
+    """For `{header:true}`, which YAML reads as a key without a value, the fix adds a space after the colon."""
     text = "sources: [{name: s, tables: [{name: t, format: csv, path: in, schema: a int, options: {header:true}}]}]\n"
     (found,) = load(tmp_path, {"sources.yml": text}).findings
 

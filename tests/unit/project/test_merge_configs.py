@@ -1,4 +1,4 @@
-"""Patches of configuration to one, as the compiler merges them."""
+"""Configuration patches merge into one, as in the compiler."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ HIGH = Location("models/a.sql", 1, 11)
 
 
 def patch(location: Location = HIGH, **values: Any) -> ConfigPatch:
-    """Returns a patch whose keys all stand at one place."""
+    """Returns a patch whose keys all have one location."""
     return {key: Located(value, location) for key, value in values.items()}
 
 
 def test_no_patches_give_the_defaults() -> None:
-    """A model that nobody configures is an enabled view."""
+    """A model without configuration is an enabled view."""
     merged = merge_configs([])
     assert merged.config == ModelConfig()
     assert (merged.places, merged.findings) == ({}, ())
 
 
 def test_later_patches_win_and_keep_their_places() -> None:
-    """The last value counts, at its own place; tags add up, and options and meta merge by key."""
+    """The last value wins and keeps its location; tags add up, options and meta merge by key."""
     low = patch(LOW, sink="a", tags="x", options={"n": 1, "b": True}, meta={"k": 1}, partition_by="day")
     high = patch(sink="b", tags=["y", "x"], options={"n": 2.5}, meta={"l": [1]})
     merged = merge_configs([low, high])
@@ -56,7 +56,7 @@ def test_later_patches_win_and_keep_their_places() -> None:
     ],
 )
 def test_wrong_patch_is_a_finding_at_its_place(values: dict[str, Any], code: str) -> None:
-    """Unknown keys and wrong values are found where they were said, in the patch and in the whole."""
+    """Unknown keys and wrong values are located where they were set, in a patch and in the merged configuration."""
     merged = merge_configs([patch(LOW, tags=["low"]), patch(**values)])
     assert merged.config is None
     assert [(finding.code, finding.location) for finding in merged.findings] == [(code, HIGH)]
@@ -64,7 +64,7 @@ def test_wrong_patch_is_a_finding_at_its_place(values: dict[str, Any], code: str
 
 
 def test_a_template_is_no_value() -> None:
-    """In a patch of YAML it could not be rendered, which is said elsewhere; a template cannot give one."""
+    """A template in a YAML patch is not checked there, but is invalid as the final value of a key."""
     values = patch(trigger="{{ every }}")
     assert check_patch(values) == ()
     assert [(finding.code, finding.location) for finding in merge_configs([values]).findings] == [
@@ -73,7 +73,7 @@ def test_a_template_is_no_value() -> None:
 
 
 def test_seeds_take_fewer_keys() -> None:
-    """A seed has no sink."""
+    """A seed takes fewer keys than a model: it has no sink."""
     assert [finding.code for finding in check_patch(patch(sink="a"), SeedConfig)] == ["unknown-key"]
 
 
@@ -120,7 +120,7 @@ def test_triggers(value: object, expected: Trigger) -> None:
     ],
 )
 def test_bad_triggers_are_refused_with_an_example(value: object) -> None:
-    """What Spark would not read as a trigger is refused before it reaches Spark."""
+    """A trigger that Spark would not accept is refused with an example."""
     (finding,) = merge_configs([patch(trigger=value)]).findings
     assert (finding.code, finding.location) == ("invalid-value", HIGH)
     assert "`" in finding.fix or "use" in finding.fix

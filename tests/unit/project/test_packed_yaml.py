@@ -1,4 +1,4 @@
-"""Parsed YAML is the same after it was packed."""
+"""Parsed YAML is the same after packing and unpacking."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ merged: {<<: *names, own: 1}
 
 
 def is_same_when_packed(text: str) -> bool:
-    """Whether the nodes are equal, their places and the types of their values too."""
+    """Returns whether the nodes are equal after packing, with their locations and value types."""
     node = parse_yaml(text, "a.yml")
     again = unpack(pack(node), "a.yml")
     return again == node and repr(again) == repr(node)
@@ -34,13 +34,13 @@ def is_same_when_packed(text: str) -> bool:
 
 @pytest.mark.parametrize("text", [SCALARS, "", "{}", "a: .nan"], ids=["scalars", "empty", "braces", "no number"])
 def test_every_form_is_kept(text: str) -> None:
-    """Values, texts and places."""
+    """Packing keeps all forms of values with their texts and locations."""
     node = parse_yaml(text, "a.yml")
     assert repr(unpack(pack(node), "a.yml")) == repr(node)
 
 
 def test_the_files_of_this_repository_are_kept() -> None:
-    """Those that can be read."""
+    """Packing keeps all valid YAML files of this repository."""
     kept = 0
     for path in FILES:
         try:
@@ -53,7 +53,7 @@ def test_the_files_of_this_repository_are_kept() -> None:
 
 @pytest.mark.parametrize("depth", [1, 50, 95])
 def test_what_nests_deeply_is_kept(depth: int) -> None:
-    """As deeply as YAML may."""
+    """Packing keeps nodes at the deepest nesting that YAML allows."""
     keys = "".join("  " * level + f"k{level}:\n" for level in range(depth))
     assert is_same_when_packed(keys + "  " * depth + "x: 1\n")
     assert is_same_when_packed(f"a: {'[' * depth}{']' * depth}")
@@ -63,5 +63,5 @@ def test_what_nests_deeply_is_kept(depth: int) -> None:
     "text", ["", "[]", "{}", "{", "7", "[0,1,1,'a']", "[2,1,1,0]", "[3,1,1,1]", '[3,1,1,"x"]', "[3,1,1,1e9]", "[9,1,1]"]
 )
 def test_any_other_text_is_none(text: str) -> None:
-    """A file that somebody else has written breaks nothing."""
+    """Unpacking any other text gives nothing and raises no error."""
     assert unpack(text, "a.yml") is None

@@ -1,4 +1,4 @@
-"""YAML text to nodes with places."""
+"""YAML text becomes nodes with locations."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ DEEP_BY_ALIAS = f"a: &a {'[' * 90}{']' * 90}\nb: {'[' * 20}*a{']' * 20}\n"
     ],
 )
 def test_text_that_cannot_be_read_is_a_finding(text: str, expected: list[str]) -> None:
-    """Each broken text gives its code at the place of the problem."""
+    """Each broken text gives its code at the location of the problem."""
     assert problems(text) == expected
 
 
 @given(st.text(alphabet="ab1:-?[]{}!&*<,'\"|>#% \n\t\\", max_size=60))
 def test_no_text_breaks_the_parser(text: str) -> None:
-    """Whatever stands in a file, parsing gives nodes, or findings at places that the file has."""
+    """For any text, parsing gives nodes, or findings at locations that the file has."""
     try:
         plain(parse_yaml(text, "f.yml"))
     except FindingsError as error:
@@ -85,19 +85,19 @@ def test_no_text_breaks_the_parser(text: str) -> None:
 
 
 def test_duplicate_key_names_both_lines() -> None:
-    """The message of a duplicate key has the lines of both."""
+    """The message about a duplicate key has the lines of both."""
     with pytest.raises(FindingsError, match="lines 1 and 3"):
         parse_yaml("a: 1\nb: 2\na: 3\n", "f.yml")
 
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "~\n", "---\n"])
 def test_empty_document_is_an_empty_mapping(text: str) -> None:
-    """A file that says nothing has no keys."""
+    """An empty document is an empty mapping."""
     assert parse_yaml(text, "f.yml").entries == ()
 
 
 def test_scalars_are_resolved_as_yaml_1_1_has_it() -> None:
-    """Numbers, booleans and null are read; dates, times with seconds and impossible numbers stay text."""
+    """Numbers, booleans and null are resolved as in YAML 1.1; dates and impossible numbers stay text."""
     text = "[01234, 12:02, no, 2024-01-01, 1.5, 0b_, '5', ~, 1_000, !!str 7, !!int '8', hello, '']"
     assert plain(parse_yaml(f"a: {text}", "f.yml")) == {
         "a": [668, 722, False, "2024-01-01", 1.5, "0b_", "5", None, 1000, "7", 8, "hello", ""]
@@ -105,19 +105,19 @@ def test_scalars_are_resolved_as_yaml_1_1_has_it() -> None:
 
 
 def test_endless_digits_stay_text() -> None:
-    """A number that Python refuses to print is text."""
+    """A number with too many digits for Python to print stays text."""
     assert plain(parse_yaml("a: " + "9" * 5000, "f.yml")) == {"a": "9" * 5000}
 
 
 def test_scalar_keeps_its_text_and_place() -> None:
-    """The raw text of a number is kept, with its line and column in characters."""
+    """A scalar keeps its raw text, and its line and column in characters."""
     assert parse_yaml("é: 1\nb: [ü, 010]\n", "f.yml").get("é") == YamlScalar(1, "1", Location("f.yml", 1, 4))
     assert locate(parse_yaml("é: 1\nb: [ü, 010]\n", "f.yml"), ("b", 1)) == Location("f.yml", 2, 8)
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_lines_are_those_of_an_editor(line_end: str) -> None:
-    """Three characters that end a line for YAML end none in an editor, and do not move what stands behind them."""
+    """Three characters that end a line only for YAML do not change line numbers, as in editors."""
     text = line_end.join(("a: [x, \x85 y]", 'b: "\u2028 z"', "c: 1"))
     root = parse_yaml(text, "f.yml")
     assert [locate(root, path) for path in (("a", 1), ("b",), ("c",))] == [
@@ -128,12 +128,12 @@ def test_lines_are_those_of_an_editor(line_end: str) -> None:
 
 
 def test_keys_are_text() -> None:
-    """Numbers and booleans as keys become their text."""
+    """Numbers and booleans as keys become text."""
     assert plain(parse_yaml("1: a\non: b\n~: c\n", "f.yml")) == {"1": "a", "on": "b", "~": "c"}
 
 
 def test_merge_key_gives_way_to_own_keys() -> None:
-    """Own keys go before merged ones, and of merged ones the first counts."""
+    """A mapping's own keys override merged ones, and of several merged ones the first wins."""
     text = "a: &a {x: 1}\nb: &b {x: 2, y: 5}\nc:\n  <<: [*a, *b]\n  z: 1\nd: {<<: *b, y: 6}\n"
     value = plain(parse_yaml(text, "f.yml"))
     assert isinstance(value, dict)
@@ -142,7 +142,7 @@ def test_merge_key_gives_way_to_own_keys() -> None:
 
 
 def test_locate_falls_back_to_the_nearest_parent() -> None:
-    """A path that does not exist has the place of the key of its last part that does."""
+    """A path that does not exist has the location of its nearest existing parent."""
     root = parse_yaml("a:\n  b:\n    c: 1\n", "f.yml")
     assert locate(root, ("a", "b", "c")) == Location("f.yml", 3, 8)
     assert locate(root, ("a", "b", "x", 4)) == Location("f.yml", 2, 3)
@@ -150,7 +150,7 @@ def test_locate_falls_back_to_the_nearest_parent() -> None:
 
 
 def test_merged_nodes_keep_their_own_places() -> None:
-    """Laying one mapping over another merges key by key, and each value stays where it was written."""
+    """Mappings merge by key, and each value keeps its original location."""
     merged = merge_nodes(parse_yaml("a: {x: 1, y: 2}\n", "low.yml"), parse_yaml("a: {y: 3}\n", "high.yml"))
     assert plain(merged) == {"a": {"x": 1, "y": 3}}
     assert locate(merged, ("a", "x")).path == "low.yml"

@@ -1,4 +1,4 @@
-"""Reading project files, and refusing what is none."""
+"""Project files are read, and other files are refused."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sqlstream.project.files.files import LARGEST_FILE_BYTES, ProjectFiles, find
 
 @pytest.fixture
 def files(tmp_path: Path) -> ProjectFiles:
-    """An empty project, with a folder beside it."""
+    """An empty project with a folder next to it."""
     (tmp_path / "project").mkdir()
     (tmp_path / "beside").mkdir()
     return ProjectFiles(tmp_path / "project")
 
 
 def refused(files: ProjectFiles, path: str, named_at: Location | None = None) -> tuple[str, Location | None]:
-    """Returns the code and place of the finding for a file that cannot be read."""
+    """Returns the code and location of the finding for a file that cannot be read."""
     with pytest.raises(FindingsError) as caught:
         files.read_text(path, named_at)
     (finding,) = caught.value.findings
@@ -29,45 +29,45 @@ def refused(files: ProjectFiles, path: str, named_at: Location | None = None) ->
 
 
 def test_text_is_read_without_byte_order_mark_and_carriage_returns(files: ProjectFiles) -> None:
-    """What editors on Windows add does not reach the project."""
+    """Text is read without the byte order mark and carriage returns that editors on Windows add."""
     (files.root / "a.sql").write_bytes("\ufeffselect 1\r\nselect ü\r\n".encode())
     assert files.read_text("a.sql") == "select 1\nselect ü\n"
 
 
 def test_missing_file_is_found_where_it_is_named(files: ProjectFiles) -> None:
-    """The finding for a path that a person wrote is at that path."""
+    """A missing file is reported where its path is written."""
     named_at = Location("sources.yml", 3, 5)
     assert refused(files, "schemas/x.ddl", named_at) == ("file-not-found", named_at)
 
 
 def test_file_that_is_not_utf8_has_the_place_of_its_first_bad_byte(files: ProjectFiles) -> None:
-    """Line and column are counted in characters."""
+    """A file that is not UTF-8 is reported at its first bad byte, with line and column in characters."""
     (files.root / "a.sql").write_bytes("select 1\n-- é".encode() + b"\xe9 and more")
     assert refused(files, "a.sql") == ("file-not-utf8", Location("a.sql", 2, 5))
 
 
 def test_too_large_file_is_refused(files: ProjectFiles) -> None:
-    """A file of more bytes than the limit is not read."""
+    """A file larger than the limit is not read."""
     (files.root / "a.sql").write_bytes(b"x" * (LARGEST_FILE_BYTES + 1))
     assert refused(files, "a.sql") == ("file-too-large", Location("a.sql"))
 
 
 def test_pipe_is_refused_rather_than_waited_for(files: ProjectFiles) -> None:
-    """Reading something that is no regular file never blocks."""
+    """A pipe is refused at once, because reading it would block."""
     os.mkfifo(files.root / "a.sql")
     assert refused(files, "a.sql") == ("file-unreadable", Location("a.sql"))
 
 
 @pytest.mark.parametrize("path", ["../beside/a.sql", "models/../../beside/a.sql", "/etc/hostname", "link.sql"])
 def test_file_outside_the_project_is_refused(files: ProjectFiles, path: str) -> None:
-    """Neither `..`, nor an absolute path, nor a link leads out of the project."""
+    """`..`, absolute paths and links out of the project are refused."""
     (files.root.parent / "beside" / "a.sql").write_text("select 1")
     (files.root / "link.sql").symlink_to("../beside/a.sql")
     assert refused(files, path)[0] == "file-outside-project"
 
 
 def test_listing_is_sorted_and_leaves_out_what_is_hidden(files: ProjectFiles) -> None:
-    """Only visible files with the suffix are listed, in the order of their paths."""
+    """Only visible files with the suffix are listed, sorted by path."""
     for name in ("m/b.sql", "m/a/c.sql", "m/.hidden.sql", "m/.folder/x.sql", "m/a.yml"):
         (files.root / name).parent.mkdir(parents=True, exist_ok=True)
         (files.root / name).write_text("")
@@ -76,7 +76,7 @@ def test_listing_is_sorted_and_leaves_out_what_is_hidden(files: ProjectFiles) ->
 
 
 def test_links_in_circles_end(files: ProjectFiles) -> None:
-    """A link to a folder above it, or to itself, neither hangs the listing nor doubles a file."""
+    """Links to a parent folder or to themselves neither hang the listing nor list a file twice."""
     (files.root / "m/a").mkdir(parents=True)
     (files.root / "m/a/x.sql").write_text("")
     (files.root / "m/a/up").symlink_to("../../m")
@@ -86,7 +86,7 @@ def test_links_in_circles_end(files: ProjectFiles) -> None:
 
 
 def test_links_out_of_the_project_are_findings(files: ProjectFiles) -> None:
-    """A linked folder or file outside is named at the link, and nothing in it is listed."""
+    """A link to a file or folder outside the project gives a finding at the link, and nothing in it is listed."""
     (files.root.parent / "beside" / "a.sql").write_text("")
     (files.root / "m").mkdir()
     (files.root / "m/folder").symlink_to("../../beside")
@@ -101,14 +101,14 @@ def test_links_out_of_the_project_are_findings(files: ProjectFiles) -> None:
 
 
 def test_project_root_is_found_from_below(tmp_path: Path) -> None:
-    """The nearest folder with a project.yml counts."""
+    """The project root is the nearest parent folder with a project.yml."""
     (tmp_path / "a/b").mkdir(parents=True)
     (tmp_path / "project.yml").write_text("name: x")
     assert find_project_root(tmp_path / "a/b") == tmp_path
 
 
 def test_folder_in_no_project_is_a_finding(tmp_path: Path) -> None:
-    """Without a project.yml up to the root there is no project."""
+    """A folder with no project.yml in any parent folder gives a finding."""
     with pytest.raises(FindingsError) as caught:
         find_project_root(tmp_path)
     assert [finding.code for finding in caught.value.findings] == ["project-not-found"]
@@ -116,7 +116,7 @@ def test_folder_in_no_project_is_a_finding(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["a" * 300, "a/" * 3000, "a\x00b", "a.ddl/b"])
 def test_a_path_that_no_file_can_have_is_a_finding(files: ProjectFiles, path: str) -> None:
-    """What the operating system refuses as a name is found where the project has it."""
+    """A path that the operating system cannot have gives a finding where it is written."""
     with pytest.raises(FindingsError) as caught:
         files.read_text(path, Location("sources.yml", 7, 5))
     (finding,) = caught.value.findings

@@ -1,4 +1,4 @@
-"""What the modules of python/ define, read without importing them."""
+"""The names that modules of python/ define, found without importing them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ made = udf(lambda value: value, "int")
 
 @pytest.fixture
 def files(tmp_path: Path) -> ProjectFiles:
-    """A project with one module, a package, and one whose names nobody can tell."""
+    """A project with a module, a package, and a module whose names are unknown."""
     (tmp_path / "python/deep/er").mkdir(parents=True)
     (tmp_path / "python/mod.py").write_text(MODULE)
     (tmp_path / "python/deep/er/low.py").write_text("def low(): ...\n")
@@ -78,7 +78,7 @@ def files(tmp_path: Path) -> ProjectFiles:
 def test_a_name_has_its_kind_and_literal_type(
     files: ProjectFiles, reference: str, kind: str, returns: str | None
 ) -> None:
-    """Nested statements and packages count too; after `import *` any name may be there."""
+    """Each name has its kind and literal type, also in nested statements; `import *` may define any name."""
     findings: list[Finding] = []
 
     found = find_name(load_python(files, findings), reference, Location("project.yml"))
@@ -89,7 +89,7 @@ def test_a_name_has_its_kind_and_literal_type(
 
 @pytest.mark.parametrize("reference", ["mod:nothing", "nowhere:plain", "mod", "mod:", ":plain", "mod:plain:x", "a b:c"])
 def test_what_is_not_there_is_a_finding(files: ProjectFiles, reference: str) -> None:
-    """At the place that names it."""
+    """A missing name gives a finding where it is used."""
     found = find_name(load_python(files, []), reference, Location("project.yml", 3))
 
     assert isinstance(found, Finding)

@@ -1,4 +1,4 @@
-"""How often a failed query is started again, as YAML says it."""
+"""How often a failed query restarts, as configured in YAML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlstream.project.configuration.retries import Retries, parse_retries
 
 
 def test_a_number_or_a_mapping() -> None:
-    """What is left out has its default."""
+    """Retries are a number or a mapping, whose missing keys have defaults."""
     assert parse_retries(5) == Retries(5, "1 second", "1 minute", "10 minutes")
     assert parse_retries({}) == Retries()
     given = parse_retries({"attempts": 0, "first_delay": "2  Seconds", "longest_delay": "1 hour", "window": "1 day"})
@@ -33,7 +33,7 @@ def test_a_number_or_a_mapping() -> None:
     ],
 )
 def test_anything_else_is_refused_with_an_example(value: object, problem: str, fix: str) -> None:
-    """The message goes on from the key's name."""
+    """Any other value is refused with an example, in a message that starts with the key's name."""
     with pytest.raises(PydanticCustomError) as caught:
         parse_retries(value)
 
@@ -43,13 +43,13 @@ def test_anything_else_is_refused_with_an_example(value: object, problem: str, f
 
 
 def test_delays_double_up_to_the_longest() -> None:
-    """Chance takes up to half of each away."""
+    """Delays double up to the maximum, and random jitter reduces each by up to half."""
     retries = Retries(9, "1 second", "10 seconds")
     assert [retries.delay_after(failures, 1.0) for failures in (1, 2, 3, 4, 5, 1000)] == [1, 2, 4, 8, 10, 10]
     assert [retries.delay_after(failures, 0.0) for failures in (1, 2, 5)] == [0.5, 1, 5]
 
 
 def test_a_long_run_counts_anew() -> None:
-    """From the window on."""
+    """A query that ran for at least the window starts counting attempts from zero."""
     retries = Retries(window="1 minute 30 seconds")
     assert [retries.resets_count_after(seconds) for seconds in (89.0, 90.0)] == [False, True]

@@ -1,4 +1,4 @@
-"""Seeds are checked when the project is loaded, each mistake at its own line and column."""
+"""Seeds are checked when the project is loaded, and each mistake has its line and column."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SOUND: dict[str, str] = {
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_broken_seed(case: str, tmp_path: Path) -> None:
-    """Each mistake of a seed is found where it stands, and nothing follows from it."""
+    """Each mistake in a seed is found at its location, without findings that only follow from it."""
     text, expected = BROKEN[case]
     result = load(tmp_path, {SEED: text})
     assert found(result) == [f"{SEED}:{place}" for place in expected]
@@ -55,25 +55,25 @@ def test_broken_seed(case: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", SOUND)
 def test_sound_seed(case: str, tmp_path: Path) -> None:
-    """What is right is not refused, however unusual."""
+    """Valid seeds are accepted, however unusual."""
     assert load_good(tmp_path, {SEED: SOUND[case]}).seeds[0].header
 
 
 def test_mistakes_of_all_seeds_come_together(tmp_path: Path) -> None:
-    """One broken seed does not hide another."""
+    """One broken seed does not hide mistakes in another."""
     result = load(tmp_path, {"seeds/x.csv": "a,b\n1\n", "seeds/y.csv": "a,a\n"})
     assert found(result) == ["seeds/x.csv:2:1 seed-row", "seeds/y.csv:1:3 seed-header"]
 
 
 def test_many_wrong_rows_are_counted(tmp_path: Path) -> None:
-    """The first few wrong rows are shown, and one finding more says how many there are."""
+    """Only the first wrong rows are shown; one more finding gives their number."""
     result = load(tmp_path, {SEED: "a,b\n" + "1\n" * 20})
     assert len(result.findings) == MOST_SHOWN + 1
     assert result.findings[-1].message.startswith("15 more mistakes")
 
 
 def test_delimiter_of_the_configuration(tmp_path: Path) -> None:
-    """A seed may have another delimiter, from its properties or its folder, as in dbt."""
+    """The delimiter can be configured in the seed's properties or folder, as in dbt."""
     files = {
         "project.yml": 'name: shop\nseeds: {tabs: {+delimiter: "\\t"}}\n',
         SEED: "a;b\n1,5;2\n",
@@ -88,7 +88,7 @@ def test_delimiter_of_the_configuration(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("delimiter", ["", ",,", '"', "\\", "\n"])
 def test_delimiter_is_one_character(delimiter: str, tmp_path: Path) -> None:
-    """What cannot be a delimiter is refused once, at its place, and the seed's rows are not judged by it."""
+    """An invalid delimiter gives one finding at its location, and the seed's rows are not checked."""
     files = {
         SEED: "a;b\n1\n",
         "seeds/_s.yml": f"seeds:\n  - name: s\n    config:\n      delimiter: {delimiter!r}\n".replace("'", '"')
@@ -99,13 +99,13 @@ def test_delimiter_is_one_character(delimiter: str, tmp_path: Path) -> None:
 
 
 def test_delimiter_is_not_guessed_while_yaml_is_broken(tmp_path: Path) -> None:
-    """Where some YAML cannot be read, it may hold the delimiter, so no seed is said to have the wrong one."""
+    """If a YAML file is broken, no seed is reported for a wrong delimiter, because that file may set it."""
     result = load(tmp_path, {SEED: "a;b\n1;2\n", "seeds/_s.yml": "seeds: [\n"})
     assert found(result) == ["seeds/_s.yml:1:8 yaml-syntax"]
 
 
 def test_declared_column_that_the_header_lacks(tmp_path: Path) -> None:
-    """It is found where it is declared, with the nearest name; case does not matter."""
+    """A declared column that the header lacks is reported in the YAML with the nearest name; case does not matter."""
     files = {
         SEED: "zip,City\n",
         "seeds/_s.yml": "seeds:\n  - name: s\n    columns:\n      - {name: city, data_type: string}\n"
@@ -117,7 +117,7 @@ def test_declared_column_that_the_header_lacks(tmp_path: Path) -> None:
 
 
 def test_declared_type_that_spark_does_not_have(tmp_path: Path) -> None:
-    """It is found where it is wrong, also within the type; what only Spark can judge is left to it."""
+    """An unknown type is located within its text; what only Spark can check is accepted."""
     files = {
         SEED: "a,b,c,d\n",
         "seeds/_s.yml": "seeds:\n  - name: s\n    columns:\n      - {name: a, data_type: itn}\n"
@@ -134,17 +134,17 @@ def test_declared_type_that_spark_does_not_have(tmp_path: Path) -> None:
 
 
 def test_name_that_spark_hides(tmp_path: Path) -> None:
-    """Spark reads no rows from a file whose name begins with an underscore."""
+    """A file name with a leading underscore is refused, because Spark reads no rows from it."""
     assert found(load(tmp_path, {"seeds/_s.csv": "a\n1\n"})) == ["seeds/_s.csv:1:1 invalid-value"]
 
 
 def test_disabled_seed_is_not_judged(tmp_path: Path) -> None:
-    """A seed that is no part of the project may be as broken as it likes."""
+    """A disabled seed is not checked."""
     load_good(tmp_path, {SEED: "a,a\n1\n", "seeds/_s.yml": "seeds:\n  - {name: s, config: {enabled: false}}\n"})
 
 
 def test_values_are_found_by_row_and_column(tmp_path: Path) -> None:
-    """Rows count from the first below the header, without blank lines; a cell that is gone is left out."""
+    """Values are found by row, counted below the header without blank lines, and column; missing cells are left out."""
     (seed,) = load_good(tmp_path, {SEED: 'a,b\r\n\r\n"x\r\ny",2\r\n3,"4"\r\n'}).seeds
     places = [(str(place), text) for place, text in find_values(tmp_path, seed, [(0, 0), (1, 1), (9, 0)])]
     assert places == [("seeds/s.csv:3:1", "x\ny"), ("seeds/s.csv:5:3", "4")]
@@ -152,7 +152,7 @@ def test_values_are_found_by_row_and_column(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("row", ["1,2\n", '"some text","and, more"\n'])
 def test_the_largest_seed_is_read(row: str, tmp_path: Path) -> None:
-    """A file as large as a project may hold."""
+    """A seed of the maximum file size is read."""
     text = "a,b\n" + row * ((LARGEST_FILE_BYTES - 10) // len(row))
 
     assert load_good(tmp_path, {SEED: text}).seeds[0].header == ("a", "b")

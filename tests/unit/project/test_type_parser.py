@@ -1,6 +1,6 @@
-"""Spark's DDL of types and schemas; the lists in schemas/ are one schema a line.
+"""Spark's DDL of types and schemas. The lists in schemas/ have one schema per line.
 
-tests/spark/test_types.py asks Spark about the same lists.
+tests/spark/test_types.py checks the same lists with Spark.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UNSURE = (SCHEMAS / "unsure.txt").read_text().splitlines()
 
 @pytest.mark.parametrize("ddl", GOOD)
 def test_a_schema_is_read(ddl: str) -> None:
-    """Each of Spark's types, its aliases, and what may follow it."""
+    """The parser reads all of Spark's types, their aliases and their clauses."""
     schema = parse_schema(ddl)
 
     assert isinstance(schema, Struct)
@@ -32,7 +32,7 @@ def test_a_schema_is_read(ddl: str) -> None:
 
 @pytest.mark.parametrize("ddl", BAD)
 def test_what_spark_refuses_is_an_error_with_a_place(ddl: str) -> None:
-    """The place lies within the text, or is its end; message, why and fix are one line each."""
+    """An error is located within the text or at its end; message, why and fix are one line each."""
     with pytest.raises(TypeSyntaxError) as raised:
         parse_schema(ddl)
 
@@ -42,7 +42,7 @@ def test_what_spark_refuses_is_an_error_with_a_place(ddl: str) -> None:
 
 @pytest.mark.parametrize("ddl", UNSURE)
 def test_what_only_spark_can_judge_is_no_error(ddl: str) -> None:
-    """Collations, spatial references, and clauses of CREATE TABLE."""
+    """Collations, spatial references and clauses of CREATE TABLE, which only Spark can check, are no errors."""
     assert isinstance(parse_schema(ddl), Struct | Unknown)
 
 
@@ -66,7 +66,7 @@ def test_what_only_spark_can_judge_is_no_error(ddl: str) -> None:
     ],
 )
 def test_a_common_mistake_is_found_where_it_stands(ddl: str, at: str, fix: str) -> None:
-    """With what was probably meant."""
+    """A common mistake is located and has a fix with the probable intention."""
     with pytest.raises(TypeSyntaxError) as raised:
         parse_schema(ddl)
 
@@ -76,13 +76,13 @@ def test_a_common_mistake_is_found_where_it_stands(ddl: str, at: str, fix: str) 
 
 @pytest.mark.parametrize("blank", "\t\n\v\f\r\xa0\u1680\u2000\u200a\u2028\u202f\u205f\u3000")
 def test_white_space_is_what_spark_takes_for_it(blank: str) -> None:
-    """As all characters of these kinds were tried with Spark 4.3."""
+    """White space is the same as for Spark 4.3, with which all such characters were tested."""
     assert parse_schema(f"a{blank}int") == parse_schema("a int")
 
 
 @pytest.mark.parametrize("sign", "\x00\x1c\x1d\x1e\x1f\x85\u180e\u200b\u2029\ufeff")
 def test_other_blanks_of_unicode_are_refused(sign: str) -> None:
-    """Python takes some of them for white space, and Spark does not."""
+    """Other Unicode blanks are refused as in Spark, although Python treats some as white space."""
     with pytest.raises(TypeSyntaxError) as raised:
         parse_schema(f"a {sign} int")
 
@@ -90,19 +90,19 @@ def test_other_blanks_of_unicode_are_refused(sign: str) -> None:
 
 
 def test_collations_and_comments_in_parts() -> None:
-    """A collation may be named with its schema, and a comment given in pieces."""
+    """A collation may have a schema name, and a comment may consist of several parts."""
     schema = parse_schema("""a string collate system.builtin.UTF8_LCASE comment 'x' "y" r'z'""")
 
     assert schema == Struct((Field("a", Primitive("string", collation="UTF8_LCASE"), comment="xyz"),))
 
 
 def test_a_number_of_any_length_is_read() -> None:
-    """Python itself turns no text of many thousand digits into a number."""
+    """A number with thousands of digits is read, although Python does not convert such text."""
     assert _error_offset(f"a varchar({'9' * 10_000})") == 10
 
 
 def test_a_schema_is_a_tree_of_types() -> None:
-    """Names in back-quotes, aliases, nullability and comments included."""
+    """A schema becomes a tree of types, with back-quoted names, aliases, nullability and comments."""
     schema = parse_schema(
         "`order id` LONG NOT NULL COMMENT 'key', lines array<struct<n: dec(5,2), tags map<string, time>>>"
     )
@@ -118,7 +118,7 @@ def test_a_schema_is_a_tree_of_types() -> None:
 
 
 def test_the_json_of_a_schema_is_the_same_tree() -> None:
-    """A type of another library is Unknown at its place; text that is no schema is so as a whole."""
+    """A schema in JSON gives the same tree; foreign types become Unknown in place, other text as a whole."""
     text = """{"type": "struct", "fields": [
       {"name": "a", "type": "long", "nullable": false, "metadata": {"comment": "key"}},
       {"name": "b", "type": {"type": "array", "elementType": "decimal(5,2)", "containsNull": false}},
@@ -169,7 +169,7 @@ _WORDS = (
 
 @given(st.lists(st.sampled_from(_WORDS), max_size=20).map(" ".join) | st.text(max_size=30))
 def test_no_text_breaks_the_parser(ddl: str) -> None:
-    """It gives a schema, an error within the text, or nothing that it can judge."""
+    """For any text the parser gives a schema, an error within the text, or a result that only Spark can check."""
     assert -1 <= _error_offset(ddl) <= len(ddl)
 
 
@@ -182,6 +182,6 @@ def _error_offset(ddl: str) -> int:
 
 
 def test_types_may_be_nested_deeply() -> None:
-    """Up to what Python's own stack bears; beyond that, Spark judges."""
+    """Types can be nested as deeply as Python's stack allows; deeper ones are left to Spark."""
     assert isinstance(parse_type("array<" * 90 + "int" + ">" * 90), Array)
     assert isinstance(parse_type("array<" * 5000 + "int" + ">" * 5000), Unknown)

@@ -1,4 +1,4 @@
-"""Typical mistakes in YAML: each is found at its own line, with a fix that makes the file readable."""
+"""Typical YAML mistakes are located on their own lines, with a fix that makes the file valid."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CASES: dict[str, tuple[str, str, str]] = {
 
 
 def finding(text: str) -> Finding:
-    """Returns the one finding about a text."""
+    """Returns the only finding for a text."""
     with pytest.raises(FindingsError) as raised:
         parse_yaml(text, "f.yml")
     (found,) = raised.value.findings
@@ -56,7 +56,7 @@ def finding(text: str) -> Finding:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_slip_is_found_at_its_place_with_its_fix(name: str) -> None:
-    """The line is that of the mistake, not the one at which the parser gives up."""
+    """A typo is located on its own line, not where the parser gives up, and has a fix."""
     text, place, fix = CASES[name]
 
     found = finding(text)
@@ -67,10 +67,10 @@ def test_a_slip_is_found_at_its_place_with_its_fix(name: str) -> None:
 
 @pytest.mark.parametrize("text", ["a: [1, 2}\n", "a: ]\n", "- a\nb: 1\n- c\n", "? [\n"])
 def test_what_no_repair_helps_with_is_still_a_finding(text: str) -> None:
-    """With the reason that the parser gives, in plain words."""
+    """If no repair helps, the finding has the parser's reason in plain words."""
     assert finding(text).code in ("yaml-syntax", "invalid-value")
 
 
 def test_a_long_text_is_not_parsed_again_and_again() -> None:
-    """A broken file of megabytes is refused as fast as it is read."""
+    """Refusing a broken file of megabytes takes no longer than reading it."""
     assert finding("a: 1\n" * 1 + "b: x\n" + "# more\n" * 10_000 + "  c: 1\n").code == "yaml-syntax"

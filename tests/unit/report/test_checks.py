@@ -1,4 +1,4 @@
-"""The lines of `sqlstream debug`."""
+"""The output of `sqlstream debug`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sqlstream.report.checks import check_text
 
 
 def test_a_good_check_is_one_line() -> None:
-    """Its fix is not shown."""
+    """A successful check is one line without its fix."""
     assert (
         check_text("Java", ok=True, found="17.0.15 (/usr/bin/java)", fix="x")
         == "OK     Java      17.0.15 (/usr/bin/java)"
@@ -14,6 +14,6 @@ def test_a_good_check_is_one_line() -> None:
 
 
 def test_a_bad_check_says_how_to_fix_it() -> None:
-    """The fix stands below, where there is one."""
+    """A failed check shows its fix, if it has one, on the next line."""
     assert check_text("storage", ok=False, found="no", fix="give access") == "ERROR  storage   no\n  fix: give access"
     assert check_text("storage", ok=False, found="no", fix="") == "ERROR  storage   no"

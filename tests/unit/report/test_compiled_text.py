@@ -1,4 +1,4 @@
-"""What `sqlstream compile` prints."""
+"""The output of `sqlstream compile`."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def compiled(tmp_path: Path) -> CompiledProject:
 
 
 def test_what_was_found_is_counted(compiled: CompiledProject) -> None:
-    """Seeds only where there are any."""
+    """The summary counts models, sources and sinks, and seeds if there are any."""
     assert found_line(compiled) == "Found 2 models, 1 source, 1 sink"
 
 
 def test_several_models_are_counted(compiled: CompiledProject) -> None:
-    """With the folder that holds their SQL."""
+    """For several models the output gives their number and the folder of their SQL."""
     assert compiled_text(compiled, tuple(compiled.models.values())).splitlines() == [
         "Found 2 models, 1 source, 1 sink",
         "Compiled 2 models to target/compiled/shop/",
@@ -46,7 +46,7 @@ def test_several_models_are_counted(compiled: CompiledProject) -> None:
 
 
 def test_the_sql_of_a_single_model_is_shown(compiled: CompiledProject) -> None:
-    """As dbt does, with the file that holds it."""
+    """A single model's SQL is printed, as in dbt, with its file."""
     model = compiled.models["model.shop.fast"]
 
     assert compiled_text(compiled, [model]).splitlines() == [
@@ -58,7 +58,7 @@ def test_the_sql_of_a_single_model_is_shown(compiled: CompiledProject) -> None:
 
 
 def test_the_spark_that_was_asked_is_named(compiled: CompiledProject) -> None:
-    """With how many models it was asked about; in JSON as well."""
+    """The output and the JSON name the Spark version that checked the models, and the number of models."""
     models = tuple(compiled.models.values())
 
     assert "Spark 4.3.0 accepts 2 models" in compiled_text(compiled, models, "4.3.0").splitlines()
@@ -66,7 +66,7 @@ def test_the_spark_that_was_asked_is_named(compiled: CompiledProject) -> None:
 
 
 def test_machines_get_the_same_as_one_object(compiled: CompiledProject) -> None:
-    """That it succeeded, the project, each model with its SQL and file, and the warnings."""
+    """The JSON object has success, the project, each model with its SQL and file, and the warnings."""
     model = compiled.models["model.shop.slow"]
 
     assert json.loads(compiled_json(compiled, [model], [WARNING])) == {

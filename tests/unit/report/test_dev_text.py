@@ -1,4 +1,4 @@
-"""What `sqlstream dev` prints."""
+"""The output of `sqlstream dev`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AT = datetime(2024, 1, 1, 12, 0, 5)
 
 
 def test_rows_stand_below_a_line_of_what_has_changed() -> None:
-    """With the time it took, and a blank line at the end."""
+    """Rows follow a line with the change and its duration, and a blank line ends the block."""
     rows = ShownRows("m", "model.p.m", (ShownColumn("id", "int"),), ((1,),), 5)
 
     assert refreshed_text(AT, ("models/m.sql",), (rows,), (), 0.84, None) == (
@@ -21,7 +21,7 @@ def test_rows_stand_below_a_line_of_what_has_changed() -> None:
 
 
 def test_findings_stand_there_instead() -> None:
-    """As everywhere; of many files some are named."""
+    """Findings appear in place of rows in their usual form; of many changed files only some are named."""
     finding = Finding("sql-syntax", "a", "b", "c")
 
     assert refreshed_text(AT, tuple("abcde"), (), (finding,), 1, None) == (

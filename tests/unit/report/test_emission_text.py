@@ -1,4 +1,4 @@
-"""What is said of when rows come out."""
+"""The explanation of when rows come out."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _text(root: Path, sql: str, *, mode: str = "append", trigger: str = "1 minut
 
 
 def test_a_window_is_told_with_its_place_an_example_its_watermark_and_the_batch(tmp_path: Path) -> None:
-    """In the model's own names and in concrete times."""
+    """A window is explained with its location, an example, its watermark and the batch, in the model's own names."""
     assert _text(tmp_path, f"{GROUPED}window(at, '10 minutes')") == [
         "asked -> nowhere, append mode",
         "",
@@ -57,7 +57,7 @@ def test_a_window_is_told_with_its_place_an_example_its_watermark_and_the_batch(
 
 
 def test_a_condition_above_the_watermark_is_named(tmp_path: Path) -> None:
-    """With its place: what it drops does not move the watermark."""
+    """A filter above the watermark is named with its location, because dropped rows do not move the watermark."""
     lines = _text(
         tmp_path, "select count(*) as n from {{ source('shop', 'orders') }} where id > 1 group by window(at, '1 day')"
     )
@@ -69,7 +69,7 @@ def test_a_condition_above_the_watermark_is_named(tmp_path: Path) -> None:
 
 
 def test_times_of_several_days_have_their_dates(tmp_path: Path) -> None:
-    """And each of several watermarks has an event of its own."""
+    """Times on several days include the date, and each of several watermarks has its own event."""
     lines = _text(tmp_path, UNITED)
 
     assert (
@@ -81,7 +81,7 @@ def test_times_of_several_days_have_their_dates(tmp_path: Path) -> None:
 
 
 def test_the_highest_watermark_may_hold(tmp_path: Path) -> None:
-    """Where the target says so; one event of any of the inputs is enough then."""
+    """If the target uses the highest watermark, one event of any input is enough."""
     lines = _text(tmp_path, UNITED, spark="{spark.sql.streaming.multipleWatermarkPolicy: max}")
 
     assert any("minus 1 day or one with" in line for line in lines)
@@ -96,12 +96,12 @@ def test_the_highest_watermark_may_hold(tmp_path: Path) -> None:
     ],
 )
 def test_the_trigger_says_when_the_batch_after_is(tmp_path: Path, trigger: str, end: str) -> None:
-    """One line at the end."""
+    """One line at the end says when the trigger starts the next batch."""
     assert _text(tmp_path, f"{GROUPED}at", trigger=trigger)[-1] == f"next batch: {end}"
 
 
 def test_what_waits_for_no_watermark_is_told_without_one(tmp_path: Path) -> None:
-    """Nor are batches of interest then."""
+    """Output that waits for no watermark is explained without watermarks and batches."""
     assert _text(tmp_path, f"{GROUPED}id", mode="update") == [
         "asked -> nowhere, update mode",
         "",
@@ -115,7 +115,7 @@ def test_what_waits_for_no_watermark_is_told_without_one(tmp_path: Path) -> None
 
 
 def test_a_target_that_changes_spark_is_named_as_such(tmp_path: Path) -> None:
-    """What is said holds without its settings."""
+    """If the target changes Spark in a way that may matter, the explanation says that it ignores this."""
     sql = "select id from {{ source('shop', 'plain') }}"
 
     assert "settings" in _text(tmp_path, sql, spark="{spark.sql.caseSensitive: 'true'}")[-1]

@@ -1,4 +1,4 @@
-"""Findings as people and machines read them."""
+"""Findings in text and JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WARNING = replace(FINDING, code="unused-config", severity=Severity.WARNING, loca
 
 
 def test_a_finding_is_three_lines() -> None:
-    """Where and what, why, and how to fix it."""
+    """A finding has three lines: location and message, why, and fix."""
     assert finding_text(FINDING) == (
         "models/orders/orders_by_minute.sql:7:14: [unknown-column] `amout` is not a column of source `shop.orders`\n"
         "  why: sources.yml:12 declares order_id, amount, ordered_at\n"
@@ -29,12 +29,12 @@ def test_a_finding_is_three_lines() -> None:
 
 
 def test_a_warning_says_that_it_is_one() -> None:
-    """A finding without a place begins with its kind."""
+    """A warning is marked as one, also without a location."""
     assert finding_text(WARNING).startswith("warning: [unused-config] `amout`")
 
 
 def test_the_lines_that_led_into_a_macro_follow_from_the_inside_out() -> None:
-    """The last one is in the model."""
+    """Calls that lead into a macro are listed from the inside out, ending with the line in the model."""
     calls = (Location("models/a.sql", 3, 1), Location("macros/outer.sql", 2, 5))
     found = replace(FINDING, location=Location("macros/inner.sql", 4, 2), calls=calls)
 
@@ -46,7 +46,7 @@ def test_the_lines_that_led_into_a_macro_follow_from_the_inside_out() -> None:
 
 
 def test_findings_are_shown_in_order_once_each_with_their_number() -> None:
-    """By file, line and column as numbers; warnings do not count as errors, and those without a place are last."""
+    """Findings are listed once, by file, line and column number, then those without location; errors are counted."""
     places = [Location("b.sql"), Location("a.sql", 10, 1), Location("a.sql", 9, 12), Location("a.sql", 9, 2)]
     found = [WARNING, *(replace(FINDING, location=place) for place in places), WARNING]
 
@@ -63,19 +63,19 @@ def test_findings_are_shown_in_order_once_each_with_their_number() -> None:
 
 
 def test_one_error_is_not_counted() -> None:
-    """A reader sees that it is one."""
+    """A single error has no count."""
     assert findings_text([FINDING]) == finding_text(FINDING)
 
 
 def test_two_findings_of_one_place_keep_their_order() -> None:
-    """The stage that found them knows which comes first."""
+    """Findings at one location keep the order of the stage that found them."""
     first, second = replace(FINDING, code="unknown-ref"), replace(FINDING, code="cycle")
 
     assert sort_findings([first, second]) == [first, second]
 
 
 def test_a_refusal_is_one_json_object() -> None:
-    """It says that there is no result, and holds each finding once, in the order of the text."""
+    """A refusal is one JSON object without a result, with each finding once, in the order of the text."""
     data = json.loads(refusal_json([WARNING, FINDING, FINDING]))
 
     assert data == {"succeeded": False, "findings": findings_json([FINDING, WARNING])}

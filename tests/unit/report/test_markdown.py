@@ -1,4 +1,4 @@
-"""Pages of Markdown as a terminal shows them."""
+"""Markdown pages in a terminal."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ select * from {{ ref('x') }}
 
 
 def plain(text: str) -> str:
-    """Returns `text` without the colours of a terminal."""
+    """Returns `text` without terminal colours."""
     return re.sub(r"\x1b\[[\d;]*m", "", text)
 
 
 def test_headings_and_code_have_no_marks() -> None:
-    """What a terminal cannot follow is no link; a web address stays."""
+    """Headings and code lose their marks, and relative links become text; web addresses stay."""
     text = plain(markdown_text(PAGE, 80))
 
     assert text.splitlines() == [

@@ -1,4 +1,4 @@
-"""What `sqlstream init` prints."""
+"""The output of `sqlstream init`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlstream.report.init import next_steps_text
     [("/here/shop", "cd shop "), ("/here/a b/shop", "cd 'a b/shop' "), ("/there/shop", "cd /there/shop ")],
 )
 def test_steps_that_can_be_typed_as_they_stand(root: str, command: str) -> None:
-    """The first step leads from the current folder into the project, quoted for the shell."""
+    """The steps can be typed as shown; the first one changes into the project folder, quoted for the shell."""
     head, *steps = next_steps_text(Path(root), 18, Path("/here")).splitlines()
     assert "18 files" in head
     assert len(steps) == 4

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Numbers in text output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlstream.report.numbers import count_text, plural, seconds_text
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0"), (999, "999"), (1234567, "1,234,567"), (None, "-")])
 def test_a_figure_that_is_not_known_is_a_dash(count: int | None, text: str) -> None:
-    """Thousands are set apart."""
+    """An unknown number is a dash, and large numbers have thousands separators."""
     assert count_text(count) == text
 
 
@@ -30,7 +30,7 @@ def test_a_figure_that_is_not_known_is_a_dash(count: int | None, text: str) -> N
     ],
 )
 def test_a_duration_has_about_three_digits(seconds: float, text: str) -> None:
-    """Rounding never gives 60 seconds."""
+    """A duration has about three digits, and rounding never gives 60 seconds."""
     assert seconds_text(seconds) == text
 
 
@@ -46,5 +46,5 @@ def test_a_duration_has_about_three_digits(seconds: float, text: str) -> None:
     ],
 )
 def test_one_is_singular(count: int | None, words: tuple[str, ...], text: str) -> None:
-    """A word may have a plural of its own."""
+    """A number of one uses the singular; a word can have an irregular plural."""
     assert plural(count, *words) == text

@@ -10,20 +10,20 @@ from sqlstream.state.results.rows import ShownColumn, ShownRows
 
 
 def shown(*rows: tuple[object, ...], columns: str = "id bigint, text string", limit: int = 5) -> ShownRows:
-    """Rows of a model `m`."""
+    """Returns rows of a model `m`."""
     pairs = (column.split(" ") for column in columns.split(", "))
     return ShownRows("m", "model.p.m", tuple(ShownColumn(*pair) for pair in pairs), rows, limit)
 
 
 def test_the_title_says_whether_there_may_be_more() -> None:
-    """As many as were asked for, fewer, or none."""
+    """The title says whether the limit was reached, not reached, or there are no rows."""
     titles = [rows_text(shown(*[(1, "a")] * count, limit=2), None).split("\n")[0] for count in (2, 1, 0)]
 
     assert titles == ["m, the first 2 rows", "m, 1 row", "m, no rows"]
 
 
 def test_values_are_text_and_nested_ones_json() -> None:
-    """A decimal keeps its zeros; null is a word."""
+    """Values become text and nested values JSON; a decimal keeps its zeros, and null is the word null."""
     text = rows_text(
         shown((Decimal("1.50"), {"a": [1, None]}), (2, None), columns="d decimal(3,2), s struct<...>"), None
     )
@@ -32,7 +32,7 @@ def test_values_are_text_and_nested_ones_json() -> None:
 
 
 def test_wide_cells_are_cut_before_columns_are_left_out() -> None:
-    """The widest first; the columns without room are named."""
+    """The widest cells are cut first; columns that still do not fit are left out and named."""
     row = (1, "x" * 100, "y" * 30, "z" * 30)
     columns = "id bigint, x string, y string, z string"
 
@@ -47,7 +47,7 @@ def test_wide_cells_are_cut_before_columns_are_left_out() -> None:
 
 
 def test_columns_of_one_name_are_kept_apart_in_json() -> None:
-    """The second has a number."""
+    """In JSON, the second of two columns with the same name gets a number."""
     found = json.loads(rows_json([shown((1, "a"), columns="id bigint, id string")]))
 
     assert found["results"][0]["rows"] == [{"id": 1, "id_2": "a"}]
@@ -55,10 +55,10 @@ def test_columns_of_one_name_are_kept_apart_in_json() -> None:
 
 
 def test_figures_keep_their_digits_in_json() -> None:
-    """A float would lose those of a long decimal."""
+    """In JSON, a long decimal keeps all digits, which a float would lose."""
     assert json_text({"a": Decimal("12345678901234567890.123456789")}) == '{"a": 12345678901234567890.123456789}'
 
 
 def test_csv_has_nothing_for_null() -> None:
-    """And nested values as JSON, in quotes."""
+    """In CSV, null is empty and nested values are quoted JSON."""
     assert rows_csv(shown((1, 'a "b"'), (2, None))) == 'id,text\n1,"a ""b"""\n2,'

@@ -14,7 +14,7 @@ from sqlstream.state.runs.events import TableShown, Warned
 
 
 def told() -> list[dict[str, Any]]:
-    """Returns the lines of a whole run, parsed."""
+    """Returns the parsed lines of a whole run."""
     lines: list[str] = []
     reporter = JsonReporter(lines.append)
     for event in EVENTS:
@@ -26,7 +26,7 @@ def told() -> list[dict[str, Any]]:
 
 
 def test_every_event_is_one_line_with_its_name() -> None:
-    """In the order in which they happened."""
+    """Every event is one line with its name, in order of time."""
     assert [line["event"] for line in told()] == [
         "query_started",
         "batch",
@@ -42,14 +42,14 @@ def test_every_event_is_one_line_with_its_name() -> None:
 
 
 def test_every_line_has_the_time_in_utc() -> None:
-    """ISO 8601, to the millisecond."""
+    """Every line has the UTC time in ISO 8601, to the millisecond."""
     for line in told():
         assert datetime.fromisoformat(line["time"]).utcoffset() == timedelta(0)
         assert line["time"].endswith("Z")
 
 
 def test_a_batch_has_its_figures() -> None:
-    """One that is not known is null."""
+    """A batch has its figures, and null for unknown ones."""
     batch = told()[1]
 
     assert (batch["model"], batch["batch_id"], batch["duration_ms"]) == ("big", 0, 840)
@@ -57,7 +57,7 @@ def test_a_batch_has_its_figures() -> None:
 
 
 def test_an_end_has_the_model_and_the_error() -> None:
-    """As in run_results.json, with the model's name."""
+    """A query's end has the same entry as run_results.json, with the model's name and error."""
     good, bad = told()[4:6]
 
     assert (good["model"], good["status"], good["error"]) == ("big", "success", None)
@@ -65,14 +65,14 @@ def test_an_end_has_the_model_and_the_error() -> None:
 
 
 def test_a_memory_table_has_its_rows() -> None:
-    """As they are, with the number of all of them."""
+    """A memory table has its rows unchanged, and their total number."""
     table = told()[7]
 
     assert (table["columns"], table["rows"], table["count"]) == (["kind", "total"], [["a", 12], ["b", 8]], 30)
 
 
 def test_numbers_keep_their_digits_and_lines_are_ascii() -> None:
-    """A program that reads the line by any encoding finds the same values."""
+    """Numbers keep their digits and lines are ASCII, so that the reader's encoding does not matter."""
     lines: list[str] = []
     JsonReporter(lines.append)(TableShown("totals", ("v",), ((Decimal("12345678901234567890.10"),), ("größer 𝄞",)), 2))
 
@@ -82,7 +82,7 @@ def test_numbers_keep_their_digits_and_lines_are_ascii() -> None:
 
 
 def test_findings_and_the_last_line() -> None:
-    """A finding has its place as numbers; the last line says whether all went well."""
+    """A finding has its location as numbers, and the last line gives the overall success."""
     finding, done = told()[-2:]
 
     assert (finding["code"], finding["location"]["line"]) == ("query-failed", 3)
@@ -90,7 +90,7 @@ def test_findings_and_the_last_line() -> None:
 
 
 def test_a_restart_has_its_delay_and_its_cause() -> None:
-    """The finding has the form that it has everywhere."""
+    """A restart has its delay, and its cause in the usual form of findings."""
     (line,) = [line for line in told() if line["event"] == "query_restarting"]
 
     assert (line["model"], line["attempt"], line["attempts"], line["delay_seconds"]) == ("poor", 1, 3, 1.3)

@@ -1,4 +1,4 @@
-"""A run as a table that is drawn anew."""
+"""A run as a table that is redrawn in place."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SILENT = QuerySilent("big", Silence(Cause.FILTERED, "conditions let no row pass"
 
 
 def screen(*events: RunEvent, width: int = 150) -> tuple[str, LiveReporter]:
-    """All that was drawn of `events`, without colours and movements, and the reporter."""
+    """Returns everything that was drawn for `events`, without colours and cursor movements, and the reporter."""
     file = StringIO()
     reporter = LiveReporter(file, width)
     for event in events:
@@ -38,12 +38,12 @@ def screen(*events: RunEvent, width: int = 150) -> tuple[str, LiveReporter]:
 
 
 def last_table(text: str) -> list[str]:
-    """The table that stays, and what is below it."""
+    """Returns the final table and the text below it."""
     return ("query " + text.rsplit("query ", 1)[1]).splitlines()
 
 
 def test_the_last_table_stays_with_all_that_is_known() -> None:
-    """Batches are in the table alone, starts and ends are lines as well."""
+    """The final table stays with all figures; batches appear only in the table, starts and ends also as lines."""
     text, reporter = screen(CHOSEN, STARTED, BATCH, BIG)
 
     assert "START stream big -> lake" in text
@@ -56,7 +56,7 @@ def test_the_last_table_stays_with_all_that_is_known() -> None:
 
 
 def test_why_a_query_gives_nothing_stands_below_the_table() -> None:
-    """As long as it runs, and not as a line for each time."""
+    """The reason why a running query gives no rows is below the table, and is not repeated as lines."""
     text, _ = screen(CHOSEN, STARTED, BATCH, replace(BATCH, rows_out=0), SILENT)
 
     assert last_table(text)[-1] == "big gives no rows: conditions let no row pass"
@@ -64,7 +64,7 @@ def test_why_a_query_gives_nothing_stands_below_the_table() -> None:
 
 
 def test_failures_and_notices_are_lines_above_the_table() -> None:
-    """They stay when the table is drawn anew."""
+    """Failures and notices are lines above the live table, and stay when the table is redrawn."""
     text, _ = screen(CHOSEN, STARTED, QueryRestarting("big", 1, 3, 1.3, FAILURE), Notice("something"))
 
     assert "big failed and restarts in 1.30 s, attempt 1 of 3" in text
@@ -74,7 +74,7 @@ def test_failures_and_notices_are_lines_above_the_table() -> None:
 
 
 def test_a_narrow_terminal_breaks_no_line_of_the_table() -> None:
-    """Columns are left out; words below it are wrapped."""
+    """In a narrow terminal columns are left out instead of wrapped; text below the table is wrapped."""
     text, _ = screen(CHOSEN, STARTED, BATCH, replace(BATCH, rows_out=0), SILENT, width=30)
 
     assert max(map(len, last_table(text))) <= 30
@@ -82,7 +82,7 @@ def test_a_narrow_terminal_breaks_no_line_of_the_table() -> None:
 
 
 def test_a_console_sink_has_the_terminal_to_itself() -> None:
-    """Then there are lines as elsewhere, and the closing table."""
+    """A console sink uses the terminal itself, so the run prints lines and a final table instead of a live table."""
     chosen = QueriesChosen((replace(CHOSEN.queries[0], format="console"),))
     text, reporter = screen(chosen, STARTED, BATCH, BIG)
 
@@ -92,7 +92,7 @@ def test_a_console_sink_has_the_terminal_to_itself() -> None:
 
 
 def test_nothing_is_drawn_before_the_first_query_starts() -> None:
-    """A run that is refused leaves no table behind."""
+    """Nothing is drawn before the first query starts, so a refused run leaves no table."""
     text, _ = screen(CHOSEN)
 
     assert text == ""

@@ -14,7 +14,7 @@ from sqlstream.state.runs.events import QueryStarted, RunEvent, Status, TableSho
 
 
 def told(*events: RunEvent) -> str:
-    """Returns what the reporter writes of `events`, at five past twelve."""
+    """Returns the reporter's output for `events`, at five past twelve."""
     lines: list[str] = []
     reporter = TextReporter(lines.append, clock=lambda: datetime(2024, 1, 1, 12, 0, 5))
     for event in events:
@@ -23,7 +23,7 @@ def told(*events: RunEvent) -> str:
 
 
 def test_a_run_is_told_as_it_happens() -> None:
-    """Start, batches, notices, ends with their findings, and memory tables, each line with the date and time."""
+    """Start, batches, notices, ends with findings and memory tables each have a line with date and time."""
     assert told(*EVENTS) == (
         "2024-01-01 12:00:05  1 of 3 START stream big -> lake, trigger 10 seconds "
         ".................................... [RUN]\n2024-01-01 12:00:05  big batch 0: 1,234 rows in, - "
@@ -42,26 +42,26 @@ def test_a_run_is_told_as_it_happens() -> None:
 
 
 def test_an_interrupted_query_says_so() -> None:
-    """Its batch runs again next time."""
+    """An interrupted query's line says that its batch runs again next time."""
     assert told(replace(BIG, status=Status.INTERRUPTED)).endswith(" [INTERRUPTED 2 batches in 3.20 s]")
 
 
 def test_a_name_that_needs_the_whole_line_has_it() -> None:
-    """Nothing is cut, and one space is left before the status."""
+    """A long name is not cut, and one space separates it from the status."""
     name = "x" * 100
 
     assert told(QueryStarted(name, 1, 1, "lake", "once")).endswith(f"{name} -> lake, trigger once [RUN]")
 
 
 def test_a_batch_of_one_row_without_a_watermark() -> None:
-    """One row is singular, and there is nothing about a watermark."""
+    """A batch of one row uses the singular, and without a watermark none is mentioned."""
     one = replace(BATCH, rows_in=1, rows_out=0, watermark=None)
 
     assert batch_text(one) == "big batch 0: 1 row in, 0 rows out, 0.84 s"
 
 
 def test_dropped_records_are_told_where_there_are_any() -> None:
-    """With each batch that met some, and all of them in the end."""
+    """Dropped records are shown with each batch that has some, and in total at the end."""
     assert batch_text(replace(BATCH, dropped_records=1)).endswith(", 1 corrupt record dropped")
     assert told(replace(BIG, dropped_records=2000)).endswith(
         "[SUCCESS 2 batches in 3.20 s, 2,000 corrupt records dropped]"
@@ -69,19 +69,19 @@ def test_dropped_records_are_told_where_there_are_any() -> None:
 
 
 def test_a_whole_memory_table_does_not_speak_of_its_first_rows() -> None:
-    """All rows are shown."""
+    """For a complete memory table, nothing says that only the first rows are shown."""
     assert memory_text(TableShown("totals", ("kind",), (("a",),), 1)) == "\ntotals (1 row)\nkind\n────\na"
 
 
 def test_nested_values_of_a_memory_table_are_shown_as_json() -> None:
-    """As `show` shows them, not as Python has them; text stands without quotes."""
+    """Nested values of a memory table are JSON, as in `show`; text has no quotes."""
     row = (None, True, "a", [1, None], {"b": "c"})
     shown = memory_text(TableShown("totals", ("v", "w", "x", "y", "z"), (row,), 1))
     assert shown.splitlines()[-1].split("   ") == ["null", "true", "a", "[1, null]", '{"b": "c"}']
 
 
 def test_the_summary_has_a_row_for_each_query() -> None:
-    """Paths in the project are relative to it; what is not known, or did not happen, is `-`."""
+    """The summary has one row per query, with paths relative to the project and `-` for unknown values."""
     assert summary_text(RESULTS, 1, Path("/project")) == (
         "\n"
         "query   status    batches   rows in   rows out     duration   output\n"
@@ -95,7 +95,7 @@ def test_the_summary_has_a_row_for_each_query() -> None:
 
 
 def test_a_query_without_an_output_path_has_a_dash() -> None:
-    """A console or noop sink lies nowhere."""
+    """A query without an output path, such as a console or noop sink, shows a dash."""
     assert summary_text([replace(BIG, output=None)], 0, Path("/project")).split("\n")[3].endswith(" -")
 
 
@@ -108,7 +108,7 @@ def test_a_query_without_an_output_path_has_a_dash() -> None:
     ],
 )
 def test_the_last_line_counts_as_dbt_does(statuses: tuple[Status, ...], warnings: int, expected: str) -> None:
-    """A query stopped in a batch passed: it goes on next time."""
+    """The last line counts as in dbt; a query that is stopped in a batch counts as passed, because it can resume."""
     results = [replace(POOR if status is Status.ERROR else LATE, status=status) for status in statuses]
 
     assert done_line(results, warnings) == expected

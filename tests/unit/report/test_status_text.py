@@ -1,4 +1,4 @@
-"""How queries stand, as text."""
+"""The status of queries as text."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def seen(life: RunStatus, succeeded: bool | None = None) -> KnownRun:
 
 
 def shown(run: KnownRun, *entries: dict[str, Any]) -> str:
-    """The text of a status in which all queries are of one run."""
+    """Returns the text of a status in which all queries belong to one run."""
     return status_text(ProjectStatus(tuple(KnownQuery(run, entry) for entry in entries), (run,)), NOW, None)
 
 
 def test_a_run_that_goes_on() -> None:
-    """The run, the table, and why a query gives no rows or has failed."""
+    """A running run shows its header, its table, and why queries give no rows or have failed."""
     assert shown(seen(RunStatus.RUNNING), BIG, POOR) == (
         "Run 3f2a91c4 of target local has been running for 5 min 30 s as process 4711, last update 3 s ago\n"
         "\n"
@@ -86,7 +86,7 @@ def test_a_run_that_goes_on() -> None:
     ],
 )
 def test_what_has_become_of_a_run(life: RunStatus, succeeded: bool | None, words: str) -> None:
-    """Each in its own words."""
+    """Each outcome of a run has its own text."""
     run = seen(life, succeeded)
     run.run.queries["big"] = BIG
 
@@ -94,7 +94,7 @@ def test_what_has_become_of_a_run(life: RunStatus, succeeded: bool | None, words
 
 
 def test_a_run_without_queries() -> None:
-    """One that was refused says where the reasons are."""
+    """A refused run without queries says where to find the reasons."""
     text = shown(seen(RunStatus.ENDED, False))
 
     assert "was rejected before any query started (see target/run_results.json)" in text
@@ -102,14 +102,14 @@ def test_a_run_without_queries() -> None:
 
 
 def test_a_query_that_was_restarted_shows_its_last_failure() -> None:
-    """Although it runs again."""
+    """A restarted query shows its last failure, although it runs again."""
     text = shown(seen(RunStatus.RUNNING), {**BIG, "silence": None, "restarts": 2, "last_failure": FAILURE})
 
     assert "big has had 2 restarts; its last error was\nmodels/poor.sql:3:2: [query-failed]" in text
 
 
 def test_json_has_the_entries_and_the_runs() -> None:
-    """With the run that each query is of."""
+    """The JSON has the entry of each query with its run, and the runs."""
     run = seen(RunStatus.KILLED)
     content = json.loads(status_json(ProjectStatus((KnownQuery(run, {**BIG, "status": "killed"}),), (run,))))
 
@@ -120,7 +120,7 @@ def test_json_has_the_entries_and_the_runs() -> None:
 
 @pytest.mark.parametrize("width", range(10, 160, 7))
 def test_a_narrow_terminal_shows_what_fits(width: int) -> None:
-    """No line is longer than the terminal is wide, and the names and states stay longest."""
+    """No line is wider than a narrow terminal; names and statuses are the last columns to be left out."""
     lines = query_table([BIG, {**POOR, "model": "größe" * 8}], width).splitlines()
 
     assert max(map(len, lines)) <= max(width, 16)
@@ -128,13 +128,13 @@ def test_a_narrow_terminal_shows_what_fits(width: int) -> None:
 
 
 def test_a_curve_of_rates() -> None:
-    """The highest is the highest bar; nothing but zeros is a line at the bottom."""
+    """In a curve of rates the highest value is the highest bar, and zeros are a line at the bottom."""
     assert sparkline([0.0, 1.0, 7.0]) == "▁▂█"
     assert (sparkline([0.0, 0.0]), sparkline([])) == ("▁▁", "")
 
 
 def test_queries_that_are_silent_for_one_reason_share_a_line() -> None:
-    """As several that read one empty source."""
+    """Queries that give no rows for the same reason, such as an empty source, share a line."""
     run = seen(RunStatus.ENDED, True)
     silent = {"status": "success", "silence": {"cause": "no_input", "text": "there was no new data to read from a.b"}}
     queries = tuple(KnownQuery(run, {**BIG, "model": name, **silent}) for name in ("one", "two"))

@@ -1,4 +1,4 @@
-"""Results of unit tests as a person and a machine read them."""
+"""Results of unit tests as text, JSON and XML."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ TEXT = """tests/models/t.yml:4:11: [unit-test-failed] `windows` does not return 
 
 
 def test_a_failure_is_three_lines_and_the_rows() -> None:
-    """With the changed cells, and the command that runs the test alone."""
+    """A failure has three lines and the rows with the changed cells, and the command that runs only this test."""
     assert failure_text(FAILED, None) == TEXT
     assert failure_text(PASSED, None) == ""
 
 
 def test_each_test_has_a_line_and_all_have_one_together() -> None:
-    """In dbt's words."""
+    """Each test has one line, and a summary line follows, in dbt's words."""
     assert result_line(PASSED, 1, 2).startswith("1 of 2 PASS unit test windows.early ...")
     assert result_line(PASSED, 1, 2).endswith("... [PASS in 1.25 s]")
     assert done_line([PASSED, FAILED]) == "Done. PASS=1 WARN=0 ERROR=1 SKIP=0 TOTAL=2"
@@ -78,7 +78,7 @@ def test_each_test_has_a_line_and_all_have_one_together() -> None:
 
 
 def test_machines_get_the_differences() -> None:
-    """As plain JSON: rows by the names of the columns."""
+    """JSON has the differences as plain objects, with rows by column name."""
     told = json.loads(results_json([FAILED], (), succeeded=False))
 
     rows, watermark = told["results"][0]["differences"]
@@ -90,7 +90,7 @@ def test_machines_get_the_differences() -> None:
 
 
 def test_continuous_integration_gets_xml() -> None:
-    """A suite with a case for each test, and the whole text of a failure."""
+    """JUnit XML has a suite with one case per test, and the whole text of a failure."""
     suite = ET.fromstring(results_xml([PASSED, FAILED], "shop"))[0]
 
     assert dict(suite.attrib) | {"time": ""} == {
@@ -106,7 +106,7 @@ def test_continuous_integration_gets_xml() -> None:
 
 
 def difference(*rows: ComparedRow) -> str:
-    """The table of one column in which `rows` differ."""
+    """Returns the table of one column in which `rows` differ."""
     only = RowDifference(None, ("text",), rows, HERE)
     return failure_text(CaseResult("t", "m", HERE, Outcome.FAILED, differences=(only,), model_place=HERE), None)
 
@@ -127,19 +127,19 @@ def difference(*rows: ComparedRow) -> str:
     ],
 )
 def test_texts_that_differ_do_not_look_the_same(expected: str | None, actual: str | None, shown: str) -> None:
-    """No text, null, the word null, blanks, and letters that print nothing or look alike."""
+    """Different texts look different: empty text, null, the word null, blanks, and invisible or similar characters."""
     rows = ComparedRow(RowKind.CHANGED, (expected,), (actual,), frozenset({0}))
 
     assert f"    ~   {shown}\n" in difference(rows)
 
 
 def test_a_value_that_is_not_compared_is_left_open() -> None:
-    """In a row that gives only some of the columns."""
+    """A column that a partial row does not compare is left open."""
     assert "    -   …\n" in difference(ComparedRow(RowKind.MISSING, (ANY,), None))
 
 
 def test_json_tells_null_from_text() -> None:
-    """As JSON does."""
+    """JSON distinguishes null from the text "null"."""
     only = RowDifference(None, ("text",), (ComparedRow(RowKind.MISSING, ("",), None),), HERE)
     failed = CaseResult("t", "m", HERE, Outcome.FAILED, differences=(only,))
 
