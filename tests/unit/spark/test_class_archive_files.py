@@ -1,4 +1,4 @@
-"""Where a class archive belongs, and when there is none."""
+"""The path of the class archive, and when there is none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHOLE = bytes.fromhex("a8ab0bf0") + b"\0" * 100
 
 @pytest.fixture
 def java(tmp_path: Path) -> Path:
-    """A Java that is there and does nothing."""
+    """Returns a Java that does nothing."""
     home = tmp_path / "java"
     (home / "bin").mkdir(parents=True)
     (home / "bin/java").write_text("#!/bin/sh\n")
@@ -33,12 +33,12 @@ def java(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def env(java: Path, tmp_path: Path) -> dict[str, str]:
-    """An environment with that Java and a cache folder of its own."""
+    """Returns an environment with that Java and a separate cache folder."""
     return {"JAVA_HOME": str(java), "XDG_CACHE_HOME": str(tmp_path / "cache")}
 
 
-def test_each_java_has_an_archive_of_its_own(env: dict[str, str], java: Path, tmp_path: Path) -> None:
-    """Another Java in the same place too; the same one always has the same."""
+def test_each_java_has_its_own_archive(env: dict[str, str], java: Path, tmp_path: Path) -> None:
+    """A changed Java at the same path has another archive; an unchanged one keeps its archive."""
     first = archive_path(env)
     assert first is not None
     assert first == archive_path(env)
@@ -48,8 +48,8 @@ def test_each_java_has_an_archive_of_its_own(env: dict[str, str], java: Path, tm
 
 
 @pytest.mark.parametrize("lacks", ["off", "no home", "no java"])
-def test_there_may_be_no_archive(env: dict[str, str], tmp_path: Path, lacks: str) -> None:
-    """Then nothing is used, and nothing made."""
+def test_archives_can_be_impossible(env: dict[str, str], tmp_path: Path, lacks: str) -> None:
+    """Then none is used or built."""
     changed = {
         "off": {**env, ARCHIVE_VARIABLE: "off"},
         "no home": {"JAVA_HOME": env["JAVA_HOME"]},
@@ -62,7 +62,7 @@ def test_there_may_be_no_archive(env: dict[str, str], tmp_path: Path, lacks: str
         class_archive.build(changed)
 
 
-def test_only_a_whole_archive_is_used(env: dict[str, str]) -> None:
+def test_only_a_complete_archive_is_used(env: dict[str, str]) -> None:
     """The JVM writes the first bytes last."""
     archive = archive_path(env)
     assert archive is not None
@@ -76,8 +76,8 @@ def test_only_a_whole_archive_is_used(env: dict[str, str]) -> None:
     assert use_options(env).endswith(f"-XX:SharedArchiveFile={archive}")
 
 
-def test_a_path_with_a_blank_is_not_used(env: dict[str, str], tmp_path: Path) -> None:
-    """Spark takes the options of the JVM apart at blanks."""
+def test_a_path_with_a_space_is_not_used(env: dict[str, str], tmp_path: Path) -> None:
+    """Spark splits the JVM's options at spaces."""
     env["XDG_CACHE_HOME"] = str(tmp_path / "my cache")
     archive = archive_path(env)
     assert archive is not None
@@ -86,8 +86,8 @@ def test_a_path_with_a_blank_is_not_used(env: dict[str, str], tmp_path: Path) ->
     assert use_options(env) == ""
 
 
-def test_the_cache_is_where_the_system_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """XDG_CACHE_HOME, or else .cache; on macOS below Library."""
+def test_the_cache_folder_follows_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in XDG_CACHE_HOME or .cache, and on macOS below Library."""
     monkeypatch.setattr(sys, "platform", "linux")
     assert cache_folder({"HOME": "/home/ann"}) == Path("/home/ann/.cache/sqlstream")
     assert cache_folder({"HOME": "/home/ann", "XDG_CACHE_HOME": "/var/c"}) == Path("/var/c/sqlstream")
@@ -97,15 +97,15 @@ def test_the_cache_is_where_the_system_has_it(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
-    """The commands that would have been started, on a machine that is no container."""
+    """Returns the commands that would start, on a machine outside containers."""
     commands: list[Sequence[str]] = []
     monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
     monkeypatch.setattr(class_archive, "in_ci_or_container", lambda env: bool(env.get("CI")))
     return commands
 
 
-def test_a_run_says_what_it_builds(env: dict[str, str], tmp_path: Path, begun: list[Sequence[str]]) -> None:
-    """In one line with the size, the place and what turns it off."""
+def test_a_run_reports_what_it_builds(env: dict[str, str], tmp_path: Path, begun: list[Sequence[str]]) -> None:
+    """One line has the size, the path, and how to disable archives."""
     line = class_archive.build_later(env)
 
     assert line is not None
@@ -114,14 +114,14 @@ def test_a_run_says_what_it_builds(env: dict[str, str], tmp_path: Path, begun: l
     assert [list(command[-3:]) for command in begun] == [["debug", "--class-archive", "build"]]
 
 
-def test_in_ci_nothing_is_built_unasked(env: dict[str, str], begun: list[Sequence[str]]) -> None:
-    """Nor said."""
+def test_in_ci_no_archive_is_built_automatically(env: dict[str, str], begun: list[Sequence[str]]) -> None:
+    """The run does not report it either."""
     assert class_archive.build_later({**env, "CI": "true"}) is None
     assert begun == []
 
 
-def test_nothing_is_said_while_another_process_builds(env: dict[str, str], begun: list[Sequence[str]]) -> None:
-    """It has said so."""
+def test_a_build_of_another_process_is_not_reported(env: dict[str, str], begun: list[Sequence[str]]) -> None:
+    """The other process has reported it."""
     archive = archive_path(env)
     assert archive is not None
     archive.parent.mkdir(parents=True)
@@ -130,8 +130,8 @@ def test_nothing_is_said_while_another_process_builds(env: dict[str, str], begun
     assert begun == []
 
 
-def test_what_fails_is_not_tried_again_soon(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Java that writes no archive leaves none, and no process is begun for it the next time."""
+def test_a_failed_build_is_not_repeated_soon(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """If Java writes no archive, the next run starts no build."""
     archive = archive_path(env)
     assert archive is not None
     with pytest.raises(UsageError, match="Java wrote no class archive"):
@@ -147,8 +147,8 @@ def test_what_fails_is_not_tried_again_soon(env: dict[str, str], monkeypatch: py
     assert len(begun) == 1
 
 
-def test_an_archive_that_nobody_uses_is_dropped(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """When another one is made; one that was used lately stays."""
+def test_an_unused_archive_is_removed(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new archive removes old ones, but not those that were used lately."""
     archive = archive_path(env)
     assert archive is not None
     archive.parent.mkdir(parents=True)
@@ -161,8 +161,8 @@ def test_an_archive_that_nobody_uses_is_dropped(env: dict[str, str], monkeypatch
     assert {path.name for path in archive.parent.glob("*.jsa")} == {archive.name, young.name}
 
 
-def test_removing_leaves_nothing(env: dict[str, str]) -> None:
-    """Archives of every Java, and what was noted beside them; also where they are turned off."""
+def test_removal_is_complete(env: dict[str, str]) -> None:
+    """It removes the archives of every Java and the files beside them, even if archives are disabled."""
     archive = archive_path(env)
     assert archive is not None
     archive.parent.mkdir(parents=True)
@@ -193,10 +193,10 @@ def test_removing_leaves_nothing(env: dict[str, str]) -> None:
         ({}, ("proc/1/cgroup", "0::/init.scope\n"), False),
     ],
 )
-def test_ci_and_containers_are_recognised(
+def test_ci_and_containers_are_recognized(
     env: dict[str, str], file: tuple[str, str] | None, expected: bool, tmp_path: Path
 ) -> None:
-    """By the environment, the files that container engines leave, and the control group of process 1."""
+    """By the environment, the files of container engines, and the control group of process 1."""
     if file is not None:
         (tmp_path / file[0]).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file[0]).write_text(file[1])

@@ -1,4 +1,4 @@
-"""The number of shuffle partitions that follows from the cores of a cluster."""
+"""The default of the shuffle partitions from the cores of a cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlstream.spark.jvm.cluster import (
 
 
 class Clock(Registrations):
-    """A clock that only goes on while somebody sleeps, and the cores that have registered at each time."""
+    """A clock that advances only during `sleep`, and the cores that have registered at each time."""
 
     def __init__(self, *registered: tuple[float, int]) -> None:
         self.time = 0.0
@@ -24,27 +24,27 @@ class Clock(Registrations):
         self._registered = registered
 
     def now(self) -> float:
-        """The time so far."""
+        """Returns the time so far."""
         return self.time
 
     def sleep(self, seconds: float) -> None:
-        """Lets time pass."""
+        """Advances the time."""
         self.time += seconds
 
     def cores(self) -> int:
-        """The cores so far."""
+        """Returns the cores so far."""
         self.looks += 1
         return max((cores for since, cores in self._registered if since <= self.time), default=0)
 
 
 def choose(clock: Clock, **settings: str) -> PartitionChoice:
-    """The choice under settings whose names are written with `_` for `.`."""
+    """Returns the choice for settings whose names have `_` instead of `.`."""
     known = {name.replace("_", "."): value for name, value in settings.items()}
     return choose_partitions(lambda name: known.get(name, ""), clock)
 
 
-def test_executors_that_register_one_after_the_other_are_all_counted() -> None:
-    """It waits until none has come for two seconds, and not until the longest time is over."""
+def test_executors_that_register_later_are_counted() -> None:
+    """The wait ends two seconds after the last executor, before the time limit."""
     clock = Clock((1, 4), (2.5, 8))
 
     assert choose(clock).partitions == 16
@@ -54,40 +54,40 @@ def test_executors_that_register_one_after_the_other_are_all_counted() -> None:
 @pytest.mark.parametrize(
     "settings", [{"spark_cores_max": "6"}, {"spark_executor_instances": "3", "spark_executor_cores": "2"}]
 )
-def test_what_the_settings_promise_is_waited_for(settings: dict[str, str]) -> None:
-    """Executors of YARN and Kubernetes may come seconds apart; with the last of them the wait is over."""
+def test_it_waits_for_the_requested_executors(settings: dict[str, str]) -> None:
+    """On YARN and Kubernetes they can register seconds apart; the wait ends with the last one."""
     clock = Clock((1, 2), (4, 4), (9, 6))
 
     assert choose(clock, **settings).partitions == 12
     assert 9 <= clock.time < 9.5
 
 
-def test_a_cluster_that_cannot_give_all_is_not_waited_for_longer_than_spark_does() -> None:
-    """The number then follows from what is there."""
+def test_the_wait_for_missing_executors_is_limited() -> None:
+    """The number then follows from the registered cores."""
     clock = Clock((1, 2))
 
     assert choose(clock, spark_cores_max="64").partitions == 4
     assert clock.time >= OTHER_EXECUTORS_SECONDS
 
 
-def test_an_executor_may_take_minutes_which_is_said_once() -> None:
-    """No batch could run before it either, and a number that is wrong once would stay in the checkpoint."""
+def test_a_long_wait_for_an_executor_is_reported_once() -> None:
+    """No batch could run before, and a checkpoint would keep a wrong number."""
     clock = Clock((200, 3))
 
     assert choose(clock).partitions == 6
     assert clock.told == [(15, "waiting for the cluster: no executor has registered yet")]
 
 
-def test_executors_that_come_at_once_are_not_told_of() -> None:
-    """A run says nothing of a cluster that starts as clusters do."""
+def test_a_short_wait_is_not_reported() -> None:
+    """A normal start of a cluster needs no notice."""
     clock = Clock((5, 3))
 
     assert choose(clock).partitions == 6
     assert clock.told == []
 
 
-def test_without_an_executor_sparks_own_number_is_kept() -> None:
-    """The checkpoint keeps its number, so none is made up; the sentence says what to set."""
+def test_without_an_executor_sparks_default_applies() -> None:
+    """The checkpoint keeps its number; the notice names the setting."""
     clock = Clock()
     choice = choose(clock)
 
@@ -96,7 +96,7 @@ def test_without_an_executor_sparks_own_number_is_kept() -> None:
     assert clock.time >= FIRST_EXECUTOR_SECONDS
 
 
-def test_a_large_cluster_gets_no_more_than_spark_itself_would_take() -> None:
+def test_a_large_cluster_gets_at_most_sparks_default() -> None:
     """Each partition costs files in each batch."""
     choice = choose(Clock((0, 500)))
 
@@ -105,7 +105,7 @@ def test_a_large_cluster_gets_no_more_than_spark_itself_would_take() -> None:
 
 
 def dynamic(**settings: str) -> dict[str, str]:
-    """Settings of a cluster whose executors come and go."""
+    """Returns settings of a cluster with dynamic allocation."""
     return {"spark_dynamicAllocation_enabled": "true", **settings}
 
 
@@ -117,10 +117,8 @@ def dynamic(**settings: str) -> dict[str, str]:
         (dynamic(), None),
     ],
 )
-def test_with_dynamic_allocation_the_size_that_it_may_reach_counts(
-    settings: dict[str, str], partitions: int | None
-) -> None:
-    """The executors of the first seconds say nothing about a stream that runs for months."""
+def test_dynamic_allocation_uses_the_maximum_size(settings: dict[str, str], partitions: int | None) -> None:
+    """The executors of the first seconds do not matter for a stream that runs for months."""
     clock = Clock((0, 2))
 
     assert choose(clock, **settings).partitions == partitions

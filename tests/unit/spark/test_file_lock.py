@@ -1,4 +1,4 @@
-"""One process at a time has a file."""
+"""Only one process at a time can lock a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ with file_lock(Path(sys.argv[1])):
 
 
 def start_holder(path: Path) -> subprocess.Popen[str]:
-    """Returns a process that has the file."""
+    """Returns a process that has locked the file."""
     process = subprocess.Popen(
         [sys.executable, "-c", LOCK, str(path)],
         stdin=subprocess.PIPE,
@@ -37,8 +37,8 @@ def start_holder(path: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_second_process_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
-    """By its number and host."""
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    """The error names the process and the host."""
     path = tmp_path / "new" / "run.lock"
     process = start_holder(path)
 
@@ -54,7 +54,7 @@ def test_a_second_process_is_refused_and_told_who_has_it(tmp_path: Path) -> None
 
 
 def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
-    """The file stays and means nothing."""
+    """The file remains, but is not locked."""
     path = tmp_path / "run.lock"
     process = start_holder(path)
     process.send_signal(signal.SIGKILL)
@@ -65,8 +65,8 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write any file")
-def test_a_file_that_may_only_be_read_is_locked_too(tmp_path: Path) -> None:
-    """As the one of a run of another user."""
+def test_a_read_only_file_can_be_locked(tmp_path: Path) -> None:
+    """For example, the file of another user's run."""
     path = tmp_path / "run.lock"
     path.touch(mode=0o444)
 

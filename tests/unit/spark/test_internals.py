@@ -1,4 +1,4 @@
-"""Spark's internals are used in few modules, and a run uses them behind the one function that has a public way beside it."""
+"""Few modules use Spark's internals, and a run uses them only with a public fallback."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ GUARDED = frozenset(
 
 
 def modules() -> list[str]:
-    """The modules of the package that speaks to Spark."""
+    """Returns the modules of the package that uses Spark."""
     return sorted(path.relative_to(SPARK).as_posix() for path in SPARK.rglob("*.py"))
 
 
-def test_few_modules_reach_into_the_jvm() -> None:
-    """The others go through them."""
+def test_few_modules_use_jvm_objects() -> None:
+    """All others use these modules."""
     found = {name for name in modules() if INTO_THE_JVM.search((SPARK / name).read_text(encoding="utf-8"))}
 
     assert found <= HOMES | OF_UNIT_TESTS
 
 
 @pytest.mark.parametrize("name", sorted(set(modules()) - OF_UNIT_TESTS - {"jvm/internals.py"}))
-def test_what_spark_may_move_is_used_with_a_public_way(name: str) -> None:
-    """A module that takes it from the gateway also imports `call_internal`."""
+def test_internals_have_a_public_fallback(name: str) -> None:
+    """A module that imports them from the gateway also imports `call_internal`."""
     imports = [node for node in ast.walk(ast.parse((SPARK / name).read_text())) if isinstance(node, ast.ImportFrom)]
     taken = {(node.module, alias.name) for node in imports for alias in node.names}
 

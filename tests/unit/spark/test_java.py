@@ -1,4 +1,4 @@
-"""Finding the Java that Spark will use, with scripts that print what Javas print."""
+"""Finds the Java that Spark will use; scripts print the output of different Javas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PICKED_UP = "Picked up JAVA_TOOL_OPTIONS: -Xmx1g\n"
 
 
 def install(folder: Path, said: str, code: int = 0) -> Path:
-    """Makes a `java` in `folder`/bin that says `said` and ends with `code`, and returns its path."""
+    """Creates `folder`/bin/java that prints `said` and exits with `code`, and returns its path."""
     java = folder / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\n[ \"$1\" = -version ] || exit 9\n/bin/cat >&2 <<'END'\n{said}\nEND\nexit {code}\n")
@@ -27,7 +27,7 @@ def install(folder: Path, said: str, code: int = 0) -> Path:
 
 
 def refusal(env: dict[str, str]) -> Finding:
-    """Returns the finding for an environment without a Java that Spark can use."""
+    """Returns the finding for an environment without a usable Java."""
     found = find_java(env)
     assert isinstance(found, Finding)
     assert "\n" not in found.message + found.why + found.fix
@@ -44,7 +44,7 @@ def refusal(env: dict[str, str]) -> Finding:
     ],
 )
 def test_a_java_that_spark_can_use(tmp_path: Path, said: str, release: int, version: str) -> None:
-    """Its path, release and version are told."""
+    """Its path, release and version are known."""
     java = install(tmp_path, said)
 
     assert find_java({"JAVA_HOME": str(tmp_path)}) == JavaRuntime(str(java), release, version)
@@ -52,7 +52,7 @@ def test_a_java_that_spark_can_use(tmp_path: Path, said: str, release: int, vers
 
 @pytest.mark.parametrize(("said", "version", "release"), [(JAVA_8, "1.8.0_392", 8), (JAVA_11, "11.0.20", 11)])
 def test_a_java_that_is_too_old(tmp_path: Path, said: str, version: str, release: int) -> None:
-    """The finding says which was found and where, and what to install."""
+    """The finding names its version and path, and says what to install."""
     java = install(tmp_path, said)
 
     finding = refusal({"PATH": str(java.parent)})
@@ -72,7 +72,7 @@ def test_a_java_that_is_too_old(tmp_path: Path, said: str, version: str, release
     ],
 )
 def test_a_java_that_does_not_work(tmp_path: Path, said: str, shown: str) -> None:
-    """The finding shows the first line that it printed about itself."""
+    """The finding quotes the first line that Java printed about itself."""
     java = install(tmp_path, said, code=1)
 
     finding = refusal({"PATH": str(java.parent)})
@@ -82,7 +82,7 @@ def test_a_java_that_does_not_work(tmp_path: Path, said: str, shown: str) -> Non
 
 
 def test_a_java_that_cannot_be_started(tmp_path: Path) -> None:
-    """A file that is no program is answered with the system's reason."""
+    """For a file that is not a program, the finding has the reason of the operating system."""
     java = install(tmp_path, JAVA_17)
     java.write_bytes(b"\x7fELF torn")
 
@@ -92,8 +92,8 @@ def test_a_java_that_cannot_be_started(tmp_path: Path) -> None:
     assert str(java) in finding.why
 
 
-def test_output_that_is_not_utf8_is_no_fault(tmp_path: Path) -> None:
-    """A Java in another encoding may still say its version."""
+def test_output_that_is_not_utf8_is_accepted(tmp_path: Path) -> None:
+    """A Java with another encoding can still print its version."""
     java = install(tmp_path, JAVA_17)
     java.write_bytes(java.read_bytes().replace(b"Debian", b"D\xe9bian"))
 
@@ -102,7 +102,7 @@ def test_output_that_is_not_utf8_is_no_fault(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("env", [{}, {"PATH": "/nowhere"}, {"PATH": "/nowhere", "JAVA_HOME": ""}])
 def test_no_java_at_all(env: dict[str, str]) -> None:
-    """An empty JAVA_HOME counts as none, as it does for Spark."""
+    """An empty JAVA_HOME counts as unset, as in Spark."""
     finding = refusal(env)
 
     assert finding.code == "java-missing"
@@ -110,8 +110,8 @@ def test_no_java_at_all(env: dict[str, str]) -> None:
     assert "install Java 17" in finding.fix
 
 
-def test_a_wrong_java_home_is_not_passed_over(tmp_path: Path) -> None:
-    """Spark takes JAVA_HOME even though there is a Java on the PATH, so the fix is about JAVA_HOME."""
+def test_a_wrong_java_home_is_not_ignored(tmp_path: Path) -> None:
+    """Spark uses JAVA_HOME even if there is a Java on the PATH, so the fix is about JAVA_HOME."""
     java = install(tmp_path / "good", JAVA_17)
     env = {"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(java.parent)}
 
@@ -123,7 +123,7 @@ def test_a_wrong_java_home_is_not_passed_over(tmp_path: Path) -> None:
 
 
 def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
-    """As for Spark."""
+    """As in Spark."""
     home, path = install(tmp_path / "home", JAVA_21), install(tmp_path / "path", JAVA_17)
 
     found = find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(path.parent)})
@@ -131,8 +131,8 @@ def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
     assert found == JavaRuntime(str(home), 21, "21")
 
 
-def test_java_sees_the_given_environment(tmp_path: Path) -> None:
-    """A version manager's `java` is a script that decides by it."""
+def test_java_gets_the_given_environment(tmp_path: Path) -> None:
+    """The `java` of a version manager is a script that depends on it."""
     java = install(tmp_path, JAVA_17)
     java.write_text('#!/bin/sh\necho "openjdk version \\"$CHOSEN\\"" >&2\n')
 
@@ -148,10 +148,10 @@ def test_java_sees_the_given_environment(tmp_path: Path) -> None:
         (None, (17, "17.0.15")),
     ],
 )
-def test_a_java_need_not_start_to_tell_its_version(
+def test_the_version_can_be_read_without_starting_java(
     tmp_path: Path, release: str | None, expected: tuple[int, str]
 ) -> None:
-    """The file beside it says it, behind links too; where that says nothing usable, the Java is asked."""
+    """It is in the file `release`, also behind links; if that is unusable, Java is started."""
     java = install(tmp_path / "jdk", JAVA_17)
     if release is not None:
         (tmp_path / "jdk/release").write_text(release)

@@ -1,4 +1,4 @@
-"""What is said of queries whose tasks never end."""
+"""The warning about queries whose tasks never end."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from sqlstream.spark.running.occupied_cores import warning_text
     [({"a": 1}, ["b"], 2), ({"a": 2}, [], 2), ({}, ["b"], 2)],
     ids=["a core is left", "nobody else wants one", "none keeps any"],
 )
-def test_cores_enough_need_no_word(keepers: dict[str, int], others: list[str], cores: int) -> None:
-    """A query that runs alone may have them all."""
+def test_enough_cores_need_no_warning(keepers: dict[str, int], others: list[str], cores: int) -> None:
+    """A query that runs alone can use all cores."""
     assert warning_text(keepers, others, cores) is None
 
 
-def test_tasks_beyond_the_cores_are_named() -> None:
-    """Their partitions are never read, which harms the query itself."""
+def test_tasks_that_cannot_start_are_reported() -> None:
+    """Their partitions are never read."""
     assert warning_text({"a": 3}, [], 2) == (
         "a keeps 3 tasks running until the end, and Spark has 2 cores: 1 of the tasks cannot start, so "
         "their partitions are not read; give the target more cores, or read fewer partitions"
     )
 
 
-def test_several_such_queries_are_added_up() -> None:
-    """Each alone would leave a core."""
+def test_the_tasks_of_several_queries_are_added() -> None:
+    """Each query alone would leave a core."""
     assert warning_text({"a": 1, "b": 1}, ["c", "d"], 2) == (
         "a, b keep 2 tasks running until the end, and Spark has 2 cores: no core is left for c, d; run a, b "
         "separately, give the target more cores, or read fewer partitions"

@@ -1,4 +1,4 @@
-"""What is told of an exception in the project's own Python."""
+"""The error message for an exception in the project's Python code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def shut() -> None:
 
 
 def trace_of_chained_exceptions() -> str:
-    """What Python prints of an exception that was raised while another one was handled."""
+    """Returns Python's traceback of an exception that was raised while another one was handled."""
     try:
         try:
             shut()
@@ -24,8 +24,8 @@ def trace_of_chained_exceptions() -> str:
     raise AssertionError
 
 
-def test_the_last_exception_and_its_place_are_told() -> None:
-    """Not the frames of PySpark that led there, nor the exception that was handled."""
+def test_the_last_exception_and_its_location_are_returned() -> None:
+    """Without PySpark's frames, and without the handled exception."""
     words = python_exception(
         "An exception was raised by the Python Proxy. Return Message: " + trace_of_chained_exceptions()
     )
@@ -36,5 +36,5 @@ def test_the_last_exception_and_its_place_are_told() -> None:
 
 
 def test_other_text_has_no_traceback() -> None:
-    """What Spark says in its own words stays as it is."""
+    """Spark's own messages do not change."""
     assert python_exception("[DIVIDE_BY_ZERO] Division by zero") is None

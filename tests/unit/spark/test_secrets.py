@@ -1,4 +1,4 @@
-"""Secrets: filled in where Spark takes them, struck out everywhere else."""
+"""Secrets are inserted into options for Spark, and masked everywhere else."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def masking(*values: str) -> Secrets:
     return Secrets({f"SQLSTREAM_SECRET_{number}": value for number, value in enumerate(values)})
 
 
-def test_a_secret_is_filled_into_its_option() -> None:
-    """Text around it, and options without one, stay as they are."""
+def test_a_secret_is_inserted_into_its_option() -> None:
+    """Text around it and options without secrets do not change."""
     options: dict[str, OptionValue] = {"url": URL, "dbtable": "orders"}
 
     assert Secrets(ENV).resolve_all(options) == {"url": "jdbc://reader:hunter22@host", "dbtable": "orders"}
 
 
-def test_a_secret_that_is_not_set_is_a_finding_each() -> None:
-    """At the place of the options, once however often it is named; one that is set but empty is set."""
+def test_each_secret_that_is_not_set_is_a_finding() -> None:
+    """Once for each secret, at the location of the options; an empty value counts as set."""
     options: dict[str, OptionValue] = {"url": URL, "again": SecretText((PASSWORD,)), "plain": "SQLSTREAM_SECRET_OTHER"}
 
     findings = Secrets({"SQLSTREAM_SECRET_USER": ""}).missing(options, SINK)
@@ -41,8 +41,8 @@ def test_a_secret_that_is_not_set_is_a_finding_each() -> None:
     assert Secrets(ENV).missing(options, SINK) == []
 
 
-def test_names_come_in_order_and_once() -> None:
-    """Plain options name none."""
+def test_names_are_in_order_and_unique() -> None:
+    """Plain options have no names."""
     assert secret_names(["x", URL, SecretText((USER,))]) == [USER.name, PASSWORD.name]
 
 
@@ -71,14 +71,14 @@ def test_names_come_in_order_and_once() -> None:
         "too-short",
     ],
 )
-def test_values_are_struck_out(values: tuple[str, ...], text: str, shown: str) -> None:
-    """Of secrets that overlap nothing is left; the order in which they are set does not matter."""
+def test_values_are_masked(values: tuple[str, ...], text: str, shown: str) -> None:
+    """Overlapping secrets are masked completely, in any order."""
     assert masking(*values).redact(text) == shown
     assert masking(*reversed(values)).redact(text) == shown
 
 
-def test_a_secret_of_several_lines_is_struck_out_whole_and_line_by_line() -> None:
-    """Logs come line by line; only lines too short to give anything away stay."""
+def test_a_secret_of_several_lines_is_masked_line_by_line() -> None:
+    """Logs arrive line by line; only very short lines stay."""
     secrets = masking(KEY)
 
     assert secrets.redact(f"key: {KEY.strip()}.") == f"key: {MASK}."
@@ -87,19 +87,19 @@ def test_a_secret_of_several_lines_is_struck_out_whole_and_line_by_line() -> Non
 
 @pytest.mark.parametrize("value", ['p"ss\\w0rd', "p@ss/w0rd&", KEY, "größe-ß-数"])
 def test_a_secret_is_found_in_json_and_urls(value: str) -> None:
-    """Its escaped forms give it away as well."""
+    """Its escaped forms are masked too."""
     secrets = masking(value)
 
     assert secrets.redact(json.dumps({"x": value.strip()})) == f'{{"x": "{MASK}"}}'
     assert secrets.redact(f"u:{quote(value.strip(), safe='')}@h") == f"u:{MASK}@h"
 
 
-def test_bytes_of_the_environment_that_are_no_text_do_no_harm() -> None:
-    """Python holds them as lone surrogates."""
+def test_invalid_bytes_in_the_environment_are_accepted() -> None:
+    """Python represents them as lone surrogates."""
     assert masking("caf\udce9s").redact("a caf\udce9s b") == "a ***** b"
 
 
-def test_only_secrets_are_struck_out() -> None:
-    """Other variables may be shown."""
+def test_only_secrets_are_masked() -> None:
+    """Other variables can be shown."""
     assert Secrets(ENV).redact(ENV["HOME"]) == "/home/*****-of-logs"
     assert Secrets({"HOME": "/home/me"}).redact("/home/me") == "/home/me"

@@ -1,4 +1,4 @@
-"""Which files of state were not written to their end."""
+"""Finds incomplete files of state."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ END = LZ4_MAGIC + b"\x15" + bytes(12)
 
 
 def block(data: bytes) -> bytes:
-    """A block of lz4-java's stream; its checksum is not looked at."""
+    """Returns a block of lz4-java's stream; the checksum is not verified."""
     length = len(data).to_bytes(4, "little")
     return LZ4_MAGIC + b"\x25" + length + length + bytes(4) + data
 
 
-def test_files_without_an_end_are_given_newest_first(tmp_path: Path) -> None:
-    """Within a header, within a block, between two blocks, or empty; a snapshot of RocksDB is a ZIP file."""
+def test_incomplete_files_are_returned_newest_first(tmp_path: Path) -> None:
+    """Cut off within a header, within a block, between two blocks, or empty; a RocksDB snapshot is a ZIP file."""
     whole = block(b"one") + block(b"two") + END
     folder = tmp_path / "0" / "1"
     folder.mkdir(parents=True)
@@ -47,6 +47,6 @@ def test_files_without_an_end_are_given_newest_first(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_that_is_elsewhere_has_no_torn_files(tmp_path: Path) -> None:
-    """Of a checkpoint behind another file system Spark's own words must do."""
+def test_a_remote_folder_has_no_torn_files(tmp_path: Path) -> None:
+    """For a checkpoint on another file system, only Spark's message is available."""
     assert list(torn_files(tmp_path / "none")) == []

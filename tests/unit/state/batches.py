@@ -1,4 +1,4 @@
-"""Batches as Spark reports them, with what a test says of them."""
+"""Batches as Spark reports them, for tests."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from sqlstream.state.runs.progress import BatchProgress, SourceProgress, StatePr
 
 
 def batch(rows_in: int | None = 5, rows_out: int | None = 0, **known: Any) -> BatchProgress:
-    """A batch of the query `orders`; `known` are other fields of it."""
+    """Returns a batch of the query `orders`; `known` are more fields."""
     return BatchProgress(
         "orders", 0, "2024-01-01T12:00:00.000Z", 100, rows_in, rows_out, **{"watermark": None, **known}
     )
 
 
 def state(updated: int = 1, late: int = 0, removed: int = 0, operator: str = "stateStoreSave") -> StateProgress:
-    """The state after a batch."""
+    """Returns the state after a batch."""
     return StateProgress((operator,), 10, updated, removed, 1000, late)
 
 
 def source(name: str, rows: int | None) -> SourceProgress:
-    """What a reader gave."""
+    """Returns the progress of a reader."""
     return SourceProgress(name, f"Source[{name}]", None, "1", rows, None, None)
 
 
 def figures(*batches: BatchProgress) -> Figures:
-    """All of them together."""
+    """Returns the totals of all batches."""
     found = Figures()
     for each in batches:
         found = add_batch(found, each)

@@ -1,4 +1,4 @@
-"""Queries that the tests of state/ compare."""
+"""Queries for the tests of state/."""
 
 from __future__ import annotations
 

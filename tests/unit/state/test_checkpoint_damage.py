@@ -1,4 +1,4 @@
-"""What the logs of a checkpoint tell without Spark."""
+"""Finds damage in the logs of a checkpoint without Spark."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ BY_POSITION = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n-\n{"logOffset":LAST}'
 
 
 def log(folder: str, *texts: str, names: dict[int, str] | None = None) -> BatchLog:
-    """A log with an entry for each text, numbered from 0."""
+    """Returns a log with one entry for each text, numbered from 0."""
     return BatchLog(folder, names or {number: str(number) for number in range(len(texts))}, dict(enumerate(texts)))
 
 
 def offsets(*last: int) -> BatchLog:
-    """The offsets of batches that have read up to these entries."""
+    """Returns the offsets of batches that have read up to these entries."""
     return replace(log("offsets", *(NAMED.replace("LAST", str(number)) for number in last)), lines=OFFSETS_LINES)
 
 
 def files(*names: str) -> str:
-    """An entry that lists files."""
+    """Returns an entry that lists files."""
     return "\n".join(["v1", *(f'{{"path":"file:///in/{name}","timestamp":1}}' for name in names)])
 
 
@@ -62,8 +62,8 @@ BEGUN = BatchLogs(
         (files("a", "b"), 0),
     ],
 )
-def test_an_entry_is_whole_or_torn(text: str, lines: int) -> None:
-    """Whatever a cut leaves is seen, but for one right behind a line, which leaves a shorter list."""
+def test_an_entry_is_complete_or_torn(text: str, lines: int) -> None:
+    """Every cut is found, except one at the end of a line, which leaves a shorter list."""
     assert is_complete(text, lines)
     ends = [number for number, letter in enumerate(text) if letter == "\n"]
     cuts = [text[:end] for end in range(len(text)) if end not in ends]
@@ -71,13 +71,13 @@ def test_an_entry_is_whole_or_torn(text: str, lines: int) -> None:
 
 
 def test_offsets_are_read_by_name_or_position() -> None:
-    """A source that is no file source has no entry of a log."""
+    """A source without files has no log."""
     assert log_offsets(NAMED.replace("LAST", "3")) == {"shop__orders": 3}
     assert log_offsets(BY_POSITION.replace("LAST", "3")) == {"1": 3}
 
 
-def test_a_compact_entry_stands_for_those_before_it() -> None:
-    """Its own files are those of its own number."""
+def test_a_compact_entry_replaces_earlier_ones() -> None:
+    """Only the files with its own number are new."""
     names = entry_names(["8", "9.compact", "10", "11", ".11.crc", "x"])
     assert names == {8: "8", 9: "9.compact", 10: "10", 11: "11"}
     assert after_compact(names) == [10, 11]
@@ -86,7 +86,7 @@ def test_a_compact_entry_stands_for_those_before_it() -> None:
 
 
 def test_a_batch_needs_its_files() -> None:
-    """Only those that it has not read: what is put aside is its plan, in an order in which a stop does no harm."""
+    """Only new files count. The repair archives the batch's plan, in an order in which an interruption is safe."""
     (damage,) = find_damage(BEGUN, lambda uris: [uri for uri in uris if uri != "file:///in/b"])
     assert (damage.code, damage.files, damage.batch) == ("source-file-gone", ("file:///in/c",), 1)
     assert damage.archive == ("offsets/1", "sources/1")
@@ -95,15 +95,15 @@ def test_a_batch_needs_its_files() -> None:
     assert find_damage(written, list) == []
 
 
-def test_a_compact_entry_is_never_put_aside() -> None:
-    """It holds what was committed too."""
+def test_a_compact_entry_is_never_archived() -> None:
+    """It also contains committed files."""
     sources = {"shop__orders": log("sources", files("a"), files("b", "c"), names={0: "0", 1: "1.compact"})}
     (damage,) = find_damage(replace(BEGUN, sources=sources), list)
     assert damage.archive == ()
 
 
-def test_a_torn_plan_takes_with_it_what_the_sink_has() -> None:
-    """The sink would take nothing of another plan of the batch: its entry goes first."""
+def test_the_sink_entry_is_archived_with_a_torn_plan() -> None:
+    """The sink would skip another plan of the batch, so its entry is first."""
     torn = replace(BEGUN.offsets, texts={0: BEGUN.offsets.texts[0], 1: "v2"})
     logs = replace(BEGUN, offsets=torn, sink=log("sink", files("x"), files("y")))
     (damage,) = find_damage(logs, list)
@@ -119,7 +119,7 @@ def test_a_torn_plan_takes_with_it_what_the_sink_has() -> None:
         (replace(BEGUN, identity=("metadata", "{")), "metadata"),
     ],
 )
-def test_what_was_committed_is_lost(logs: BatchLogs, file: str) -> None:
-    """It cannot be put aside: what was read would be read again."""
+def test_committed_entries_cannot_be_repaired(logs: BatchLogs, file: str) -> None:
+    """Without them, Spark would read the same rows again."""
     damage = find_damage(logs, lambda _: [])[0]
     assert (damage.files, damage.archive) == ((file,), ())

@@ -1,4 +1,4 @@
-"""How the end of a query stands in run_results.json."""
+"""The result of a query in run_results.json."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RESULT = QueryResult(
 
 
 def test_a_result_is_plain_json() -> None:
-    """What Spark does not know is null, never 0 or -1."""
+    """Unknown numbers are null, never 0 or -1."""
     assert json.loads(json.dumps(RESULT.as_json())) == {
         "kind": "stream",
         "unique_id": "model.shop.orders",
@@ -44,8 +44,8 @@ def test_a_result_is_plain_json() -> None:
     }
 
 
-def test_an_error_carries_its_finding() -> None:
-    """In the form that findings have in all JSON."""
+def test_an_error_contains_its_finding() -> None:
+    """In the same form as in all other JSON."""
     finding = Finding("query-failed", "it failed", "no disk", "make room", Location("models/orders.sql", 3, 2))
 
     assert replace(RESULT, status=Status.ERROR, finding=finding).as_json()["error"] == finding.as_json()
@@ -53,5 +53,5 @@ def test_an_error_carries_its_finding() -> None:
 
 @pytest.mark.parametrize("status", Status)
 def test_only_a_skipped_query_was_not_started(status: Status) -> None:
-    """One that failed to start was tried."""
+    """A query that failed to start counts as started."""
     assert replace(RESULT, status=status).started is (status is not Status.SKIPPED)

@@ -1,4 +1,4 @@
-"""What a query has done in a run, added up."""
+"""The totals of a query in a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlstream.state.runs.figures import RATES_KEPT, moment
 
 
 def test_totals_are_added_up() -> None:
-    """Rows, late rows and batches; the last batch is kept as it is."""
+    """Rows, late rows and batches are added; the last batch is stored."""
     last = batch(7, 3, state=state(late=2), input_rows_per_second=4.5)
 
     found = figures(batch(5, 1, state=state(late=1)), last)
@@ -18,20 +18,20 @@ def test_totals_are_added_up() -> None:
     assert found.rates == (0.0, 4.5)
 
 
-def test_a_total_with_an_unknown_part_is_not_known() -> None:
-    """It stays so, whatever comes after."""
+def test_a_total_with_an_unknown_part_is_unknown() -> None:
+    """It stays unknown with later batches."""
     found = figures(batch(None, None), batch(1, 1))
 
     assert (found.rows_in, found.rows_out) == (None, None)
 
 
 def test_only_the_latest_rates_are_kept() -> None:
-    """A run of months holds no more than one of minutes."""
+    """A run of months needs no more memory than one of minutes."""
     assert len(figures(*[batch()] * 100).rates) == RATES_KEPT
 
 
-def test_the_lag_is_behind_the_newest_event_of_all_batches() -> None:
-    """A later batch with older events does not make the watermark look nearer."""
+def test_the_lag_uses_the_newest_event_of_all_batches() -> None:
+    """A later batch with older events does not reduce the lag."""
     found = figures(
         batch(newest_event="2024-01-01T12:30:00.000Z"),
         batch(newest_event="2024-01-01T12:01:00.000Z", watermark="2024-01-01T12:20:00.000Z"),
@@ -41,8 +41,8 @@ def test_the_lag_is_behind_the_newest_event_of_all_batches() -> None:
     assert figures(batch(newest_event="2024-01-01T12:30:00.000Z")).lag_seconds is None
 
 
-def test_quiet_begins_anew_with_each_row_out() -> None:
-    """Batches without input do not count, as they could give nothing."""
+def test_the_silent_span_restarts_with_each_output_row() -> None:
+    """Batches without input do not count."""
     found = figures(
         batch(9, 1),
         batch(5, 0, sources=(source("a", 5), source("b", 0)), oldest_event="2024-01-01T12:01:00.000Z"),
@@ -55,19 +55,19 @@ def test_quiet_begins_anew_with_each_row_out() -> None:
     assert found.quiet.oldest_event == "2024-01-01T12:01:00.000Z"
 
 
-def test_rows_out_that_nobody_counted_may_be_rows() -> None:
-    """Such a query is not called silent."""
+def test_an_unknown_number_of_rows_out_is_not_silence() -> None:
+    """The query may have emitted rows."""
     assert figures(batch(5, None)).quiet.batches == 0
 
 
-def test_a_time_that_python_does_not_have_is_not_known() -> None:
-    """Spark's calendar goes further."""
+def test_a_time_beyond_pythons_range_is_unknown() -> None:
+    """Spark supports later years."""
     assert moment("+12024-01-01T12:00:00.000Z") is None
     assert moment(None) is None
 
 
-def test_the_records_dropped_of_a_static_table_are_counted_once() -> None:
-    """Each batch reads the table anew; what streams dropped is added up."""
+def test_dropped_records_of_a_static_table_are_counted_once() -> None:
+    """Each batch reads the table again; the records that streams drop are added."""
     added = figures(
         batch(5, 5, dropped_records=3, dropped_static=2), batch(5, 5, dropped_records=6, dropped_static=4), batch(5, 5)
     )

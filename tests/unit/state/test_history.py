@@ -1,4 +1,4 @@
-"""Past runs are found in the journal and in run_results.json."""
+"""Earlier runs are read from the journal and from run_results.json."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ BEGAN: dict[str, Any] = {"event": "run_began", "target": None, "pid": 7, "proces
 
 
 def line(time: str, run: str = "r1", **fields: Any) -> str:
-    """A line of the journal at noon and `time`."""
+    """Returns a line of the journal at noon and `time`."""
     return json.dumps({"time": f"2024-01-01T12:{time}.000Z", "invocation_id": run, **fields})
 
 
 def entry(model: str = "orders", status: str = "running", **known: Any) -> dict[str, Any]:
-    """An entry of a query."""
+    """Returns an entry of a query."""
     return {"model": model, "unique_id": f"model.shop.{model}", "status": status, **known}
 
 
 def results(time: str, status: str, *entries: dict[str, Any], run: str = "r1") -> dict[str, Any]:
-    """What run_results.json holds."""
+    """Returns the content of run_results.json."""
     metadata = {"invocation_id": run, "generated_at": f"2024-01-01T12:{time}.000Z", "pid": 7, "process_start": "boot/1"}
     return {"metadata": {**metadata, "target": "local"}, "status": status, "results": list(entries)}
 
 
-def test_a_run_is_what_its_lines_say() -> None:
-    """The newest entry of each query, with the progress of its last batch, also after other lines."""
+def test_a_run_is_read_from_its_lines() -> None:
+    """The newest entry of each query, with the progress of its last batch, even if other lines follow."""
     (run,) = past_runs(
         [
             line("00:00", **BEGAN),
@@ -45,8 +45,8 @@ def test_a_run_is_what_its_lines_say() -> None:
     assert run.queries["orders"]["progress"]["batch_id"] == 3
 
 
-def test_torn_lines_and_lines_of_others_are_passed_over() -> None:
-    """What is whole counts."""
+def test_torn_and_foreign_lines_are_ignored() -> None:
+    """Complete lines still count."""
     lines = ['{"time": "2024', "[]", '{"time": 1}', "", line("00:01", event="batch", query="?"), line("00:02", **BEGAN)]
 
     (run,) = past_runs(lines, {"metadata": "?"})
@@ -54,8 +54,8 @@ def test_torn_lines_and_lines_of_others_are_passed_over() -> None:
     assert (run.pid, run.queries) == (7, {})
 
 
-def test_the_results_tell_where_they_are_newer() -> None:
-    """Lines may be missing, as their disk was full or they were put aside."""
+def test_newer_results_are_used() -> None:
+    """Lines can be missing, for example because the disk was full."""
     older = line("00:02", event="batch", model="orders", batch_id=3, query=entry(rows_in=5))
     known = results("00:09", "error", entry(status="error", rows_in=9), entry("idle", "success"))
 
@@ -66,8 +66,8 @@ def test_the_results_tell_where_they_are_newer() -> None:
     assert (run.succeeded, run.queries["orders"]["rows_in"], run.pid) == (None, 5, 7)
 
 
-def test_each_query_is_shown_as_its_newest_run_left_it() -> None:
-    """Two runs of other queries are both told of; the older state of a query is not."""
+def test_each_query_has_the_state_of_its_newest_run() -> None:
+    """Two runs of different queries are both shown; older states are not."""
     lines = [
         line("00:00", run="old", event="query_ended", query=entry("a", "error")),
         line("00:01", run="old", event="query_ended", query=entry("b", "success")),
@@ -83,8 +83,8 @@ def test_each_query_is_shown_as_its_newest_run_left_it() -> None:
     assert status.is_well
 
 
-def test_what_ran_when_its_run_was_killed_is_killed() -> None:
-    """What had ended has ended; of another machine nobody knows."""
+def test_running_queries_of_a_killed_run_are_killed() -> None:
+    """Ended queries keep their state; the state on another machine is unknown."""
     lines = [
         line("00:00", event="query_ended", query=entry("a", "success")),
         line("00:01", event="query_started", query=entry("b", silence={"cause": "no_input", "text": "nothing"})),
@@ -98,8 +98,8 @@ def test_what_ran_when_its_run_was_killed_is_killed() -> None:
     assert ([query.status for query in elsewhere.queries], elsewhere.is_well) == (["success", "unknown"], True)
 
 
-def test_only_what_is_wanted_is_told() -> None:
-    """The newest run is named also where none of its queries is."""
+def test_only_selected_queries_are_shown() -> None:
+    """The newest run is shown even without its queries."""
     lines = [line("00:00", event="query_ended", query=entry("a", "error")), line("00:01", run="r2", **BEGAN)]
     runs = [KnownRun(run, RunStatus.ENDED) for run in past_runs(lines, None)]
 
@@ -110,7 +110,7 @@ def test_only_what_is_wanted_is_told() -> None:
 
 
 def test_a_newest_run_that_was_refused_is_not_well() -> None:
-    """Although no query has failed."""
+    """Even if no query has failed."""
     (run,) = past_runs([line("00:00", **BEGAN), line("00:01", event="run_ended", succeeded=False)], None)
 
     assert not project_status([KnownRun(run, RunStatus.ENDED)], None).is_well

@@ -1,4 +1,4 @@
-"""Where checkpoints, ledgers and outputs lie."""
+"""The paths of checkpoints, ledgers and outputs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from sqlstream.state.layout import (
     ],
 )
 def test_a_query_has_a_folder_under_the_storage(storage: str, checkpoint: str | None, expected: str) -> None:
-    """A configured checkpoint takes its place; a slash at the end makes no other folder."""
+    """A configured checkpoint replaces it; a slash at the end has no effect."""
     assert query_root(storage, "orders", checkpoint) == expected
 
 
-def test_checkpoint_and_ledger_lie_beside_each_other_in_a_version() -> None:
-    """Spark's folder holds nothing but Spark's files."""
+def test_a_version_contains_a_checkpoint_and_a_ledger() -> None:
+    """Spark's folder contains only Spark's files."""
     assert version_root("/data/queries/orders", 2) == "/data/queries/orders/v2"
     assert checkpoint_path("/data/queries/orders", 2) == "/data/queries/orders/v2/checkpoint"
     assert ledger_path("/data/queries/orders", 2) == "/data/queries/orders/v2/ledger.json"
@@ -48,7 +48,7 @@ def test_checkpoint_and_ledger_lie_beside_each_other_in_a_version() -> None:
         ("s3a://bucket/orders", 3, "s3a://bucket/orders.v3"),
     ],
 )
-def test_each_version_has_an_output_of_its_own(path: str, version: int, expected: str) -> None:
+def test_each_version_has_its_own_output(path: str, version: int, expected: str) -> None:
     """The first version has the plain path."""
     assert output_path("/data", path, version) == expected
 
@@ -58,7 +58,7 @@ def test_each_version_has_an_output_of_its_own(path: str, version: int, expected
     [("v1", 1), ("v12", 12), ("v0", None), ("v01", None), ("v1\n", None), ("v1.old", None), ("x1", None), ("v", None)],
 )
 def test_only_version_folders_count(folder: str, expected: int | None) -> None:
-    """Whatever else lies in a query's folder is no version."""
+    """Other names in a query's folder are ignored."""
     assert version_number(folder) == expected
 
 
@@ -66,6 +66,6 @@ def test_only_version_folders_count(folder: str, expected: int | None) -> None:
     ("version", "name", "table"),
     [(1, "gold.orders", "gold.orders"), (3, "gold.orders", "gold.orders_v3"), (2, "`a b`.`c d`", "`a b`.`c d_v2`")],
 )
-def test_a_later_version_writes_into_a_table_of_its_own(version: int, name: str, table: str) -> None:
-    """Spark's sink would skip batches of a new checkpoint in the old table."""
+def test_a_later_version_writes_to_its_own_table(version: int, name: str, table: str) -> None:
+    """In the old table, Spark's sink would skip batches of the new checkpoint."""
     assert output_table(name, version) == table

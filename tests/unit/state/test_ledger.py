@@ -1,4 +1,4 @@
-"""The ledger as text, and texts that are none."""
+"""The ledger as text, and invalid texts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ LEDGER = replace(
 
 
 @pytest.mark.parametrize("ledger", [LEDGER, replace(LEDGER, output=None, accepted=())])
-def test_a_ledger_comes_back_as_it_was(ledger: Ledger) -> None:
-    """Writing and reading lose nothing, letters outside ASCII included."""
+def test_a_ledger_survives_a_round_trip(ledger: Ledger) -> None:
+    """Including characters outside ASCII."""
     assert read_ledger(ledger.to_json()) == ledger
 
 
 def test_the_text_names_its_format_and_ends_with_a_line_break() -> None:
-    """Readers other than sqlstream can tell what they have."""
+    """Other programs can identify the file."""
     text = LEDGER.to_json()
 
     assert json.loads(text)["ledger_version"] == 1
@@ -34,7 +34,7 @@ def test_the_text_names_its_format_and_ends_with_a_line_break() -> None:
 
 
 def test_a_torn_ledger_is_unreadable_wherever_it_is_torn() -> None:
-    """No beginning of the text passes for the whole."""
+    """No prefix of the text is a valid ledger."""
     text = LEDGER.to_json().rstrip()
 
     for length in range(len(text)):
@@ -42,31 +42,31 @@ def test_a_torn_ledger_is_unreadable_wherever_it_is_torn() -> None:
             read_ledger(text[:length])
 
 
-def test_a_later_format_is_refused_rather_than_guessed() -> None:
-    """The message says which format it has."""
+def test_a_later_format_is_refused() -> None:
+    """The message has the number of the format."""
     later = json.dumps({**json.loads(LEDGER.to_json()), "ledger_version": 2})
 
     with pytest.raises(LedgerUnreadableError, match="later sqlstream wrote it, in format 2"):
         read_ledger(later)
 
 
-def test_a_key_that_is_not_known_is_passed_over() -> None:
-    """A later sqlstream may add keys within a format."""
+def test_unknown_keys_are_ignored() -> None:
+    """A later sqlstream can add keys to the same format."""
     more = json.dumps({**json.loads(LEDGER.to_json()), "host": "a"})
 
     assert read_ledger(more) == LEDGER
 
 
 def test_the_format_of_a_sink_is_read_in_any_letter_case() -> None:
-    """An earlier sqlstream wrote it down as the project had it."""
+    """An earlier sqlstream wrote it as in the project."""
     text = replace(LEDGER, identity=replace(STATEFUL, sink_format="Parquet")).to_json()
 
     assert read_ledger(text).identity.sink_format == "parquet"
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", '"ledger"', "{}", '{"ledger_version": "1"}', "7"])
-def test_json_that_is_no_ledger_is_unreadable(text: str) -> None:
-    """Whatever its type."""
+def test_json_that_is_not_a_ledger_is_unreadable(text: str) -> None:
+    """Any type of JSON value."""
     with pytest.raises(LedgerUnreadableError):
         read_ledger(text)
 
@@ -83,8 +83,8 @@ def test_json_that_is_no_ledger_is_unreadable(text: str) -> None:
         ("accepted.0", lambda data: data.update(accepted=["yes"])),
     ],
 )
-def test_a_value_of_another_shape_is_named(place: str, spoil: Callable[[dict[str, Any]], object]) -> None:
-    """The message is one line and says which value it is."""
+def test_a_value_of_the_wrong_type_is_named(place: str, spoil: Callable[[dict[str, Any]], object]) -> None:
+    """The message is one line and names the value."""
     data = json.loads(LEDGER.to_json())
     spoil(data)
 
@@ -95,8 +95,8 @@ def test_a_value_of_another_shape_is_named(place: str, spoil: Callable[[dict[str
     assert "\n" not in str(caught.value)
 
 
-def test_a_pending_ledger_comes_into_effect_with_the_next_commit() -> None:
-    """Not before: until then the checkpoint is that of the earlier query."""
+def test_a_pending_ledger_takes_effect_with_the_next_commit() -> None:
+    """Until then, the checkpoint belongs to the earlier query."""
     changed = replace(LEDGER, identity=replace(STATEFUL, output_mode="update"))
     ledger = read_ledger(replace(LEDGER, pending=PendingLedger(4, changed)).to_json())
 

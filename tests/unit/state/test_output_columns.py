@@ -1,4 +1,4 @@
-"""What a sink's format can hold beside the rows that are there."""
+"""Whether a sink's format can store changed columns beside the existing rows."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def query(columns: str, sink_format: str = "parquet", partition_by: tuple[str, .
         ("parquet", "id int, at array<int>", "id int, at array<bigint>"),
     ],
 )
-def test_what_readers_could_not_read_or_would_mix_up_is_refused(sink_format: str, before: str, after: str) -> None:
-    """There is one such change, and it says how to undo it."""
+def test_changes_that_readers_cannot_read_are_refused(sink_format: str, before: str, after: str) -> None:
+    """There is one change, with its fix."""
     (change,) = [
         change for change in column_changes(query(before, sink_format), query(after, sink_format)) if change.undo
     ]
@@ -61,8 +61,10 @@ def test_what_readers_could_not_read_or_would_mix_up_is_refused(sink_format: str
         ("noop", "id int", "id string", 0),
     ],
 )
-def test_what_the_format_holds_goes_on(sink_format: str, before: str, after: str, changes: int) -> None:
-    """New columns and what has no meaning to readers; what they can see is said."""
+def test_changes_that_the_format_can_store_are_accepted(
+    sink_format: str, before: str, after: str, changes: int
+) -> None:
+    """New columns, and changes without an effect for readers; visible changes are reported."""
     found = column_changes(query(before, sink_format), query(after, sink_format))
 
     assert [change.undo for change in found] == [None] * changes
@@ -70,7 +72,7 @@ def test_what_the_format_holds_goes_on(sink_format: str, before: str, after: str
 
 @pytest.mark.parametrize("sink_format", ["parquet", "json", "csv"])
 def test_other_partitions_are_refused(sink_format: str) -> None:
-    """Spark reads a folder by the partitions of one part of it, and silently leaves out the other."""
+    """Spark reads a folder with the partitions of one part, and silently skips the other part."""
     old, new = query("id int, day date", sink_format), query("id int, day date", sink_format, ("day",))
 
     (change,) = column_changes(old, new)
@@ -79,19 +81,19 @@ def test_other_partitions_are_refused(sink_format: str) -> None:
 
 
 def test_the_values_of_a_partition_are_text() -> None:
-    """They stand in the names of folders, whatever their type."""
+    """They are part of folder names, whatever their type."""
     old, new = (query(f"id int, day {kind}", "parquet", ("day",)) for kind in ("date", "string"))
 
     assert column_changes(old, new) == ()
 
 
-def test_a_ledger_without_columns_says_nothing() -> None:
-    """An early sqlstream did not write them down."""
+def test_a_ledger_without_columns_has_no_changes() -> None:
+    """Early versions of sqlstream did not record them."""
     assert column_changes(replace(query("id int"), columns=None), query("id string")) == ()
 
 
-def test_the_place_is_the_columns_own_in_the_select_list() -> None:
-    """Where it is named, in the outermost list."""
+def test_the_location_is_the_columns_name() -> None:
+    """In the outermost select list."""
     old, new = query("id int, qty int"), query("id int, qty string")
 
     (change,) = column_changes(old, new)
@@ -99,8 +101,8 @@ def test_the_place_is_the_columns_own_in_the_select_list() -> None:
     assert change.offset == new.models["per_hour"].index("qty")
 
 
-def test_a_renamed_column_is_told_from_one_that_is_gone() -> None:
-    """A new column of the same type may be the old one."""
+def test_a_renamed_column_is_distinguished_from_a_removed_one() -> None:
+    """A new column of the same type can be the old one."""
     renamed, gone = (
         next(change for change in column_changes(query("id int, qty int"), query(after)) if change.undo)
         for after in ("id int, quantity int", "id int")

@@ -1,4 +1,4 @@
-"""Which files of an output are committed, told from the sink's log and a listing."""
+"""Finds the committed files of an output from the sink's log and a listing."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ UUID = "68fad154-7a17-4dd0-aa6e-258cccda1fcf"
 
 
 def name(number: int, form: str = "-c000.snappy.parquet") -> str:
-    """A file's name as Spark makes it."""
+    """Returns a file name as Spark creates it."""
     return f"part-{number:05}-{UUID}{form}"
 
 
 def entry(*names: str, modified: int = 50, **more: str) -> str:
-    """An entry of the sink's log."""
+    """Returns an entry of the sink's log."""
     lines = [json.dumps({"path": f"file:///lake/{each}", "modificationTime": modified, **more}) for each in names]
     return "\n".join(["v1", *lines])
 
 
 def log(*texts: str) -> BatchLog:
-    """A log with an entry for each text, numbered from 0."""
+    """Returns a log with one entry for each text, numbered from 0."""
     return BatchLog("log", {number: str(number) for number in range(len(texts))}, dict(enumerate(texts)))
 
 
 def files(*names: str, modified: int = 50) -> list[StoredFile]:
-    """A listing."""
+    """Returns a listing."""
     return [StoredFile(each, 1, modified) for each in names]
 
 
 def sort(listed: list[StoredFile], *texts: str, with_retention: bool = False) -> OutputFiles:
-    """The files sorted by a log."""
+    """Returns the files, sorted by a log."""
     return sort_files(listed, log(*texts), with_retention=with_retention)
 
 
@@ -52,7 +52,7 @@ def sort(listed: list[StoredFile], *texts: str, with_retention: bool = False) ->
         "-c000",
     ],
 )
-def test_spark_names_what_a_batch_has_left(form: str) -> None:
+def test_leftovers_are_recognized_by_sparks_file_names(form: str) -> None:
     """In every format, compressed or not, in partitions or not."""
     found = sort(files(name(1), f"kind=a/{name(2, form)}"), entry(name(1)))
 
@@ -64,40 +64,40 @@ def test_spark_names_what_a_batch_has_left(form: str) -> None:
     "foreign", ["orders.parquet", "part-0.parquet", f"{UUID}.parquet", f"copy of {name(1)}", "README.md"]
 )
 def test_other_files_are_foreign(foreign: str) -> None:
-    """They are counted, and nothing more."""
+    """They are only counted."""
     found = sort(files(foreign), entry())
 
     assert (found.leftover, found.foreign) == ((), 1)
 
 
 @pytest.mark.parametrize("hidden", ["_spark_metadata/0", f".{name(1)}.crc", f"_temporary/0/{name(1)}", "_SUCCESS"])
-def test_what_no_reader_sees_is_passed_over(hidden: str) -> None:
-    """Logs, checksums and files that are being made."""
+def test_hidden_files_are_ignored(hidden: str) -> None:
+    """Logs, checksums, and files that are being written."""
     assert sort(files(hidden), entry()) == OutputFiles()
 
 
 def test_a_partition_may_begin_with_an_underscore() -> None:
-    """Readers take `_day=1` for a partition."""
+    """Readers accept `_day=1` as a partition."""
     assert len(sort(files(f"_day=1/{name(1)}"), entry()).leftover) == 1
 
 
 def test_a_folder_may_have_several_uris() -> None:
-    """Names tell files apart: the log may have them below another host, a link, or an encoded folder."""
+    """Files are compared by name: the log can have another host, a link, or an encoded path."""
     found = sort(files(f"kind=a b/{name(1)}"), entry(f"../elsewhere/kind=a%20b/{name(1)}"))
 
     assert [file.name for file in found.committed] == [f"kind=a b/{name(1)}"]
     assert found.missing == ()
 
 
-def test_committed_files_that_are_gone_are_named() -> None:
-    """And those that the log has taken back are none."""
+def test_missing_committed_files_are_named() -> None:
+    """But not files that the log has deleted."""
     found = sort([], entry(name(1), name(2)), entry(name(2), action="delete"))
 
     assert found.missing == (name(1),)
 
 
-def test_what_retention_may_have_dropped_is_no_leftover() -> None:
-    """What is older than all that the log still names was committed once, as far as anyone can tell."""
+def test_files_that_retention_may_have_removed_are_not_leftovers() -> None:
+    """Files older than all entries of the log may have been committed."""
     listed = [*files(name(1)), *files(name(2), modified=49), *files(name(3), modified=51)]
 
     found = sort(listed, entry(name(1)), with_retention=True)
@@ -120,8 +120,8 @@ def test_what_retention_may_have_dropped_is_no_leftover() -> None:
         ({0: "v1", 1: 'v1\n{"path'}, 0, "log/1 is cut off"),
     ],
 )
-def test_nobody_can_tell_without_a_whole_log(entries: dict[int, str], committed: int, words: str | None) -> None:
-    """An entry for each batch up to the last commit."""
+def test_an_incomplete_log_is_a_problem(entries: dict[int, str], committed: int, words: str | None) -> None:
+    """It must have an entry for each batch up to the last commit."""
     found = log_problem("orders", BatchLog("log", {at: str(at) for at in entries}, entries), committed, PLACE)
 
     if words is None:
@@ -132,8 +132,8 @@ def test_nobody_can_tell_without_a_whole_log(entries: dict[int, str], committed:
         assert words in found.why
 
 
-def test_a_compact_entry_stands_for_all_before_it() -> None:
-    """Those may be gone."""
+def test_a_compact_entry_replaces_all_earlier_ones() -> None:
+    """They can be missing."""
     names = {9: "9.compact", 10: "10"}
 
     assert log_problem("orders", BatchLog("log", names, {9: "v1", 10: "v1"}), 10, PLACE) is None

@@ -1,4 +1,4 @@
-"""Whether a query may start on the checkpoint it has."""
+"""Whether a query can start on its checkpoint."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def plan(
 
 
 def place_of(model: str | None, offset: int | None) -> Place:
-    """A place that shows what was asked for: the column is the offset."""
+    """Returns a location that contains its arguments: the column is the offset."""
     return Place(Location(f"models/{model or 'per_hour'}.sql", 1, (offset or 0) + 1))
 
 
 def refusal(identity: QueryIdentity, state: CheckpointState) -> Finding:
-    """Returns the finding of a query that is refused."""
+    """Returns the finding of a refused query."""
     (finding,) = findings(identity, state)
     return finding
 
 
 def findings(identity: QueryIdentity, state: CheckpointState, options: StartOptions = NONE) -> list[Finding]:
-    """Returns all findings of a query that is refused."""
+    """Returns all findings of a refused query."""
     refused = plan_query(identity, state, options, restartable=True, place_of=place_of)
     assert isinstance(refused, StartRefusal)
     return refusal_findings([refused])
@@ -71,8 +71,8 @@ def test_a_query_without_a_checkpoint_starts() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 3])
-def test_a_checkpoint_in_which_no_batch_has_begun_is_started_anew(version: int) -> None:
-    """Nothing has been read yet, so a changed query may have it, in the version that is there."""
+def test_a_checkpoint_without_a_batch_can_be_used(version: int) -> None:
+    """Nothing has been read yet, so a changed query can use the same version."""
     state = replace(USED, version=version, has_batches=False)
 
     assert plan(CHANGED, state) == QueryPlan(Action.START, version, writes_ledger=True)
@@ -81,14 +81,14 @@ def test_a_checkpoint_in_which_no_batch_has_begun_is_started_anew(version: int) 
 
 @pytest.mark.parametrize("identity", [STATEFUL, STATELESS])
 def test_a_query_that_has_not_changed_resumes(identity: QueryIdentity) -> None:
-    """Its ledger stays as it was written."""
+    """Its ledger does not change."""
     state = replace(USED, version=2, ledger=ledger_of(identity))
 
     assert plan(identity, state) == QueryPlan(Action.RESUME, 2, writes_ledger=False)
 
 
 def test_a_stateless_query_may_change() -> None:
-    """It resumes, and the ledger tells of the new query."""
+    """It resumes, and the ledger describes the new query."""
     state = replace(USED, ledger=ledger_of(STATELESS))
 
     assert plan(replace(CHANGED, stateful=False), state) == QueryPlan(
@@ -98,7 +98,7 @@ def test_a_stateless_query_may_change() -> None:
 
 @pytest.mark.parametrize("before", [True, False])
 def test_a_changed_query_that_keeps_or_kept_state_is_refused(before: bool) -> None:
-    """Before or after is enough: the other side would find state that is not its own, or none."""
+    """Old or new state is enough: the new query would find foreign state, or none."""
     state = replace(USED, ledger=ledger_of(replace(STATEFUL, stateful=before)))
 
     finding = refusal(replace(CHANGED, stateful=not before), state)
@@ -110,12 +110,12 @@ def test_a_changed_query_that_keeps_or_kept_state_is_refused(before: bool) -> No
 
 
 def test_an_accepted_change_resumes_on_the_old_state() -> None:
-    """The plan says what was accepted, and the ledger is written anew."""
+    """The plan has the accepted changes, and a new ledger is written."""
     assert plan(CHANGED, USED, ACCEPT) == QueryPlan(Action.RESUME, 1, writes_ledger=True, changes=CHANGE, accepted=True)
 
 
-def test_accepting_where_nothing_changed_changes_nothing() -> None:
-    """The flag may stay in a script."""
+def test_accepting_without_a_change_has_no_effect() -> None:
+    """The option can stay in a script."""
     assert plan(STATEFUL, USED, ACCEPT) == plan(STATEFUL, USED)
 
 
@@ -129,10 +129,10 @@ def test_accepting_where_nothing_changed_changes_nothing() -> None:
         (("noop", None), ("parquet", "per_hour")),
     ],
 )
-def test_files_go_on_only_where_they_began(
+def test_a_file_sink_cannot_change(
     before: tuple[str, str | None], after: tuple[str, str], stateful: bool, options: StartOptions
 ) -> None:
-    """Spark would fail at its tenth batch with an output that nobody can read; no flag can accept that."""
+    """Spark would fail at its tenth batch, with an unreadable output; no option accepts this."""
     old = replace(STATEFUL, stateful=stateful, sink_format=before[0], sink_path=before[1])
     new = replace(STATEFUL, stateful=stateful, sink_format=after[0], sink_path=after[1])
 
@@ -143,12 +143,12 @@ def test_files_go_on_only_where_they_began(
 
 
 def test_a_full_refresh_may_change_the_sink() -> None:
-    """A new checkpoint begins its output."""
+    """A new checkpoint starts its output."""
     assert plan(replace(STATEFUL, sink_path="hourly"), USED, REFRESH).action is Action.REFRESH
 
 
-def test_a_sink_without_files_may_take_over() -> None:
-    """The ledger tells of it, so that the old files are not gone on with later."""
+def test_a_sink_without_files_can_replace_a_file_sink() -> None:
+    """The ledger records it, so that a later change does not continue the old files."""
     console = replace(STATEFUL, sink_format="console", sink_path=None)
 
     assert plan(console, USED) == QueryPlan(Action.RESUME, 1, writes_ledger=True)
@@ -163,19 +163,19 @@ def test_another_spelling_of_a_path_is_no_change() -> None:
 
 @pytest.mark.parametrize("state", [USED, WITHOUT_LEDGER, TORN, replace(USED, has_batches=False)])
 def test_a_full_refresh_starts_the_next_version(state: CheckpointState) -> None:
-    """Whatever lies there: the old version is kept, and a change needs no other permission."""
+    """In any case: the old version stays, and changes need no other option."""
     assert plan(CHANGED, state, REFRESH) == QueryPlan(Action.REFRESH, 2, writes_ledger=True)
 
 
 @pytest.mark.parametrize("identity", [STATEFUL, CHANGED])
-def test_a_full_refresh_begins_in_place_where_no_batch_was_committed(identity: QueryIdentity) -> None:
-    """Nobody has rows to keep, so readers find the output where it was to be."""
+def test_a_full_refresh_without_a_commit_keeps_the_version(identity: QueryIdentity) -> None:
+    """There are no rows to keep, so readers find the output at its planned path."""
     assert plan(identity, BEGUN, REFRESH) == QueryPlan(Action.RESET, 1, writes_ledger=True)
 
 
 @pytest.mark.parametrize("state", [replace(BEGUN, output_committed=True), replace(BEGUN, ledger=None)])
 def test_a_full_refresh_keeps_an_output_that_may_have_a_batch(state: CheckpointState) -> None:
-    """Without a ledger nobody knows which output was written to."""
+    """Without a ledger, the earlier output is unknown."""
     assert plan(CHANGED, state, REFRESH) == QueryPlan(Action.REFRESH, 2, writes_ledger=True)
     moved = replace(STATEFUL, sink_path="hourly")
     assert plan(moved, BEGUN, REFRESH).action is Action.REFRESH
@@ -188,7 +188,7 @@ def test_a_full_refresh_of_nothing_is_a_start() -> None:
 
 @pytest.mark.parametrize(("state", "version"), [(NOTHING, 1), (USED, 2), (TORN, 2)])
 def test_a_query_that_spark_cannot_restart_has_a_new_version_each_run(state: CheckpointState, version: int) -> None:
-    """So a change to it is never refused."""
+    """So a change is never refused."""
     expected = QueryPlan(Action.FRESH_EACH_RUN, version, writes_ledger=True)
 
     assert plan(CHANGED, state, restartable=False) == expected
@@ -199,7 +199,7 @@ def test_a_query_that_spark_cannot_restart_has_a_new_version_each_run(state: Che
 def test_a_used_checkpoint_whose_ledger_cannot_be_read_is_refused(
     state: CheckpointState, identity: QueryIdentity
 ) -> None:
-    """Nobody can tell whether it kept state; the finding says what is wrong with the file."""
+    """It is unknown whether it has state; the finding describes the error in the file."""
     finding = refusal(identity, state)
 
     assert (finding.code, finding.location) == ("ledger-unreadable", MODEL)
@@ -212,14 +212,14 @@ def test_a_used_checkpoint_whose_ledger_cannot_be_read_is_refused(
     [(WITHOUT_LEDGER, "its ledger is missing"), (TORN, f"its ledger cannot be read: {TORN.unreadable}")],
 )
 def test_an_unreadable_ledger_may_be_accepted(state: CheckpointState, change: str) -> None:
-    """A new ledger is written, and tells why."""
+    """A new ledger is written, with the reason."""
     assert plan(STATEFUL, state, ACCEPT) == QueryPlan(
         Action.RESUME, 1, writes_ledger=True, changes=(change,), accepted=True
     )
 
 
-def test_code_that_the_sql_calls_is_told_from_sql() -> None:
-    """A function of python/ is named by its module, with a colon."""
+def test_a_changed_python_function_is_named() -> None:
+    """The name of a function in python/ has its module and a colon."""
     old = replace(STATEFUL, fingerprints={**STATEFUL.fingerprints, "texts:cleaned": "t1"})
     new = replace(STATEFUL, fingerprints={**STATEFUL.fingerprints, "texts:cleaned": "t2"})
 
@@ -258,11 +258,11 @@ def test_code_that_the_sql_calls_is_told_from_sql() -> None:
     ],
 )
 def test_each_change_of_meaning_is_named(new: QueryIdentity, expected: tuple[str, ...]) -> None:
-    """Looks, and settings that Spark keeps in the checkpoint itself, do not count."""
+    """Formatting, and settings that the checkpoint stores, do not count."""
     assert texts(STATEFUL, new) == expected
 
 
-def test_changes_come_together() -> None:
+def test_changes_are_reported_together() -> None:
     """One refusal names them all."""
     new = replace(
         STATEFUL,
@@ -276,7 +276,7 @@ def test_changes_come_together() -> None:
 
 
 def test_another_watermark_delay_of_a_source_is_a_change() -> None:
-    """Spark would mix both delays in silence."""
+    """Spark would silently mix both delays."""
     hour, minutes = (replace(ORDERS, watermark=f"ts {delay}") for delay in ("1 hour", "10 minutes"))
 
     changes = texts(replace(STATEFUL, sources=(hour,)), replace(STATEFUL, sources=(minutes,)))
@@ -287,7 +287,7 @@ def test_another_watermark_delay_of_a_source_is_a_change() -> None:
 
 
 def test_a_rename_with_previous_name_is_no_change() -> None:
-    """The query keeps its id, and its own SQL is compared under the new name."""
+    """The query keeps its id, and its SQL is compared under the new name."""
     renamed = replace(STATEFUL, model="hourly", fingerprints={"clean": "c1", "hourly": "p1"})
 
     assert texts(STATEFUL, renamed) == ()
@@ -307,7 +307,7 @@ def test_a_rename_with_previous_name_is_no_change() -> None:
 )
 @pytest.mark.parametrize("identity", [STATEFUL, STATELESS], ids=["stateful", "stateless"])
 def test_a_source_that_has_moved_is_refused(identity: QueryIdentity, before: str, after: str) -> None:
-    """Spark looks up the files of the last batch below the new path, and fails."""
+    """Spark looks for the files of the last batch below the new path, and fails."""
     old = replace(identity, sources=(replace(ORDERS, path=before),))
     new = replace(identity, sources=(replace(ORDERS, path=after),))
     state = replace(USED, ledger=ledger_of(old))
@@ -328,16 +328,16 @@ def test_a_source_that_has_moved_is_refused(identity: QueryIdentity, before: str
         ("in", None),
     ],
 )
-def test_a_source_that_spark_goes_on_reading_may_change_its_path(before: str | None, after: str | None) -> None:
-    """A wider folder and a pattern find the files of the last batch."""
+def test_a_source_path_can_widen(before: str | None, after: str | None) -> None:
+    """A parent folder or a pattern finds the files of the last batch."""
     old = replace(STATELESS, sources=(replace(ORDERS, path=before),))
     new = replace(STATELESS, sources=(replace(ORDERS, path=after),))
 
     assert plan(new, replace(USED, ledger=ledger_of(old))).action is Action.RESUME
 
 
-def test_references_that_cannot_be_told_apart_are_refused() -> None:
-    """Also in a stateless query: rows could be read twice, or not at all. The user may accept that."""
+def test_ambiguous_references_are_refused() -> None:
+    """Also in a stateless query, because rows could be read twice or not at all. The user can accept this."""
     second = replace(ORDERS, name="shop__orders__2", via="shop__orders__2")
     old = replace(STATELESS, sources=(replace(ORDERS, via="shop__orders"),))
     new = replace(old, sources=(*old.sources, second))
@@ -348,7 +348,7 @@ def test_references_that_cannot_be_told_apart_are_refused() -> None:
 
 
 def test_without_names_the_order_of_sources_counts() -> None:
-    """A checkpoint of an older Spark would take each source for the one at its place."""
+    """A checkpoint of an older Spark identifies sources by position."""
     unnamed = replace(STATELESS, settings={**STATELESS.settings, SOURCE_EVOLUTION: "false"})
     refunds = SourceUse("shop__refunds", "shop.refunds", None)
     old, new = replace(unnamed, sources=(ORDERS, refunds)), replace(unnamed, sources=(refunds, ORDERS))
@@ -359,25 +359,23 @@ def test_without_names_the_order_of_sources_counts() -> None:
 
 @pytest.mark.parametrize("state", [BEGUN, replace(BEGUN, ledger=None, unreadable="torn"), replace(BEGUN, ledger=None)])
 @pytest.mark.parametrize("options", [NONE, ACCEPT])
-def test_a_changed_query_begins_again_where_no_batch_was_committed(
-    state: CheckpointState, options: StartOptions
-) -> None:
-    """Nothing of the earlier query counts, so there is nothing to refuse or to accept."""
+def test_a_changed_query_starts_over_without_a_commit(state: CheckpointState, options: StartOptions) -> None:
+    """The earlier query has no effect, so nothing is refused."""
     assert plan(CHANGED, state, options) == QueryPlan(Action.RESET, 1, writes_ledger=True)
 
 
-def test_an_unchanged_query_does_the_batch_again_that_was_not_committed() -> None:
-    """It has the same rows under the same number, as sinks that know the batches expect."""
+def test_an_unchanged_query_repeats_its_uncommitted_batch() -> None:
+    """With the same rows and number, as sinks expect."""
     assert plan(STATEFUL, BEGUN) == QueryPlan(Action.RESUME, 1, writes_ledger=False)
 
 
 def test_a_batch_in_the_log_of_the_output_counts_as_committed() -> None:
-    """The process may have ended between the two; a new checkpoint would skip that batch."""
+    """The process may have ended between the two writes; a new checkpoint would skip that batch."""
     assert refusal(CHANGED, replace(BEGUN, output_committed=True)).code == "state-change"
 
 
-def test_a_change_that_was_given_up_is_taken_out_of_the_ledger() -> None:
-    """Else its ledger would come into effect with the next batch of the query that goes on."""
+def test_an_abandoned_change_is_removed_from_the_ledger() -> None:
+    """Otherwise its ledger would take effect with the next batch of the original query."""
     state = replace(USED, abandoned=ledger_of(CHANGED))
 
     assert plan(STATEFUL, state) == QueryPlan(Action.RESUME, 1, writes_ledger=True)
@@ -387,8 +385,8 @@ INT, TEXT = (replace(STATELESS, columns=(OutputColumn("id", kind),)) for kind in
 
 
 @pytest.mark.parametrize("options", [NONE, ACCEPT])
-def test_columns_that_the_output_cannot_hold_are_refused_whatever_is_accepted(options: StartOptions) -> None:
-    """A stateless query too: what is in the output cannot be accepted away."""
+def test_unsupported_columns_are_always_refused(options: StartOptions) -> None:
+    """Also for a stateless query; the option does not apply to existing output."""
     state = replace(USED, ledger=ledger_of(INT))
 
     (finding,) = findings(TEXT, state, options)
@@ -398,7 +396,7 @@ def test_columns_that_the_output_cannot_hold_are_refused_whatever_is_accepted(op
 
 
 def test_state_and_columns_are_refused_together() -> None:
-    """The user sees both at once, each at its place."""
+    """The user sees both findings at once, each at its location."""
     old, new = (replace(identity, stateful=True) for identity in (INT, TEXT))
     changed = replace(new, fingerprints=CHANGED.fingerprints)
 
@@ -408,8 +406,8 @@ def test_state_and_columns_are_refused_together() -> None:
     assert "--accept-state-change" not in state.fix  # which would not let the query start
 
 
-def test_new_columns_go_on_and_are_named() -> None:
-    """The plan says what readers will see."""
+def test_new_columns_are_accepted_and_named() -> None:
+    """The plan has what readers will see."""
     more = replace(INT, columns=(OutputColumn("id", "int"), OutputColumn("city", "string")))
 
     planned = plan(more, replace(USED, ledger=ledger_of(INT)))
@@ -418,8 +416,8 @@ def test_new_columns_go_on_and_are_named() -> None:
     assert planned.new_columns == ("column `city` is new, and null in existing rows",)
 
 
-def test_one_finding_names_all_queries_that_a_change_upstream_refuses() -> None:
-    """A query that has changed itself has its own."""
+def test_an_upstream_change_has_one_finding_for_all_queries() -> None:
+    """A query with another change has its own finding."""
     view = replace(STATEFUL, fingerprints={"clean": "c2", "per_hour": "p1"})
     names = ("per_hour", "per_day", "per_week")
     refused = []
@@ -454,10 +452,10 @@ def test_one_finding_names_all_queries_that_a_change_upstream_refuses() -> None:
         (TemplateInputs(), TemplateInputs(), "a macro, a reference or the target changed"),
     ],
 )
-def test_what_changed_the_sql_of_the_same_file_is_named(
+def test_the_cause_of_a_change_without_an_edit_is_named(
     before: TemplateInputs, after: TemplateInputs, cause: str
 ) -> None:
-    """The user has not touched the model, and is not sent to look for a change in it."""
+    """The user has not edited the model."""
     old = replace(STATEFUL, files={"per_hour": "f1"}, inputs={"per_hour": before})
     new = replace(CHANGED, files={"per_hour": "f1"}, inputs={"per_hour": after})
 

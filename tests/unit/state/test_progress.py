@@ -1,4 +1,4 @@
-"""What a batch did, read from texts that Spark 4.3 reported (tests/unit/state/progress)."""
+"""Reads the progress of a batch from reports of Spark 4.3 (tests/unit/state/progress)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from sqlstream.state.runs.progress import BatchProgress, StateProgress, read_pro
 TEXTS = Path(__file__).parent / "progress"
 
 
-def spark_says(name: str) -> dict[str, Any]:
+def recorded(name: str) -> dict[str, Any]:
     """Returns one of the recorded reports."""
     report: dict[str, Any] = json.loads((TEXTS / f"{name}.json").read_text(encoding="utf-8"))
     return report
 
 
 def read(report: dict[str, Any]) -> BatchProgress:
-    """Returns what is read of a report."""
+    """Returns the progress in a report."""
     return read_progress("orders", json.dumps(report))
 
 
 def test_a_batch_over_files() -> None:
     """The file sink does not count its rows; the observation does."""
-    progress = read(spark_says("files"))
+    progress = read(recorded("files"))
 
     assert replace(progress, parts_ms={}, sources=()) == BatchProgress(
         model="orders",
@@ -45,21 +45,21 @@ def test_a_batch_over_files() -> None:
 
 def test_a_batch_over_the_rate_source() -> None:
     """Its offsets are plain numbers."""
-    progress = read(spark_says("rate"))
+    progress = read(recorded("rate"))
 
     assert (progress.batch_id, progress.rows_in, progress.rows_out) == (1, 5, 5)
 
 
-def test_rows_of_a_dropped_reader_are_not_known() -> None:
-    """`where false` over files: the offsets moved on, and nobody counted."""
-    progress = read(spark_says("reader_dropped"))
+def test_rows_of_a_removed_reader_are_unknown() -> None:
+    """With `where false` over files, the offsets advance, but no rows are counted."""
+    progress = read(recorded("reader_dropped"))
 
     assert (progress.rows_in, progress.rows_out) == (None, 0)
 
 
 def test_an_idle_batch_read_nothing() -> None:
-    """The batch that Spark runs to close windows has no new files: 0 rows is the truth."""
-    progress = read(spark_says("no_data"))
+    """The batch that Spark runs to close windows has no new files, so 0 rows is correct."""
+    progress = read(recorded("no_data"))
 
     assert (progress.rows_in, progress.rows_out) == (0, 0)
     assert progress.watermark == "2024-01-01T00:54:00.000Z"
@@ -67,19 +67,19 @@ def test_an_idle_batch_read_nothing() -> None:
 
 def test_there_is_no_watermark_before_the_first_event() -> None:
     """Spark reports 1970 until then."""
-    assert read(spark_says("before_watermark")).watermark is None
+    assert read(recorded("before_watermark")).watermark is None
 
 
 @pytest.mark.parametrize("observed", [None, {}, {"another": {"rows": 3}}, {"sqlstream_rows_out": {}}])
-def test_rows_out_without_the_observation_are_not_known(observed: dict[str, Any] | None) -> None:
-    """The optimizer may have dropped the observation with its part of the plan."""
-    assert read({**spark_says("files"), "observedMetrics": observed}).rows_out is None
+def test_rows_out_without_the_observation_are_unknown(observed: dict[str, Any] | None) -> None:
+    """The optimizer may have removed the observation with its part of the plan."""
+    assert read({**recorded("files"), "observedMetrics": observed}).rows_out is None
 
 
 @pytest.mark.parametrize("rows", [{"numInputRows": -1}, {}])
 def test_a_reader_that_does_not_count_makes_the_sum_unknown(rows: dict[str, int]) -> None:
-    """The rows of the other reader are no substitute."""
-    report = spark_says("rate")
+    """The rows of the other reader alone would be wrong."""
+    report = recorded("rate")
     report["sources"].append({"description": "Own", "startOffset": 1, "endOffset": 2, **rows})
 
     assert read(report).rows_in is None
@@ -87,23 +87,23 @@ def test_a_reader_that_does_not_count_makes_the_sum_unknown(rows: dict[str, int]
 
 def test_the_rows_of_all_readers_are_added() -> None:
     """A self-join has two readers of one source."""
-    report = spark_says("rate")
+    report = recorded("rate")
     report["sources"] *= 2
 
     assert read(report).rows_in == 10
 
 
 def test_a_report_without_the_batch_duration_still_has_one() -> None:
-    """The time of the whole trigger stands in for it."""
-    report = spark_says("rate")
+    """The duration of the trigger replaces it."""
+    report = recorded("rate")
     del report["batchDuration"]
 
     assert read(report).duration_ms == 264
 
 
 def test_a_batch_has_its_parts_its_times_and_its_state() -> None:
-    """Durations by Spark's names; the state of all operators together."""
-    progress = read(spark_says("join"))
+    """Durations have Spark's names; the state is the sum of all operators."""
+    progress = read(recorded("join"))
 
     assert (progress.parts_ms["addBatch"], progress.parts_ms["walCommit"]) == (1002, 96)
     assert (progress.oldest_event, progress.newest_event) == ("2024-01-01T12:01:00.000Z", "2024-01-01T12:01:00.000Z")
@@ -112,8 +112,8 @@ def test_a_batch_has_its_parts_its_times_and_its_state() -> None:
 
 
 def test_late_rows_are_those_of_all_operators() -> None:
-    """A figure that Spark does not know (-1) takes nothing away."""
-    report = spark_says("join")
+    """An unknown number (-1) does not reduce the sum."""
+    report = recorded("join")
     operator = report["stateOperators"][0]
     report["stateOperators"] = [operator | {"numRowsDroppedByWatermark": late} for late in (2, -1, 3)]
 
@@ -124,29 +124,29 @@ def test_late_rows_are_those_of_all_operators() -> None:
 
 
 def test_sources_have_their_tables_offsets_and_rows() -> None:
-    """Files are known by their path, however it is written; offsets are Spark's own JSON."""
+    """Files are identified by their path in any notation; offsets are Spark's JSON."""
     uses = [SourceUse("x", "shop.a", None, "/data/in/a/"), SourceUse("y", "shop.b", None, "file:///data/in/b")]
-    a, b = read_progress("orders", json.dumps(spark_says("join")), uses).sources
+    a, b = read_progress("orders", json.dumps(recorded("join")), uses).sources
 
     assert (a.name, a.start_offset, a.end_offset, a.rows_in) == ("shop.a", '{"logOffset": 0}', '{"logOffset": 1}', 1)
     assert (b.name, b.description, b.rows_in) == ("shop.b", "FileStreamSource[file:/data/in/b]", 0)
 
 
-def test_a_source_that_may_be_one_of_several_keeps_the_name_that_spark_gives() -> None:
-    """Two tables over one path cannot be told apart."""
+def test_an_ambiguous_source_keeps_sparks_description() -> None:
+    """Two tables with one path cannot be distinguished."""
     uses = [SourceUse("x", "shop.a", None, "/data/in/a"), SourceUse("y", "shop.b", None, "/data/in/a")]
 
-    assert [source.name for source in read_progress("orders", json.dumps(spark_says("join")), uses).sources] == [
+    assert [source.name for source in read_progress("orders", json.dumps(recorded("join")), uses).sources] == [
         "FileStreamSource[file:/data/in/a]",
         "FileStreamSource[file:/data/in/b]",
     ]
     one = [SourceUse("x", "shop.a", None)]
-    assert read_progress("orders", json.dumps(spark_says("rate")), one).sources[0].name == "shop.a"
+    assert read_progress("orders", json.dumps(recorded("rate")), one).sources[0].name == "shop.a"
 
 
-def test_secrets_are_struck_out_of_what_spark_says_of_sources() -> None:
-    """A path or an offset may hold one."""
-    report = spark_says("join")
+def test_secrets_in_descriptions_of_sources_are_masked() -> None:
+    """A path or an offset can contain one."""
+    report = recorded("join")
     report["sources"][0]["startOffset"] = "hunter2"
     text = json.dumps(report).replace("/data/in/a", "/hunter2")
 
@@ -159,13 +159,13 @@ def test_secrets_are_struck_out_of_what_spark_says_of_sources() -> None:
     ("counts", "expected"), [([], 0), ([1, 2], 3), ([0, 0], 0), ([1, None], None), ([None], None)], ids=str
 )
 def test_a_total_is_known_when_every_part_is(counts: list[int | None], expected: int | None) -> None:
-    """A sum with an unknown part is not known."""
+    """A sum with an unknown part is unknown."""
     assert total(counts) == expected
 
 
 def test_dropped_records_are_those_of_all_readers() -> None:
-    """Each reader that drops corrupt records counts them under a name of its own."""
-    report = spark_says("files")
+    """Each reader that drops corrupt records has its own counter."""
+    report = recorded("files")
     dropped = {"sqlstream_dropped_shop__orders": {"rows": 2}, "sqlstream_dropped_shop__orders__2": {"rows": 3}}
     report["observedMetrics"] = report["observedMetrics"] | dropped
 

@@ -1,4 +1,4 @@
-"""The names by which a checkpoint knows the readers of a query."""
+"""The names of a query's readers in its checkpoint."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REFUNDS = "select value as id from {{ source('shop', 'refunds') }}"
 def uses_of(
     folder: Path, sql: str, old: tuple[SourceUse, ...] = (), retired: str = "", **files: str
 ) -> tuple[SourceUse, ...]:
-    """Returns the readers of a query whose terminal model holds `sql`."""
+    """Returns the readers of a query whose terminal model contains `sql`."""
     models: Mapping[str, str] = {f"models/{name}.sql": text for name, text in files.items()}
     for name, text in {**FILES, **models, "models/all.sql": CONFIG + sql}.items():
         path = folder / name
@@ -41,12 +41,12 @@ def uses_of(
 
 
 def named(uses: tuple[SourceUse, ...]) -> dict[str, str]:
-    """Returns the name of each reader by its way."""
+    """Returns the name of each reader by its path."""
     return {use.via: use.name for use in uses}
 
 
-def test_each_way_to_a_stream_has_a_reader_named_by_first_appearance(tmp_path: Path) -> None:
-    """A static table needs none."""
+def test_each_path_to_a_stream_has_a_reader(tmp_path: Path) -> None:
+    """Names follow the first appearance; a static table needs none."""
     zones = "select id from {{ source('shop', 'zones') }}"
 
     uses = uses_of(tmp_path, f"{BIG} union all {SMALL} union all {REFUNDS} where value in ({zones})")
@@ -60,21 +60,21 @@ def test_each_way_to_a_stream_has_a_reader_named_by_first_appearance(tmp_path: P
 
 @pytest.mark.parametrize("sql", [f"{SMALL} union all {BIG}", f"{REFUNDS} union all {SMALL} union all {BIG}"])
 def test_a_reader_keeps_its_name_when_references_move(tmp_path: Path, sql: str) -> None:
-    """Else Spark would go on reading each at the place of the other one: rows lost and rows twice."""
+    """Otherwise Spark would continue each one at the offset of the other: rows would be lost or read twice."""
     old = uses_of(tmp_path, f"{BIG} union all {SMALL}")
 
     assert named(old).items() <= named(uses_of(tmp_path, sql, old)).items()
 
 
-def test_a_dropped_reference_leaves_the_names_of_the_others(tmp_path: Path) -> None:
-    """The second reader stays the second one."""
+def test_a_removed_reference_does_not_rename_others(tmp_path: Path) -> None:
+    """The second reader keeps its name."""
     old = uses_of(tmp_path, f"{BIG} union all {SMALL}")
 
     assert named(uses_of(tmp_path, SMALL, old)) == {"small/shop__orders": "shop__orders__2"}
 
 
 def test_a_renamed_view_keeps_its_reader(tmp_path: Path) -> None:
-    """The way to the source is new, and the place in the source is not."""
+    """The path to the source is new, the offset in the source is not."""
     old = uses_of(tmp_path, f"{BIG} union all {SMALL}")
 
     uses = uses_of(
@@ -85,7 +85,7 @@ def test_a_renamed_view_keeps_its_reader(tmp_path: Path) -> None:
 
 
 def test_a_new_reader_gets_a_new_name(tmp_path: Path) -> None:
-    """It reads from the start, and no other one does."""
+    """It reads from the start; the others continue."""
     old = uses_of(tmp_path, BIG)
 
     uses = uses_of(tmp_path, f"{SMALL} union all {BIG}", old)
@@ -93,8 +93,8 @@ def test_a_new_reader_gets_a_new_name(tmp_path: Path) -> None:
     assert named(uses) == {"small/shop__orders": "shop__orders__2", "big/shop__orders": "shop__orders"}
 
 
-def test_a_ledger_without_ways_gives_its_names_in_order(tmp_path: Path) -> None:
-    """The first ledgers did not hold them."""
+def test_names_of_a_ledger_without_paths_apply_in_order(tmp_path: Path) -> None:
+    """The first ledgers did not contain paths."""
     old = (
         SourceUse("shop__orders", "shop.orders", None, "in"),
         SourceUse("shop__orders__2", "shop.orders", None, "in"),
@@ -103,8 +103,8 @@ def test_a_ledger_without_ways_gives_its_names_in_order(tmp_path: Path) -> None:
     assert [use.name for use in uses_of(tmp_path, f"{BIG} union all {SMALL}", old)] == [use.name for use in old]
 
 
-def test_a_name_is_never_given_again(tmp_path: Path) -> None:
-    """The checkpoint still knows where its last bearer stopped."""
+def test_a_name_is_never_reused(tmp_path: Path) -> None:
+    """The checkpoint still has the offsets of its last reader."""
     old = uses_of(tmp_path, BIG)
 
     uses = uses_of(tmp_path, f"{BIG} union all {SMALL}", old, retired="shop__orders__2")
@@ -124,17 +124,17 @@ def test_a_name_is_never_given_again(tmp_path: Path) -> None:
         (f"{REFUNDS} union all {REFUNDS}", f"{REFUNDS} union all {REFUNDS}", ()),
     ],
 )
-def test_references_in_one_text_are_told_apart_by_their_order_alone(
+def test_references_in_one_text_are_identified_by_order(
     tmp_path: Path, before: str, after: str, unsure: tuple[str, ...]
 ) -> None:
-    """Another number of them leaves open which is which; those through models of their own are always known."""
+    """If their number changes, they are ambiguous; references in separate models never are."""
     old = uses_of(tmp_path, before)
 
     assert unsure_tables(old, uses_of(tmp_path, after, old)) == unsure
 
 
-def test_several_renamed_views_leave_open_which_is_which(tmp_path: Path) -> None:
-    """Their readers may have come to different places."""
+def test_several_renamed_views_are_ambiguous(tmp_path: Path) -> None:
+    """Their readers may have different offsets."""
     old = uses_of(tmp_path, f"{BIG} union all {SMALL}")
     renamed = "select id from {{ ref('large') }} union all select id from {{ ref('little') }}"
 

@@ -1,4 +1,4 @@
-"""How the queries of a run stand, folded from its events."""
+"""The states of a run's queries, from its events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RESULT = QueryResult("orders", "model.shop.orders", 1, 2, Status.SUCCESS, 1, 5, 
 
 
 def state_after(*events: RunEvent) -> RunState:
-    """The run after `events`, one a second from noon on."""
+    """Returns the run after `events`, one per second from noon."""
     run = RunState()
     for second, event in enumerate((CHOSEN, *events)):
         run = follow(run, event, NOON + timedelta(seconds=second))
@@ -40,20 +40,20 @@ def state_after(*events: RunEvent) -> RunState:
 
 
 def orders(*events: RunEvent) -> QueryState:
-    """The query `orders` after `events`."""
+    """Returns the query `orders` after `events`."""
     return state_after(*events).queries["orders"]
 
 
 def test_a_query_is_pending_then_runs() -> None:
-    """Where it writes is known when it starts, and it runs from then on."""
+    """Its output is known when it starts."""
     assert orders().status is LiveStatus.PENDING
     running = orders(STARTED)
     assert (running.status, running.output, running.checkpoint) == (LiveStatus.RUNNING, "/out", "/check")
     assert running.seconds(NOON + timedelta(seconds=61)) == 60
 
 
-def test_a_failure_is_remembered_when_it_runs_again() -> None:
-    """And when it has ended well."""
+def test_a_failure_is_kept_after_a_restart() -> None:
+    """Also after a successful end."""
     failing = (STARTED, QueryRestarting("orders", 1, 3, 1.0, FAILURE))
     assert orders(*failing).status is LiveStatus.RESTARTING
     again = orders(*failing, QueryResumed("orders", 1))
@@ -62,7 +62,7 @@ def test_a_failure_is_remembered_when_it_runs_again() -> None:
 
 
 def test_a_silence_ends_with_the_next_row() -> None:
-    """And not with the query: `status` explains it afterwards, unless the query failed, which explains itself."""
+    """But not with the query: `status` shows it afterwards, unless the query failed."""
     silent = QuerySilent("orders", Silence(Cause.FILTERED, "nothing passes"), True)
 
     assert orders(STARTED, batch(), silent).why_silent() == silent.silence
@@ -71,29 +71,29 @@ def test_a_silence_ends_with_the_next_row() -> None:
     assert orders(STARTED, batch(), silent, replace(RESULT, status=Status.ERROR)).why_silent() is None
 
 
-def test_a_query_that_had_nothing_to_read_says_so_after_its_end() -> None:
-    """In other words than while it runs: more may come for the next run."""
+def test_a_query_without_input_has_a_reason_after_its_end() -> None:
+    """The text differs from that of a running query, which can still get rows."""
     silence = orders(STARTED, RESULT).why_silent()
 
     assert silence == Silence(Cause.NO_INPUT, "there was no new data to read from shop.orders")
 
 
-def test_a_query_that_has_read_nothing_says_so() -> None:
-    """There is no batch that could tell."""
+def test_a_running_query_without_input_has_a_reason() -> None:
+    """It has had no batch."""
     silence = orders(STARTED).why_silent()
 
     assert silence == Silence(Cause.NO_INPUT, "no rows have arrived from shop.orders since it started")
 
 
-def test_what_a_run_leaves_behind_is_no_longer_running() -> None:
-    """Of a run that ends before its queries; of one that was refused there is nothing to tell."""
+def test_queries_of_an_ended_run_do_not_run() -> None:
+    """If the run ends before its queries; a refused run has none."""
     left = end_unfinished(state_after(STARTED))
     assert [query.status for query in left.queries.values()] == [Status.INTERRUPTED, Status.SKIPPED]
     assert end_unfinished(state_after()).queries == {}
 
 
-def test_an_entry_is_plain_json_and_has_all_that_is_known() -> None:
-    """The keys of a query's end, and its last progress."""
+def test_an_entry_is_plain_json_with_all_values() -> None:
+    """It has the keys of a query's result, and its last progress."""
     seen = batch(
         5, 3, state=state(late=2), watermark="2024-01-01T11:00:00.000Z", newest_event="2024-01-01T11:10:00.000Z"
     )
@@ -107,6 +107,6 @@ def test_an_entry_is_plain_json_and_has_all_that_is_known() -> None:
     assert (ended["status"], ended["error"], ended["duration_seconds"]) == ("error", FAILURE.as_json(), 3.5)
 
 
-def test_events_of_no_query_change_nothing() -> None:
-    """Nor those of one that was not chosen."""
+def test_other_events_change_nothing() -> None:
+    """Nor do events of queries outside the run."""
     assert follow(state_after(), replace(RESULT, model="other"), NOON) == state_after()

@@ -1,4 +1,4 @@
-"""Why a query gives no rows."""
+"""Explains why a query emits no rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TWO = Delay("at", "2 minutes", timedelta(minutes=2), HERE)
 def emission(
     release: Release, time: str | None = None, delays: tuple[Delay, ...] = (TEN,), highest: bool = False
 ) -> Emission:
-    """What a query with one stateful operator waits for."""
+    """Returns the emission of a query with one stateful operator."""
     return Emission((Step(release, "GROUP BY", HERE, time),), delays, highest, True)
 
 
@@ -29,7 +29,7 @@ HOURLY = emission(Release.WINDOW, "window(ts, '1 hour')")
 
 
 def held(**known: Any) -> BatchProgress:
-    """A batch whose rows all stay in the state."""
+    """Returns a batch whose rows all stay in the state."""
     times = {"oldest_event": "2024-01-01T12:01:00.000Z", "newest_event": "2024-01-01T12:40:00.000Z"}
     return batch(
         **{
@@ -43,7 +43,7 @@ def held(**known: Any) -> BatchProgress:
 
 
 def silence(waits: Emission | None, *batches: BatchProgress) -> Silence:
-    """Returns why nothing comes out after `batches`."""
+    """Returns why the query is silent after `batches`."""
     found = why_silent(figures(*batches), waits)
     assert found is not None
     return found
@@ -57,18 +57,18 @@ def test_no_input_at_all() -> None:
 
 
 @pytest.mark.parametrize("last", [batch(5, 1), batch(5, None)], ids=["a row", "perhaps a row"])
-def test_a_query_that_gave_rows_is_not_silent(last: BatchProgress) -> None:
-    """Nor is one of which nobody knows."""
+def test_a_query_that_emitted_rows_is_not_silent(last: BatchProgress) -> None:
+    """Nor is one with an unknown number of rows."""
     assert why_silent(figures(batch(), batch(), batch(), last), HOURLY) is None
 
 
-def test_two_batches_are_too_few_to_ask() -> None:
+def test_two_batches_are_too_few() -> None:
     """Batches without input do not count."""
     assert why_silent(figures(batch(), batch(), batch(0)), None) is None
 
 
 def test_all_rows_are_filtered_out() -> None:
-    """Without state there is nowhere else to be; with state, none has reached it."""
+    """A stateless query filtered them; in a stateful query, none reached the state."""
     assert silence(None, batch(), batch(), batch()).cause is Cause.FILTERED
     found = silence(HOURLY, *[held(state=state(updated=0))] * 3)
     assert found == Silence(
@@ -78,7 +78,7 @@ def test_all_rows_are_filtered_out() -> None:
 
 
 def test_all_rows_are_late() -> None:
-    """None has changed the state, and some were dropped before it."""
+    """None has changed the state, and some were dropped."""
     found = silence(HOURLY, *[held(state=state(updated=0, late=1))] * 3)
 
     assert found.cause is Cause.LATE
@@ -91,12 +91,12 @@ def test_all_rows_are_duplicates() -> None:
 
 
 def test_a_limit_is_reached() -> None:
-    """It is one for the query's whole life."""
+    """It applies to the whole life of the query."""
     assert silence(emission(Release.FIRST), *[held(state=state(updated=0))] * 3).cause is Cause.LIMIT
 
 
 def test_the_watermark_has_not_reached_the_end_of_the_first_window() -> None:
-    """Who holds it, when the window ends, and what event moves the watermark there."""
+    """The text names the source that holds it back, the end of the window, and the event that advances it."""
     assert silence(HOURLY, *[held()] * 3) == Silence(
         Cause.WATERMARK,
         "the watermark is at 2024-01-01 12:30, held back by shop.a, and the first window ends at 2024-01-01 13:00; "
@@ -105,7 +105,7 @@ def test_the_watermark_has_not_reached_the_end_of_the_first_window() -> None:
 
 
 def test_before_the_first_watermark() -> None:
-    """The oldest event tells which window comes first."""
+    """The oldest event determines the first window."""
     found = silence(HOURLY, *[held(watermark=None)] * 3)
 
     assert found.text.startswith("there is no watermark yet, and the first window ends at 2024-01-01 13:00")
@@ -125,18 +125,18 @@ def test_before_the_first_watermark() -> None:
     ],
     ids=["sliding", "offset", "session", "time", "unknown length"],
 )
-def test_the_end_of_what_comes_first(waits: Emission, end: str) -> None:
-    """A sliding window that has ended by the watermark is out already; of sessions the newest event's is the last."""
+def test_the_end_of_the_first_group(waits: Emission, end: str) -> None:
+    """A sliding window that has ended by the watermark was emitted; of sessions, that of the newest event is last."""
     assert end in silence(waits, *[held()] * 3).text
 
 
-def test_a_window_that_ends_at_the_watermark_is_out() -> None:
-    """The next one is awaited."""
+def test_a_window_that_ends_at_the_watermark_was_emitted() -> None:
+    """The next window is the first."""
     assert "ends at 2024-01-01 14:00;" in silence(HOURLY, *[held(watermark="2024-01-01T13:00:00.000Z")] * 3).text
 
 
 def test_an_idle_source_holds_the_lowest_watermark() -> None:
-    """Its next events must be of a certain time; those of the other are there."""
+    """Its next events need a certain time; those of the other source have arrived."""
     two = emission(Release.WINDOW, "window(ts, '1 hour')", (TEN, TWO))
     found = silence(two, *[held(sources=(source("shop.a", 5), source("shop.b", 0)))] * 3)
 
@@ -148,15 +148,15 @@ def test_an_idle_source_holds_the_lowest_watermark() -> None:
     )
 
 
-def test_an_idle_source_holds_nothing_where_the_highest_watermark_holds() -> None:
-    """The other one moves it."""
+def test_an_idle_source_does_not_matter_for_the_highest_watermark() -> None:
+    """The other source advances it."""
     two = emission(Release.WINDOW, "window(ts, '1 hour')", (TEN, TWO), highest=True)
 
     assert silence(two, *[held(sources=(source("shop.a", 5), source("shop.b", 0)))] * 3).cause is Cause.WATERMARK
 
 
 def test_a_join_that_matches_nothing() -> None:
-    """An idle side is named."""
+    """The idle side is named."""
     join = emission(Release.MATCH)
     both, one = (source("shop.a", 5), source("shop.b", 5)), (source("shop.a", 5), source("shop.b", 0))
 
@@ -165,8 +165,8 @@ def test_a_join_that_matches_nothing() -> None:
     assert (idle.cause, "shop.b has sent no rows" in idle.text) == (Cause.IDLE_SOURCE, True)
 
 
-def test_an_outer_join_waits_until_no_match_can_come() -> None:
-    """Its rows may well have matched, and a condition may have taken those out: nothing is said of that."""
+def test_an_outer_join_waits_until_a_match_is_impossible() -> None:
+    """Rows may have matched, and a condition may have removed them, so the text makes no claim about it."""
     outer = emission(Release.UNMATCHED)
 
     found = silence(outer, *[held(sources=(source("shop.a", 5), source("shop.b", 5)))] * 3)
@@ -176,31 +176,31 @@ def test_an_outer_join_waits_until_no_match_can_come() -> None:
 
 
 def test_a_condition_after_the_aggregation() -> None:
-    """Windows were completed, or groups changed, and HAVING let none of them pass."""
+    """Windows were completed, or groups changed, and HAVING removed all of them."""
     assert silence(HOURLY, *[held(state=state(removed=1))] * 3).cause is Cause.FILTERED
     assert silence(emission(Release.CHANGE), *[held()] * 3).cause is Cause.FILTERED
 
 
-def test_what_is_not_known_is_said_to_be_so() -> None:
-    """A Python model's state, or an operator that is not followed."""
+def test_an_unknown_reason_is_reported_as_unknown() -> None:
+    """The state of a Python model, or of an unsupported operator."""
     assert silence(None, *[held()] * 3).cause is Cause.UNKNOWN
     assert silence(emission(Release.UNKNOWN), *[held()] * 3).cause is Cause.UNKNOWN
 
 
 def test_a_time_beyond_the_calendar() -> None:
-    """One event at the end of all time breaks nothing."""
+    """An event in the year 9999 causes no error."""
     far = held(watermark="9999-12-31T23:50:00.000Z", newest_event="9999-12-31T23:59:00.000Z")
 
     assert silence(HOURLY, *[far] * 3).cause is Cause.WATERMARK
 
 
 def ended(waits: Emission | None, *batches: BatchProgress) -> Silence | None:
-    """Why nothing came out of a query that has ended after `batches`."""
+    """Returns why a query that has ended after `batches` emitted nothing."""
     return why_ended_silent(figures(*batches), waits)
 
 
-def test_a_query_that_has_ended_says_why_after_its_first_batch() -> None:
-    """Nobody waits for two more."""
+def test_an_ended_query_has_a_reason_after_one_batch() -> None:
+    """No more batches will come."""
     assert why_silent(figures(batch(5, 0)), None) is None
     assert ended(None, batch(1, 0)) == Silence(
         Cause.FILTERED, "1 row was read in 1 batch, but conditions or joins in the query removed all of them"
@@ -211,7 +211,7 @@ def test_a_query_that_has_ended_says_why_after_its_first_batch() -> None:
 
 
 def test_an_idle_source_is_named_after_fewer_batches() -> None:
-    """It has given nothing in all that there were."""
+    """It had no rows in any batch."""
     rows = (source("shop.a", 5), source("shop.b", 0))
     found = ended(emission(Release.WINDOW, "window(ts, '1 hour')", (TEN, TWO)), held(sources=rows))
 
@@ -219,8 +219,8 @@ def test_an_idle_source_is_named_after_fewer_batches() -> None:
     assert (found.cause, "shop.b has sent no rows for 1 batch" in found.text) == (Cause.IDLE_SOURCE, True)
 
 
-def test_records_that_were_all_corrupt_are_the_reason() -> None:
-    """Not a condition of the query."""
+def test_only_corrupt_records_are_a_reason() -> None:
+    """The text does not blame a condition."""
     found = ended(None, batch(5, 0, dropped_records=5))
 
     assert found == Silence(
@@ -230,5 +230,5 @@ def test_records_that_were_all_corrupt_are_the_reason() -> None:
 
 @pytest.mark.parametrize("last", [batch(5, 1), batch(5, None), batch(0, 0)], ids=["a row", "perhaps", "nothing read"])
 def test_an_end_with_rows_or_without_input_needs_no_reason(last: BatchProgress) -> None:
-    """Rows that Spark has not counted may be some."""
+    """An unknown number of rows may be positive."""
     assert ended(None, last) is None

@@ -1,4 +1,4 @@
-"""The first place in which two texts of SQL differ."""
+"""Finds the first difference between two texts of SQL."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SQL = (
     ],
 )
 def test_a_difference_is_quoted_as_a_whole_item_or_clause(old: str, new: str, text: str | None) -> None:
-    """A person sees what an item of a list or a clause was and what it is; its place is in the new text."""
+    """With the item or clause before and after; the offset is in the new text."""
     changed = SQL.replace(old, new)
 
     difference = sql_difference(SQL, changed)
@@ -42,18 +42,18 @@ def test_a_difference_is_quoted_as_a_whole_item_or_clause(old: str, new: str, te
 @pytest.mark.parametrize(
     "same", [SQL.upper().replace("MINUTES'", "minutes'").replace("1 HOUR", "1 hour"), f"{SQL} -- more", f"{SQL}\n;"]
 )
-def test_looks_are_no_difference(same: str) -> None:
-    """Comments, white space, the case of words and a semicolon at the end say nothing."""
+def test_formatting_is_no_difference(same: str) -> None:
+    """Comments, white space, letter case and a semicolon at the end."""
     assert sql_difference(SQL, same) is None
 
 
-def test_text_that_is_no_sql_has_no_difference() -> None:
-    """A string that never ends cannot be compared."""
+def test_invalid_sql_has_no_difference() -> None:
+    """A string without an end cannot be compared."""
     assert sql_difference("select 'a", SQL) is None
 
 
-def test_long_texts_are_compared_at_their_ends_alone() -> None:
-    """Thousands of words that all differ take no time; the excerpt is bounded."""
+def test_only_the_ends_of_long_texts_are_compared() -> None:
+    """Thousands of different words take no time; the excerpt has a limit."""
     old, new = (f"select {', '.join(f'{letter}{number}' for number in range(5_000))} from t" for letter in "ab")
 
     difference = sql_difference(old, new)
