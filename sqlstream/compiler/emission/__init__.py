@@ -1,1 +1,1 @@
-"""When the rows of a query come out."""
+"""When a query emits its rows."""

@@ -1,11 +1,11 @@
-"""When the rows of a query come out: what each of its stateful operators waits for, and an example in concrete times.
+"""When a query emits its rows: what each of its stateful operators waits for, and an example with times.
 
-The rules are those of Spark 4.3's micro-batches. After a batch the watermark is the latest event time seen, less the
-delay, in whole milliseconds; the next batch uses it (WatermarkTracker). In append mode a group is given, and forgotten,
-in the first batch whose watermark is at or after the end of its window or session, or its own event time
-(WatermarkSupport.watermarkExpression compares with `<=`). What a condition says of other columns than the event time is
-asked before the watermark sees a row (PushPredicateThroughNonJoin moves it below EventTimeWatermark). With several
-watermarks the lowest holds, or the highest where `spark.sql.streaming.multipleWatermarkPolicy` is `max`.
+These are the rules of Spark 4.3's micro-batches. After a batch the watermark is the latest event time minus the delay,
+in whole milliseconds; the next batch uses it (WatermarkTracker). In append mode a group is emitted and removed from the
+state in the first batch whose watermark is at or after the end of its window or session, or its event time
+(WatermarkSupport.watermarkExpression compares with `<=`). Spark checks conditions on other columns than the event time
+before the watermark (PushPredicateThroughNonJoin moves them below EventTimeWatermark). With several watermarks the
+lowest is used, or the highest if `spark.sql.streaming.multipleWatermarkPolicy` is `max`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.emission.windows import TimeWindow, read_window
+from sqlstream.compiler.emission.windows import TimeWindow, read_span, read_window
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
@@ -35,10 +35,10 @@ from sqlstream.compiler.flow.nodes import (
     View,
     With,
 )
-from sqlstream.compiler.sql.intervals import IntervalError, parse_interval
+from sqlstream.compiler.rules.query import is_stream_join
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
-"""When the examples take place."""
+"""The start of the examples."""
 
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -64,7 +64,7 @@ class Release(StrEnum):
 class Delay:
     """One watermark of a query: its column, its delay as written and as a time, and where it is declared.
 
-    `span` is None where the delay is not of a form that is known here; `where` is None for a watermark of a source.
+    `span` is None if the delay has an unknown form.
     """
 
     column: str
@@ -75,11 +75,11 @@ class Delay:
 
 @dataclass(frozen=True)
 class Example:
-    """Rows that come out, and what lets them out.
+    """Example rows, and the events after which they are emitted.
 
-    They are those of a window from `start` to `end`, of a session whose last event is at `start`, or of the event time
-    `start`. They come out in the batch after that in which the watermark has reached `end`: once an event of
-    `events[i]` or later has arrived for the i-th of the query's watermarks.
+    They are the rows of a window from `start` to `end`, of a session whose last event is at `start`, or of the event
+    time `start`. They are emitted in the batch after the watermark has reached `end`: when an event at `events[i]` or
+    later has arrived for the i-th of the query's watermarks.
     """
 
     start: datetime
@@ -89,9 +89,9 @@ class Example:
 
 @dataclass(frozen=True)
 class Step:
-    """One operator that holds rows back, or the whole query where none does (`operator` is empty).
+    """One operator that delays rows, or the whole query if no operator does (`operator` is empty).
 
-    `time` is what the watermark is compared with; `unknown` says why there is no example, or no rule at all.
+    `time` is the key that is compared with the watermark; `unknown` is the reason if there is no example or no rule.
     """
 
     release: Release
@@ -104,11 +104,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Emission:
-    """When the rows of a query come out: its operators from the sources to the sink, and its watermarks.
+    """When a query emits its rows: its operators from the sources to the sink, and its watermarks.
 
-    `highest` says that the highest watermark holds instead of the lowest, `idle_batches` that a watermark that has
-    moved makes a batch of its own where there are no new rows. `filters` are the conditions right above a watermark,
-    which Spark may ask before it looks at a row's event time: a row that one of them drops then moves no watermark.
+    `highest`: the highest watermark is used instead of the lowest. `idle_batches`: Spark runs a batch without new rows
+    after the watermark has advanced. `filters` are the conditions directly above a watermark, which Spark may check
+    first: a row that they drop does not advance the watermark.
     """
 
     steps: tuple[Step, ...]
@@ -124,16 +124,15 @@ IDLE_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 def explain_emission(model: CompiledModel, node: Node, settings: Mapping[str, object]) -> Emission:
-    """Returns when the rows of the query of terminal `model` come out, whose operators are `node`.
+    """Returns when the query of terminal `model` with the operators `node` emits its rows.
 
-    `settings` are the target's own of Spark.
+    `settings` are the target's Spark settings.
     """
     if not model.streaming:
         return Emission((Step(Release.RUN, "", node.where),), (), highest=False, idle_batches=False)
     nodes = _executed(node)
-    delays = tuple(
-        dict.fromkeys(_delay(item) for item in nodes if isinstance(item, EventTimeWatermark) and item.streaming)
-    )
+    watermarks = [item for item in nodes if isinstance(item, EventTimeWatermark) and item.streaming]
+    delays = tuple(dict.fromkeys(map(_delay, watermarks)))
     mode = model.config.output_mode
     steps = [step for item in nodes if item.streaming for step in _steps(item, mode, delays)]
     highest = str(settings.get(POLICY, "min")).lower() == "max"
@@ -143,7 +142,7 @@ def explain_emission(model: CompiledModel, node: Node, settings: Mapping[str, ob
 
 
 def _is_first(condition: Filter) -> bool:
-    """Whether a watermark lies below a condition with nothing between that keeps Spark from moving it there."""
+    """Returns whether Spark can move a condition below a watermark."""
     below = condition.children[0]
     while isinstance(below, Filter | Projection | View | CteReference | With) and below.children:
         below = below.children[0]
@@ -151,7 +150,7 @@ def _is_first(condition: Filter) -> bool:
 
 
 def _executed(node: Node) -> list[Node]:
-    """The operators that run, each once, from the sources to the sink; CTEs that nobody reads do not."""
+    """Returns the operators that run, once each, from the sources to the sink, without unused CTEs."""
     found: dict[int, Node] = {}
     waiting = [(node, False)]
     while waiting:
@@ -165,11 +164,8 @@ def _executed(node: Node) -> list[Node]:
 
 
 def _delay(node: EventTimeWatermark) -> Delay:
-    try:
-        span = parse_interval(node.event_time.delay).span
-    except IntervalError:
-        span = None
-    return Delay(node.column, node.event_time.delay, span, node.where)
+    written = node.event_time.delay
+    return Delay(node.column, written, read_span(written), node.where)
 
 
 def _steps(node: Node, mode: str, delays: tuple[Delay, ...]) -> Iterator[Step]:
@@ -177,7 +173,7 @@ def _steps(node: Node, mode: str, delays: tuple[Delay, ...]) -> Iterator[Step]:
         yield _aggregation(node, mode, delays)
     elif isinstance(node, Deduplicate):
         yield Step(Release.KEY, f"deduplicate by {', '.join(node.keys)}", node.where)
-    elif isinstance(node, Join) and all(child.streaming for child in node.children):
+    elif is_stream_join(node):
         yield from _join(node)
     elif isinstance(node, SetOperation) and node.kind != "union":
         yield Step(Release.UNKNOWN, node.kind.upper(), node.where, unknown=NOT_FOLLOWED)
@@ -186,9 +182,8 @@ def _steps(node: Node, mode: str, delays: tuple[Delay, ...]) -> Iterator[Step]:
     elif isinstance(node, Limit) and mode == "append":
         yield Step(Release.FIRST, "LIMIT", node.where)
     elif isinstance(node, Opaque):
-        yield Step(
-            Release.UNKNOWN, "", node.where, unknown="when this part of the query emits rows cannot be determined"
-        )
+        why = "when this part of the query emits rows cannot be determined"
+        yield Step(Release.UNKNOWN, "", node.where, unknown=why)
 
 
 def _join(node: Join) -> Iterator[Step]:
@@ -230,10 +225,10 @@ def _release(key: Key, call: TimeWindow | None) -> Release:
 
 
 def _obstacle(node: Aggregate, key: Key, call: TimeWindow | None, delays: tuple[Delay, ...]) -> str | None:
-    """Why no example can be computed, None where one can."""
+    """Returns why no example can be computed; None if one can."""
     if any(delay.span is None for delay in delays) or not delays:
         return "the delay of a watermark is in an unknown form"
-    if any(isinstance(item, Join) and all(c.streaming for c in item.children) for item in _executed(node)):
+    if any(map(is_stream_join, _executed(node))):
         return "the upstream join holds back the watermark by a time that cannot be computed"
     if call is None and key.column.window:
         return "the length of its windows is unknown"
@@ -243,7 +238,7 @@ def _obstacle(node: Aggregate, key: Key, call: TimeWindow | None, delays: tuple[
 
 
 def _bounds(call: TimeWindow | None) -> tuple[datetime, datetime]:
-    """The start and end of the example's window, or the last event and end of its session, or one moment twice."""
+    """Returns the start and end of the example's window, the last event and end of its session, or one moment twice."""
     if call is None or call.length is None:
         return NOON, NOON
     if call.is_session:
@@ -253,5 +248,5 @@ def _bounds(call: TimeWindow | None) -> tuple[datetime, datetime]:
 
 
 def _up(moment: datetime) -> datetime:
-    """The first millisecond that is not before `moment`: watermarks have no finer times."""
+    """Returns `moment` rounded up to milliseconds, the precision of watermarks."""
     return moment + (timedelta(microseconds=-moment.microsecond) % MILLISECOND)

@@ -1,4 +1,4 @@
-"""A query analyzed again, and when its rows come out; this loads sqlglot, which `examples.py` does not."""
+"""Analyzes a query again to explain when it emits its rows. Unlike `examples.py`, this loads sqlglot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlstream.compiler.flow.analyse import analyse_models
 
 
 def emission_of_query(compiled: CompiledProject, model: CompiledModel) -> Emission:
-    """Returns when the rows of `model` come out, as a query of its own."""
+    """Returns when the query of the terminal model `model` emits its rows."""
     upstream = compiled.graph.ancestors(model.unique_id) | {model.unique_id}
     models = {node: item for node, item in compiled.models.items() if node in upstream}
     tree = analyse_models(compiled.project, models)[model.unique_id].node

@@ -1,4 +1,4 @@
-"""Calls of `window` and `session_window` as times: length, slide and offset, where they are plain intervals."""
+"""Reads calls of `window` and `session_window`: their length, slide and offset, if they are plain intervals."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sqlstream.compiler.sql.tokens import Kind, Tokens, tokenize
 
 @dataclass(frozen=True)
 class TimeWindow:
-    """A call of a window function. `length` is that of a window, or a session's gap; None where it is not plain.
+    """A call of a window function. `length` is the length of a window or the gap of a session; None if it is not plain.
 
-    Windows begin every `slide` (None: where the last one ends), counted from 1970-01-01 00:00 UTC and `offset`
-    (org.apache.spark.sql.catalyst.expressions.TimeWindow).
+    Windows start every `slide` (None: at the end of the previous window), counted from 1970-01-01 00:00 UTC plus
+    `offset` (org.apache.spark.sql.catalyst.expressions.TimeWindow).
     """
 
     is_session: bool
@@ -25,7 +25,7 @@ class TimeWindow:
 
 
 def read_window(text: str) -> TimeWindow | None:
-    """Returns the call of a window function that `text` is, None for any other expression.
+    """Returns a call of a window function; None for any other expression.
 
     `text` is a grouping key in SQL, such as `window(event_time, '10 minutes', '5 minutes')`.
     """
@@ -42,10 +42,14 @@ def read_window(text: str) -> TimeWindow | None:
 
 
 def _span(argument: Tokens) -> timedelta | None:
-    """The time that the text `'10 minutes'` says, None for anything else: a gap may be an expression."""
-    if len(argument) != 1 or argument[0].kind is not Kind.STRING:
-        return None
+    """Returns the interval in a text such as `'10 minutes'`; None for other expressions, which a gap can be."""
+    is_text = len(argument) == 1 and argument[0].kind is Kind.STRING
+    return read_span(argument[0].text[1:-1]) if is_text else None
+
+
+def read_span(text: str) -> timedelta | None:
+    """Returns the time of an interval; None if it has none, or cannot be parsed."""
     try:
-        return parse_interval(argument[0].text[1:-1]).span
+        return parse_interval(text).span
     except IntervalError:
         return None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from itertools import chain
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Filter, Hints, Join, Node, With
@@ -162,12 +162,12 @@ def operator_rule(
     return decorate
 
 
-def is_streaming_aggregate(node: Node) -> bool:
+def is_streaming_aggregate(node: Node) -> TypeGuard[Aggregate]:
     """Returns whether `node` aggregates a stream."""
     return isinstance(node, Aggregate) and node.streaming
 
 
-def is_stream_join(node: Node) -> bool:
+def is_stream_join(node: Node) -> TypeGuard[Join]:
     """Returns whether `node` joins two streams."""
     return isinstance(node, Join) and all(child.streaming for child in node.children)
 
