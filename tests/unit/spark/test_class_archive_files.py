@@ -49,7 +49,7 @@ def test_each_java_has_its_own_archive(env: dict[str, str], java: Path, tmp_path
 
 @pytest.mark.parametrize("lacks", ["off", "no home", "no java"])
 def test_archives_can_be_impossible(env: dict[str, str], tmp_path: Path, lacks: str) -> None:
-    """Then none is used or built."""
+    """Without a home folder or Java, or if archives are disabled, none is used or built."""
     changed = {
         "off": {**env, ARCHIVE_VARIABLE: "off"},
         "no home": {"JAVA_HOME": env["JAVA_HOME"]},
@@ -105,7 +105,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
 
 
 def test_a_run_reports_what_it_builds(env: dict[str, str], tmp_path: Path, begun: list[Sequence[str]]) -> None:
-    """One line has the size, the path, and how to disable archives."""
+    """The notice of a build is one line with the size, the path, and how to disable archives."""
     line = class_archive.build_later(env)
 
     assert line is not None
@@ -115,13 +115,13 @@ def test_a_run_reports_what_it_builds(env: dict[str, str], tmp_path: Path, begun
 
 
 def test_in_ci_no_archive_is_built_automatically(env: dict[str, str], begun: list[Sequence[str]]) -> None:
-    """The run does not report it either."""
+    """In CI a run neither builds an archive nor reports one."""
     assert class_archive.build_later({**env, "CI": "true"}) is None
     assert begun == []
 
 
 def test_a_build_of_another_process_is_not_reported(env: dict[str, str], begun: list[Sequence[str]]) -> None:
-    """The other process has reported it."""
+    """A run does not report an archive that another process builds and has reported."""
     archive = archive_path(env)
     assert archive is not None
     archive.parent.mkdir(parents=True)
@@ -135,7 +135,7 @@ def test_a_failed_build_is_not_repeated_soon(env: dict[str, str], monkeypatch: p
     archive = archive_path(env)
     assert archive is not None
     with pytest.raises(UsageError, match="Java wrote no class archive"):
-        class_archive.build({**os.environ, **env})  # this Java does nothing at all
+        class_archive.build({**os.environ, **env})  # this Java does nothing
     assert not archive.exists()
     begun: list[object] = []
     monkeypatch.setattr(subprocess, "Popen", lambda *args, **_: begun.append(args))
@@ -162,7 +162,7 @@ def test_an_unused_archive_is_removed(env: dict[str, str], monkeypatch: pytest.M
 
 
 def test_removal_is_complete(env: dict[str, str]) -> None:
-    """It removes the archives of every Java and the files beside them, even if archives are disabled."""
+    """Removal deletes the archives of every Java and the files beside them, even if archives are disabled."""
     archive = archive_path(env)
     assert archive is not None
     archive.parent.mkdir(parents=True)
@@ -196,7 +196,7 @@ def test_removal_is_complete(env: dict[str, str]) -> None:
 def test_ci_and_containers_are_recognized(
     env: dict[str, str], file: tuple[str, str] | None, expected: bool, tmp_path: Path
 ) -> None:
-    """By the environment, the files of container engines, and the control group of process 1."""
+    """The environment, files of container engines and the control group of process 1 show CI and containers."""
     if file is not None:
         (tmp_path / file[0]).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file[0]).write_text(file[1])

@@ -63,7 +63,7 @@ def test_it_waits_for_the_requested_executors(settings: dict[str, str]) -> None:
 
 
 def test_the_wait_for_missing_executors_is_limited() -> None:
-    """The number then follows from the registered cores."""
+    """If some executors never register, the number follows from the registered cores."""
     clock = Clock((1, 2))
 
     assert choose(clock, spark_cores_max="64").partitions == 4
@@ -71,7 +71,7 @@ def test_the_wait_for_missing_executors_is_limited() -> None:
 
 
 def test_a_long_wait_for_an_executor_is_reported_once() -> None:
-    """No batch could run before, and a checkpoint would keep a wrong number."""
+    """The wait for the first executor can take minutes, with one notice."""
     clock = Clock((200, 3))
 
     assert choose(clock).partitions == 6
@@ -79,7 +79,7 @@ def test_a_long_wait_for_an_executor_is_reported_once() -> None:
 
 
 def test_a_short_wait_is_not_reported() -> None:
-    """A normal start of a cluster needs no notice."""
+    """A cluster whose executors register at once causes no notice."""
     clock = Clock((5, 3))
 
     assert choose(clock).partitions == 6
@@ -87,7 +87,7 @@ def test_a_short_wait_is_not_reported() -> None:
 
 
 def test_without_an_executor_sparks_default_applies() -> None:
-    """The checkpoint keeps its number; the notice names the setting."""
+    """Without an executor, Spark's default applies, and the notice names the setting."""
     clock = Clock()
     choice = choose(clock)
 
@@ -118,7 +118,7 @@ def dynamic(**settings: str) -> dict[str, str]:
     ],
 )
 def test_dynamic_allocation_uses_the_maximum_size(settings: dict[str, str], partitions: int | None) -> None:
-    """The executors of the first seconds do not matter for a stream that runs for months."""
+    """With dynamic allocation, the maximum size counts, not the executors of the first seconds."""
     clock = Clock((0, 2))
 
     assert choose(clock, **settings).partitions == partitions

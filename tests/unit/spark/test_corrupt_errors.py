@@ -37,7 +37,7 @@ def fix(values: str, reason: str, *tables: SourceTable, file: str = "/data/in/1.
 
 @pytest.mark.parametrize("path", ["/data/in", "/data/in/1.csv", "/data/i*/", "/data/{in,out}"])
 def test_the_fix_names_the_file_and_the_declared_column(path: str) -> None:
-    """If only one source contains the file, and only one column has no value."""
+    """If one source contains the file and one column has no value, the fix names both."""
     assert fix("[61,today,null]", 'For input string: "27.9"', source("days", path), source("other", "/data/in2")) == (
         "fix the file; if the file is correct, fix the type of the column `temp` in models/_sources.yml:9:18, "
         "or set on_corrupt: drop or quarantine in the source; then run again"
@@ -46,24 +46,24 @@ def test_the_fix_names_the_file_and_the_declared_column(path: str) -> None:
 
 @pytest.mark.parametrize("values", ["[61,to,day,null]", "[null,today,null]", "[61]"])
 def test_the_fix_names_a_column_only_if_it_is_certain(values: str) -> None:
-    """Text can contain commas, several values can be missing, and Spark may have read only some columns."""
+    """If text has commas, or several values are missing, the fix names no column."""
     assert "fix the column's type in models/_sources.yml:9:18" in fix(values, "", source("days", "/data/in"))
 
 
 def test_the_fix_names_no_declaration_if_several_sources_match() -> None:
-    """Two sources have the same folder."""
+    """If two sources have the same folder, the fix names neither declaration."""
     said = fix("[61,today,null]", "", source("days", "/data/in"), source("hours", "/data"))
 
     assert said.startswith("fix the file, or the type of the column in the source, or set on_corrupt")
 
 
 def test_files_behind_a_uri_are_found() -> None:
-    """Spark writes two slashes after the scheme; the comparison normalizes paths."""
+    """A file and its source match even if Spark writes the URI with other slashes."""
     assert "`temp`" in fix("[1,a,null]", "", source("days", "s3a:/lake/in"), file="s3a://lake/in/1.csv")
 
 
 def test_a_header_line_read_as_a_record_is_recognized() -> None:
-    """The invalid number is the name of a column, and the option header is not set."""
+    """If the invalid number is the name of a column, the fix is to set the option header."""
     reason, days = 'For input string: "id"', "source `climate.days` at models/_sources.yml:7:15"
 
     assert fix("[null,at,null]", reason, source("days", "/data/in")).startswith(

@@ -38,7 +38,7 @@ def start_holder(path: Path) -> subprocess.Popen[str]:
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
-    """The error names the process and the host."""
+    """A second process cannot lock the file; the error names the first process and its host."""
     path = tmp_path / "new" / "run.lock"
     process = start_holder(path)
 
@@ -54,7 +54,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
-    """The file remains, but is not locked."""
+    """After a kill, the file remains, but another process can lock it."""
     path = tmp_path / "run.lock"
     process = start_holder(path)
     process.send_signal(signal.SIGKILL)
@@ -66,7 +66,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write any file")
 def test_a_read_only_file_can_be_locked(tmp_path: Path) -> None:
-    """For example, the file of another user's run."""
+    """The lock works on a file that can only be read, such as that of another user's run."""
     path = tmp_path / "run.lock"
     path.touch(mode=0o444)
 

@@ -12,12 +12,12 @@ import sqlstream
 
 SPARK = Path(sqlstream.__file__).parent / "spark"
 
-INTO_THE_JVM = re.compile(r"\b_(?:jvm|jsc|jsq|jdf|jsparkSession|jreader|jwrite)\b")
+JVM_FIELDS = re.compile(r"\b_(?:jvm|jsc|jsq|jdf|jsparkSession|jreader|jwrite)\b")
 """PySpark's private fields."""
 
 HOMES = {"jvm/cluster.py", "jvm/gateway.py", "jvm/launch.py", "jvm/session.py", "storage/hadoop.py"}
-OF_UNIT_TESTS = {"reading/memory_streams.py", "reading/read_columns.py", "reading/static_stream.py"}
-"""What `sqlstream test` alone uses: there is no public way to what it needs."""
+FOR_UNIT_TESTS = {"reading/memory_streams.py", "reading/read_columns.py", "reading/static_stream.py"}
+"""Modules that only `sqlstream test` uses; these internals have no public fallback."""
 
 GUARDED = frozenset(
     {
@@ -33,7 +33,7 @@ GUARDED = frozenset(
         ),
     }
 )
-"""What the gateway has that Spark may move."""
+"""Internals in the gateway, which Spark can move."""
 
 
 def modules() -> list[str]:
@@ -42,13 +42,13 @@ def modules() -> list[str]:
 
 
 def test_few_modules_use_jvm_objects() -> None:
-    """All others use these modules."""
-    found = {name for name in modules() if INTO_THE_JVM.search((SPARK / name).read_text(encoding="utf-8"))}
+    """Only the listed modules use PySpark's JVM objects."""
+    found = {name for name in modules() if JVM_FIELDS.search((SPARK / name).read_text(encoding="utf-8"))}
 
-    assert found <= HOMES | OF_UNIT_TESTS
+    assert found <= HOMES | FOR_UNIT_TESTS
 
 
-@pytest.mark.parametrize("name", sorted(set(modules()) - OF_UNIT_TESTS - {"jvm/internals.py"}))
+@pytest.mark.parametrize("name", sorted(set(modules()) - FOR_UNIT_TESTS - {"jvm/internals.py"}))
 def test_internals_have_a_public_fallback(name: str) -> None:
     """A module that imports them from the gateway also imports `call_internal`."""
     imports = [node for node in ast.walk(ast.parse((SPARK / name).read_text())) if isinstance(node, ast.ImportFrom)]

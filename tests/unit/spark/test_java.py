@@ -44,7 +44,7 @@ def refusal(env: dict[str, str]) -> Finding:
     ],
 )
 def test_a_java_that_spark_can_use(tmp_path: Path, said: str, release: int, version: str) -> None:
-    """Its path, release and version are known."""
+    """A usable Java is returned with its path, release and version."""
     java = install(tmp_path, said)
 
     assert find_java({"JAVA_HOME": str(tmp_path)}) == JavaRuntime(str(java), release, version)
@@ -52,7 +52,7 @@ def test_a_java_that_spark_can_use(tmp_path: Path, said: str, release: int, vers
 
 @pytest.mark.parametrize(("said", "version", "release"), [(JAVA_8, "1.8.0_392", 8), (JAVA_11, "11.0.20", 11)])
 def test_a_java_that_is_too_old(tmp_path: Path, said: str, version: str, release: int) -> None:
-    """The finding names its version and path, and says what to install."""
+    """For a Java that is too old, the finding names its version and path, and says what to install."""
     java = install(tmp_path, said)
 
     finding = refusal({"PATH": str(java.parent)})
@@ -72,7 +72,7 @@ def test_a_java_that_is_too_old(tmp_path: Path, said: str, version: str, release
     ],
 )
 def test_a_java_that_does_not_work(tmp_path: Path, said: str, shown: str) -> None:
-    """The finding quotes the first line that Java printed about itself."""
+    """If Java prints no version, the finding quotes the first line that it printed about itself."""
     java = install(tmp_path, said, code=1)
 
     finding = refusal({"PATH": str(java.parent)})
@@ -82,7 +82,7 @@ def test_a_java_that_does_not_work(tmp_path: Path, said: str, shown: str) -> Non
 
 
 def test_a_java_that_cannot_be_started(tmp_path: Path) -> None:
-    """For a file that is not a program, the finding has the reason of the operating system."""
+    """If `java` is not a program, the finding has the reason of the operating system."""
     java = install(tmp_path, JAVA_17)
     java.write_bytes(b"\x7fELF torn")
 
@@ -93,7 +93,7 @@ def test_a_java_that_cannot_be_started(tmp_path: Path) -> None:
 
 
 def test_output_that_is_not_utf8_is_accepted(tmp_path: Path) -> None:
-    """A Java with another encoding can still print its version."""
+    """A Java whose output is not UTF-8 can still print its version."""
     java = install(tmp_path, JAVA_17)
     java.write_bytes(java.read_bytes().replace(b"Debian", b"D\xe9bian"))
 
@@ -123,7 +123,7 @@ def test_a_wrong_java_home_is_not_ignored(tmp_path: Path) -> None:
 
 
 def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
-    """As in Spark."""
+    """JAVA_HOME has precedence over the PATH, as in Spark."""
     home, path = install(tmp_path / "home", JAVA_21), install(tmp_path / "path", JAVA_17)
 
     found = find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(path.parent)})
@@ -132,7 +132,7 @@ def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
 
 
 def test_java_gets_the_given_environment(tmp_path: Path) -> None:
-    """The `java` of a version manager is a script that depends on it."""
+    """Java starts with the given environment, on which the script of a version manager depends."""
     java = install(tmp_path, JAVA_17)
     java.write_text('#!/bin/sh\necho "openjdk version \\"$CHOSEN\\"" >&2\n')
 
@@ -151,7 +151,7 @@ def test_java_gets_the_given_environment(tmp_path: Path) -> None:
 def test_the_version_can_be_read_without_starting_java(
     tmp_path: Path, release: str | None, expected: tuple[int, str]
 ) -> None:
-    """It is in the file `release`, also behind links; if that is unusable, Java is started."""
+    """The version is in the file `release`, also behind links; if that is unusable, Java is started."""
     java = install(tmp_path / "jdk", JAVA_17)
     if release is not None:
         (tmp_path / "jdk/release").write_text(release)

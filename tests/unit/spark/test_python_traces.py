@@ -25,7 +25,7 @@ def trace_of_chained_exceptions() -> str:
 
 
 def test_the_last_exception_and_its_location_are_returned() -> None:
-    """Without PySpark's frames, and without the handled exception."""
+    """The result is the last exception and its location, without PySpark's frames or the handled exception."""
     words = python_exception(
         "An exception was raised by the Python Proxy. Return Message: " + trace_of_chained_exceptions()
     )

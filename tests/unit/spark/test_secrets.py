@@ -24,14 +24,14 @@ def masking(*values: str) -> Secrets:
 
 
 def test_a_secret_is_inserted_into_its_option() -> None:
-    """Text around it and options without secrets do not change."""
+    """A secret replaces only its reference; text around it and other options do not change."""
     options: dict[str, OptionValue] = {"url": URL, "dbtable": "orders"}
 
     assert Secrets(ENV).resolve_all(options) == {"url": "jdbc://reader:hunter22@host", "dbtable": "orders"}
 
 
 def test_each_secret_that_is_not_set_is_a_finding() -> None:
-    """Once for each secret, at the location of the options; an empty value counts as set."""
+    """Each secret that is not set has one finding at the location of the options; an empty value counts as set."""
     options: dict[str, OptionValue] = {"url": URL, "again": SecretText((PASSWORD,)), "plain": "SQLSTREAM_SECRET_OTHER"}
 
     findings = Secrets({"SQLSTREAM_SECRET_USER": ""}).missing(options, SINK)
@@ -42,7 +42,7 @@ def test_each_secret_that_is_not_set_is_a_finding() -> None:
 
 
 def test_names_are_in_order_and_unique() -> None:
-    """Plain options have no names."""
+    """Each secret is named once, in order; plain options have none."""
     assert secret_names(["x", URL, SecretText((USER,))]) == [USER.name, PASSWORD.name]
 
 
@@ -78,7 +78,7 @@ def test_values_are_masked(values: tuple[str, ...], text: str, shown: str) -> No
 
 
 def test_a_secret_of_several_lines_is_masked_line_by_line() -> None:
-    """Logs arrive line by line; only very short lines stay."""
+    """Each line of a secret is masked, because logs arrive line by line; only very short lines stay."""
     secrets = masking(KEY)
 
     assert secrets.redact(f"key: {KEY.strip()}.") == f"key: {MASK}."
@@ -87,7 +87,7 @@ def test_a_secret_of_several_lines_is_masked_line_by_line() -> None:
 
 @pytest.mark.parametrize("value", ['p"ss\\w0rd', "p@ss/w0rd&", KEY, "größe-ß-数"])
 def test_a_secret_is_found_in_json_and_urls(value: str) -> None:
-    """Its escaped forms are masked too."""
+    """The forms of a secret in JSON and in URLs are masked too."""
     secrets = masking(value)
 
     assert secrets.redact(json.dumps({"x": value.strip()})) == f'{{"x": "{MASK}"}}'
@@ -95,11 +95,11 @@ def test_a_secret_is_found_in_json_and_urls(value: str) -> None:
 
 
 def test_invalid_bytes_in_the_environment_are_accepted() -> None:
-    """Python represents them as lone surrogates."""
+    """Bytes of the environment that are not text, which Python represents as lone surrogates, cause no error."""
     assert masking("caf\udce9s").redact("a caf\udce9s b") == "a ***** b"
 
 
 def test_only_secrets_are_masked() -> None:
-    """Other variables can be shown."""
+    """Values of other environment variables are not masked."""
     assert Secrets(ENV).redact(ENV["HOME"]) == "/home/*****-of-logs"
     assert Secrets({"HOME": "/home/me"}).redact("/home/me") == "/home/me"

@@ -17,7 +17,7 @@ def block(data: bytes) -> bytes:
 
 
 def test_incomplete_files_are_returned_newest_first(tmp_path: Path) -> None:
-    """Cut off within a header, within a block, between two blocks, or empty; a RocksDB snapshot is a ZIP file."""
+    """Files that are cut off at any point are found, the newest version first."""
     whole = block(b"one") + block(b"two") + END
     folder = tmp_path / "0" / "1"
     folder.mkdir(parents=True)
@@ -48,5 +48,5 @@ def test_incomplete_files_are_returned_newest_first(tmp_path: Path) -> None:
 
 
 def test_a_remote_folder_has_no_torn_files(tmp_path: Path) -> None:
-    """For a checkpoint on another file system, only Spark's message is available."""
+    """A checkpoint on another file system has no torn files; only Spark's message is available."""
     assert list(torn_files(tmp_path / "none")) == []

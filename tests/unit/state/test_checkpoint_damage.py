@@ -45,7 +45,7 @@ BEGUN = BatchLogs(
     {"shop__orders": log("sources", files("a"), files("b", "c"))},
     sink=log("sink", files("part-0")),
 )
-"""A query that was stopped in its second batch, before the sink knew of it."""
+"""A query that was stopped in its second batch, before its sink recorded the batch."""
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_compact_entry_replaces_earlier_ones() -> None:
 
 
 def test_a_batch_needs_its_files() -> None:
-    """Only new files count. The repair archives the batch's plan, in an order in which an interruption is safe."""
+    """If a new file of an uncommitted batch is missing, the batch's plan can be archived, in a safe order."""
     (damage,) = find_damage(BEGUN, lambda uris: [uri for uri in uris if uri != "file:///in/b"])
     assert (damage.code, damage.files, damage.batch) == ("source-file-gone", ("file:///in/c",), 1)
     assert damage.archive == ("offsets/1", "sources/1")
@@ -96,7 +96,7 @@ def test_a_batch_needs_its_files() -> None:
 
 
 def test_a_compact_entry_is_never_archived() -> None:
-    """It also contains committed files."""
+    """A compact entry also contains committed files, so it is never archived."""
     sources = {"shop__orders": log("sources", files("a"), files("b", "c"), names={0: "0", 1: "1.compact"})}
     (damage,) = find_damage(replace(BEGUN, sources=sources), list)
     assert damage.archive == ()

@@ -27,7 +27,7 @@ RESULT = QueryResult(
 
 
 def test_a_result_is_plain_json() -> None:
-    """Unknown numbers are null, never 0 or -1."""
+    """In the JSON of a result, unknown numbers are null, never 0 or -1."""
     assert json.loads(json.dumps(RESULT.as_json())) == {
         "kind": "stream",
         "unique_id": "model.shop.orders",
@@ -45,7 +45,7 @@ def test_a_result_is_plain_json() -> None:
 
 
 def test_an_error_contains_its_finding() -> None:
-    """In the same form as in all other JSON."""
+    """The error of a result is its finding, in the same form as in all other JSON."""
     finding = Finding("query-failed", "it failed", "no disk", "make room", Location("models/orders.sql", 3, 2))
 
     assert replace(RESULT, status=Status.ERROR, finding=finding).as_json()["error"] == finding.as_json()

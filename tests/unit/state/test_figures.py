@@ -42,7 +42,7 @@ def test_the_lag_uses_the_newest_event_of_all_batches() -> None:
 
 
 def test_the_silent_span_restarts_with_each_output_row() -> None:
-    """Batches without input do not count."""
+    """Each output row starts a new silent span, in which batches without input do not count."""
     found = figures(
         batch(9, 1),
         batch(5, 0, sources=(source("a", 5), source("b", 0)), oldest_event="2024-01-01T12:01:00.000Z"),
@@ -56,12 +56,12 @@ def test_the_silent_span_restarts_with_each_output_row() -> None:
 
 
 def test_an_unknown_number_of_rows_out_is_not_silence() -> None:
-    """The query may have emitted rows."""
+    """A query whose output rows are not counted is not called silent."""
     assert figures(batch(5, None)).quiet.batches == 0
 
 
 def test_a_time_beyond_pythons_range_is_unknown() -> None:
-    """Spark supports later years."""
+    """A time beyond the year 9999, which Spark supports, counts as unknown."""
     assert moment("+12024-01-01T12:00:00.000Z") is None
     assert moment(None) is None
 

@@ -28,7 +28,7 @@ def results(time: str, status: str, *entries: dict[str, Any], run: str = "r1") -
 
 
 def test_a_run_is_read_from_its_lines() -> None:
-    """The newest entry of each query, with the progress of its last batch, even if other lines follow."""
+    """A run has the newest entry of each query, with the progress of its last batch."""
     (run,) = past_runs(
         [
             line("00:00", **BEGAN),
@@ -46,7 +46,7 @@ def test_a_run_is_read_from_its_lines() -> None:
 
 
 def test_torn_and_foreign_lines_are_ignored() -> None:
-    """Complete lines still count."""
+    """Torn lines and lines of other programs are ignored; complete lines count."""
     lines = ['{"time": "2024', "[]", '{"time": 1}', "", line("00:01", event="batch", query="?"), line("00:02", **BEGAN)]
 
     (run,) = past_runs(lines, {"metadata": "?"})
@@ -55,7 +55,7 @@ def test_torn_and_foreign_lines_are_ignored() -> None:
 
 
 def test_newer_results_are_used() -> None:
-    """Lines can be missing, for example because the disk was full."""
+    """If run_results.json is newer than the journal, its entries are used."""
     older = line("00:02", event="batch", model="orders", batch_id=3, query=entry(rows_in=5))
     known = results("00:09", "error", entry(status="error", rows_in=9), entry("idle", "success"))
 
@@ -84,7 +84,7 @@ def test_each_query_has_the_state_of_its_newest_run() -> None:
 
 
 def test_running_queries_of_a_killed_run_are_killed() -> None:
-    """Ended queries keep their state; the state on another machine is unknown."""
+    """Queries that ran when their run was killed are killed; on another machine their state is unknown."""
     lines = [
         line("00:00", event="query_ended", query=entry("a", "success")),
         line("00:01", event="query_started", query=entry("b", silence={"cause": "no_input", "text": "nothing"})),
@@ -99,7 +99,7 @@ def test_running_queries_of_a_killed_run_are_killed() -> None:
 
 
 def test_only_selected_queries_are_shown() -> None:
-    """The newest run is shown even without its queries."""
+    """Only selected queries are shown, and the newest run even without them."""
     lines = [line("00:00", event="query_ended", query=entry("a", "error")), line("00:01", run="r2", **BEGAN)]
     runs = [KnownRun(run, RunStatus.ENDED) for run in past_runs(lines, None)]
 
@@ -110,7 +110,7 @@ def test_only_selected_queries_are_shown() -> None:
 
 
 def test_a_newest_run_that_was_refused_is_not_well() -> None:
-    """Even if no query has failed."""
+    """A project whose newest run was refused is not well, even if no query has failed."""
     (run,) = past_runs([line("00:00", **BEGAN), line("00:01", event="run_ended", succeeded=False)], None)
 
     assert not project_status([KnownRun(run, RunStatus.ENDED)], None).is_well

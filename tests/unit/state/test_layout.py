@@ -28,7 +28,7 @@ from sqlstream.state.layout import (
     ],
 )
 def test_a_query_has_a_folder_under_the_storage(storage: str, checkpoint: str | None, expected: str) -> None:
-    """A configured checkpoint replaces it; a slash at the end has no effect."""
+    """A query has a folder under the storage, or at its configured checkpoint."""
     assert query_root(storage, "orders", checkpoint) == expected
 
 
@@ -49,7 +49,7 @@ def test_a_version_contains_a_checkpoint_and_a_ledger() -> None:
     ],
 )
 def test_each_version_has_its_own_output(path: str, version: int, expected: str) -> None:
-    """The first version has the plain path."""
+    """Version 1 writes to the plain path, later versions to their own paths."""
     assert output_path("/data", path, version) == expected
 
 

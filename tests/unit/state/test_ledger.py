@@ -21,12 +21,12 @@ LEDGER = replace(
 
 @pytest.mark.parametrize("ledger", [LEDGER, replace(LEDGER, output=None, accepted=())])
 def test_a_ledger_survives_a_round_trip(ledger: Ledger) -> None:
-    """Including characters outside ASCII."""
+    """Writing and reading a ledger loses nothing, including characters outside ASCII."""
     assert read_ledger(ledger.to_json()) == ledger
 
 
 def test_the_text_names_its_format_and_ends_with_a_line_break() -> None:
-    """Other programs can identify the file."""
+    """The text has the number of its format, so other programs can identify it."""
     text = LEDGER.to_json()
 
     assert json.loads(text)["ledger_version"] == 1
@@ -43,7 +43,7 @@ def test_a_torn_ledger_is_unreadable_wherever_it_is_torn() -> None:
 
 
 def test_a_later_format_is_refused() -> None:
-    """The message has the number of the format."""
+    """A ledger in a later format is refused, and the message has the number of the format."""
     later = json.dumps({**json.loads(LEDGER.to_json()), "ledger_version": 2})
 
     with pytest.raises(LedgerUnreadableError, match="later sqlstream wrote it, in format 2"):
@@ -58,7 +58,7 @@ def test_unknown_keys_are_ignored() -> None:
 
 
 def test_the_format_of_a_sink_is_read_in_any_letter_case() -> None:
-    """An earlier sqlstream wrote it as in the project."""
+    """The sink's format is read in any letter case, as an earlier sqlstream wrote it."""
     text = replace(LEDGER, identity=replace(STATEFUL, sink_format="Parquet")).to_json()
 
     assert read_ledger(text).identity.sink_format == "parquet"
@@ -66,7 +66,7 @@ def test_the_format_of_a_sink_is_read_in_any_letter_case() -> None:
 
 @pytest.mark.parametrize("text", ["", "null", "[]", '"ledger"', "{}", '{"ledger_version": "1"}', "7"])
 def test_json_that_is_not_a_ledger_is_unreadable(text: str) -> None:
-    """Any type of JSON value."""
+    """JSON of any type that is not a ledger is unreadable."""
     with pytest.raises(LedgerUnreadableError):
         read_ledger(text)
 
@@ -96,7 +96,7 @@ def test_a_value_of_the_wrong_type_is_named(place: str, spoil: Callable[[dict[st
 
 
 def test_a_pending_ledger_takes_effect_with_the_next_commit() -> None:
-    """Until then, the checkpoint belongs to the earlier query."""
+    """A pending ledger takes effect with the next commit; until then, the checkpoint belongs to the earlier query."""
     changed = replace(LEDGER, identity=replace(STATEFUL, output_mode="update"))
     ledger = read_ledger(replace(LEDGER, pending=PendingLedger(4, changed)).to_json())
 

@@ -40,7 +40,7 @@ def query(columns: str, sink_format: str = "parquet", partition_by: tuple[str, .
     ],
 )
 def test_changes_that_readers_cannot_read_are_refused(sink_format: str, before: str, after: str) -> None:
-    """There is one change, with its fix."""
+    """Each change that readers cannot read is found, with its fix."""
     (change,) = [
         change for change in column_changes(query(before, sink_format), query(after, sink_format)) if change.undo
     ]
@@ -64,7 +64,7 @@ def test_changes_that_readers_cannot_read_are_refused(sink_format: str, before: 
 def test_changes_that_the_format_can_store_are_accepted(
     sink_format: str, before: str, after: str, changes: int
 ) -> None:
-    """New columns, and changes without an effect for readers; visible changes are reported."""
+    """New columns, and changes without an effect for readers, are accepted; visible changes are reported."""
     found = column_changes(query(before, sink_format), query(after, sink_format))
 
     assert [change.undo for change in found] == [None] * changes
@@ -81,19 +81,19 @@ def test_other_partitions_are_refused(sink_format: str) -> None:
 
 
 def test_the_values_of_a_partition_are_text() -> None:
-    """They are part of folder names, whatever their type."""
+    """A partition column can change its type, because its values are text in folder names."""
     old, new = (query(f"id int, day {kind}", "parquet", ("day",)) for kind in ("date", "string"))
 
     assert column_changes(old, new) == ()
 
 
 def test_a_ledger_without_columns_has_no_changes() -> None:
-    """Early versions of sqlstream did not record them."""
+    """A ledger of an early sqlstream without columns has no changes."""
     assert column_changes(replace(query("id int"), columns=None), query("id string")) == ()
 
 
 def test_the_location_is_the_columns_name() -> None:
-    """In the outermost select list."""
+    """The offset of a change is that of the column's name in the outermost select list."""
     old, new = query("id int, qty int"), query("id int, qty string")
 
     (change,) = column_changes(old, new)

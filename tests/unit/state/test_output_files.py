@@ -53,7 +53,7 @@ def sort(listed: list[StoredFile], *texts: str, with_retention: bool = False) ->
     ],
 )
 def test_leftovers_are_recognized_by_sparks_file_names(form: str) -> None:
-    """In every format, compressed or not, in partitions or not."""
+    """Leftovers have Spark's file names, in every format, compressed or not, in partitions or not."""
     found = sort(files(name(1), f"kind=a/{name(2, form)}"), entry(name(1)))
 
     assert [file.name for file in found.committed] == [name(1)]
@@ -64,7 +64,7 @@ def test_leftovers_are_recognized_by_sparks_file_names(form: str) -> None:
     "foreign", ["orders.parquet", "part-0.parquet", f"{UUID}.parquet", f"copy of {name(1)}", "README.md"]
 )
 def test_other_files_are_foreign(foreign: str) -> None:
-    """They are only counted."""
+    """Files that Spark has not written are counted, but not listed."""
     found = sort(files(foreign), entry())
 
     assert (found.leftover, found.foreign) == ((), 1)
@@ -72,7 +72,7 @@ def test_other_files_are_foreign(foreign: str) -> None:
 
 @pytest.mark.parametrize("hidden", ["_spark_metadata/0", f".{name(1)}.crc", f"_temporary/0/{name(1)}", "_SUCCESS"])
 def test_hidden_files_are_ignored(hidden: str) -> None:
-    """Logs, checksums, and files that are being written."""
+    """Logs, checksums, and files that are being written are ignored."""
     assert sort(files(hidden), entry()) == OutputFiles()
 
 
@@ -82,7 +82,7 @@ def test_a_partition_may_begin_with_an_underscore() -> None:
 
 
 def test_a_folder_may_have_several_uris() -> None:
-    """Files are compared by name: the log can have another host, a link, or an encoded path."""
+    """Files are compared by name, because the log can have another host, a link, or an encoded path."""
     found = sort(files(f"kind=a b/{name(1)}"), entry(f"../elsewhere/kind=a%20b/{name(1)}"))
 
     assert [file.name for file in found.committed] == [f"kind=a b/{name(1)}"]
@@ -90,14 +90,14 @@ def test_a_folder_may_have_several_uris() -> None:
 
 
 def test_missing_committed_files_are_named() -> None:
-    """But not files that the log has deleted."""
+    """Missing committed files are named, but not those that the log has deleted."""
     found = sort([], entry(name(1), name(2)), entry(name(2), action="delete"))
 
     assert found.missing == (name(1),)
 
 
 def test_files_that_retention_may_have_removed_are_not_leftovers() -> None:
-    """Files older than all entries of the log may have been committed."""
+    """With the option retention, files older than all entries of the log are not leftovers."""
     listed = [*files(name(1)), *files(name(2), modified=49), *files(name(3), modified=51)]
 
     found = sort(listed, entry(name(1)), with_retention=True)
@@ -121,7 +121,7 @@ def test_files_that_retention_may_have_removed_are_not_leftovers() -> None:
     ],
 )
 def test_an_incomplete_log_is_a_problem(entries: dict[int, str], committed: int, words: str | None) -> None:
-    """It must have an entry for each batch up to the last commit."""
+    """A log must have an entry for each batch up to the last commit."""
     found = log_problem("orders", BatchLog("log", {at: str(at) for at in entries}, entries), committed, PLACE)
 
     if words is None:
@@ -133,7 +133,7 @@ def test_an_incomplete_log_is_a_problem(entries: dict[int, str], committed: int,
 
 
 def test_a_compact_entry_replaces_all_earlier_ones() -> None:
-    """They can be missing."""
+    """Entries before a compact one can be missing."""
     names = {9: "9.compact", 10: "10"}
 
     assert log_problem("orders", BatchLog("log", names, {9: "v1", 10: "v1"}), 10, PLACE) is None

@@ -66,13 +66,13 @@ def texts(old: QueryIdentity, new: QueryIdentity) -> tuple[str, ...]:
 
 
 def test_a_query_without_a_checkpoint_starts() -> None:
-    """It writes the ledger of version 1."""
+    """A query without a checkpoint starts with the ledger of version 1."""
     assert plan(STATEFUL, NOTHING) == QueryPlan(Action.START, 1, writes_ledger=True)
 
 
 @pytest.mark.parametrize("version", [1, 3])
 def test_a_checkpoint_without_a_batch_can_be_used(version: int) -> None:
-    """Nothing has been read yet, so a changed query can use the same version."""
+    """A changed query can use a checkpoint in which no batch has begun."""
     state = replace(USED, version=version, has_batches=False)
 
     assert plan(CHANGED, state) == QueryPlan(Action.START, version, writes_ledger=True)
@@ -81,14 +81,14 @@ def test_a_checkpoint_without_a_batch_can_be_used(version: int) -> None:
 
 @pytest.mark.parametrize("identity", [STATEFUL, STATELESS])
 def test_a_query_that_has_not_changed_resumes(identity: QueryIdentity) -> None:
-    """Its ledger does not change."""
+    """An unchanged query resumes, and its ledger does not change."""
     state = replace(USED, version=2, ledger=ledger_of(identity))
 
     assert plan(identity, state) == QueryPlan(Action.RESUME, 2, writes_ledger=False)
 
 
 def test_a_stateless_query_may_change() -> None:
-    """It resumes, and the ledger describes the new query."""
+    """A changed stateless query resumes, and the ledger describes the new query."""
     state = replace(USED, ledger=ledger_of(STATELESS))
 
     assert plan(replace(CHANGED, stateful=False), state) == QueryPlan(
@@ -98,7 +98,7 @@ def test_a_stateless_query_may_change() -> None:
 
 @pytest.mark.parametrize("before", [True, False])
 def test_a_changed_query_that_keeps_or_kept_state_is_refused(before: bool) -> None:
-    """Old or new state is enough: the new query would find foreign state, or none."""
+    """A changed query is refused if it had state before, or has state now."""
     state = replace(USED, ledger=ledger_of(replace(STATEFUL, stateful=before)))
 
     finding = refusal(replace(CHANGED, stateful=not before), state)
@@ -110,12 +110,12 @@ def test_a_changed_query_that_keeps_or_kept_state_is_refused(before: bool) -> No
 
 
 def test_an_accepted_change_resumes_on_the_old_state() -> None:
-    """The plan has the accepted changes, and a new ledger is written."""
+    """An accepted change resumes on the old state, and a new ledger records it."""
     assert plan(CHANGED, USED, ACCEPT) == QueryPlan(Action.RESUME, 1, writes_ledger=True, changes=CHANGE, accepted=True)
 
 
 def test_accepting_without_a_change_has_no_effect() -> None:
-    """The option can stay in a script."""
+    """Without a change, `--accept-state-change` has no effect, so it can stay in a script."""
     assert plan(STATEFUL, USED, ACCEPT) == plan(STATEFUL, USED)
 
 
@@ -132,7 +132,7 @@ def test_accepting_without_a_change_has_no_effect() -> None:
 def test_a_file_sink_cannot_change(
     before: tuple[str, str | None], after: tuple[str, str], stateful: bool, options: StartOptions
 ) -> None:
-    """Spark would fail at its tenth batch, with an unreadable output; no option accepts this."""
+    """A file sink cannot change its path or format, because Spark would fail at its tenth batch; no option accepts it."""
     old = replace(STATEFUL, stateful=stateful, sink_format=before[0], sink_path=before[1])
     new = replace(STATEFUL, stateful=stateful, sink_format=after[0], sink_path=after[1])
 
@@ -143,19 +143,19 @@ def test_a_file_sink_cannot_change(
 
 
 def test_a_full_refresh_may_change_the_sink() -> None:
-    """A new checkpoint starts its output."""
+    """A full refresh can change the sink, because a new checkpoint starts its output."""
     assert plan(replace(STATEFUL, sink_path="hourly"), USED, REFRESH).action is Action.REFRESH
 
 
 def test_a_sink_without_files_can_replace_a_file_sink() -> None:
-    """The ledger records it, so that a later change does not continue the old files."""
+    """A sink without files can replace a file sink, and the ledger records it."""
     console = replace(STATEFUL, sink_format="console", sink_path=None)
 
     assert plan(console, USED) == QueryPlan(Action.RESUME, 1, writes_ledger=True)
 
 
 def test_another_spelling_of_a_path_is_no_change() -> None:
-    """A slash at the end and `./` lead to the same folder."""
+    """A slash at the end and `./` do not change a path."""
     planned = plan(replace(STATEFUL, sink_path="./per_hour/"), USED)
 
     assert (planned.action, planned.changes) == (Action.RESUME, ())
@@ -163,32 +163,32 @@ def test_another_spelling_of_a_path_is_no_change() -> None:
 
 @pytest.mark.parametrize("state", [USED, WITHOUT_LEDGER, TORN, replace(USED, has_batches=False)])
 def test_a_full_refresh_starts_the_next_version(state: CheckpointState) -> None:
-    """In any case: the old version stays, and changes need no other option."""
+    """A full refresh starts the next version in any case, and keeps the old one."""
     assert plan(CHANGED, state, REFRESH) == QueryPlan(Action.REFRESH, 2, writes_ledger=True)
 
 
 @pytest.mark.parametrize("identity", [STATEFUL, CHANGED])
 def test_a_full_refresh_without_a_commit_keeps_the_version(identity: QueryIdentity) -> None:
-    """There are no rows to keep, so readers find the output at its planned path."""
+    """A full refresh keeps the version if no batch was committed, so readers find the output at its planned path."""
     assert plan(identity, BEGUN, REFRESH) == QueryPlan(Action.RESET, 1, writes_ledger=True)
 
 
 @pytest.mark.parametrize("state", [replace(BEGUN, output_committed=True), replace(BEGUN, ledger=None)])
 def test_a_full_refresh_keeps_an_output_that_may_have_a_batch(state: CheckpointState) -> None:
-    """Without a ledger, the earlier output is unknown."""
+    """A full refresh starts the next version if a ledger is missing, because the earlier output is unknown."""
     assert plan(CHANGED, state, REFRESH) == QueryPlan(Action.REFRESH, 2, writes_ledger=True)
     moved = replace(STATEFUL, sink_path="hourly")
     assert plan(moved, BEGUN, REFRESH).action is Action.REFRESH
 
 
 def test_a_full_refresh_of_nothing_is_a_start() -> None:
-    """There is nothing to keep."""
+    """A full refresh without a checkpoint is a normal start."""
     assert plan(STATEFUL, NOTHING, REFRESH) == QueryPlan(Action.START, 1, writes_ledger=True)
 
 
 @pytest.mark.parametrize(("state", "version"), [(NOTHING, 1), (USED, 2), (TORN, 2)])
 def test_a_query_that_spark_cannot_restart_has_a_new_version_each_run(state: CheckpointState, version: int) -> None:
-    """So a change is never refused."""
+    """A query that Spark cannot restart has a new version in each run, so a change is never refused."""
     expected = QueryPlan(Action.FRESH_EACH_RUN, version, writes_ledger=True)
 
     assert plan(CHANGED, state, restartable=False) == expected
@@ -199,7 +199,7 @@ def test_a_query_that_spark_cannot_restart_has_a_new_version_each_run(state: Che
 def test_a_used_checkpoint_whose_ledger_cannot_be_read_is_refused(
     state: CheckpointState, identity: QueryIdentity
 ) -> None:
-    """It is unknown whether it has state; the finding describes the error in the file."""
+    """A used checkpoint with an unreadable ledger is refused, and the finding describes the error in the file."""
     finding = refusal(identity, state)
 
     assert (finding.code, finding.location) == ("ledger-unreadable", MODEL)
@@ -212,14 +212,14 @@ def test_a_used_checkpoint_whose_ledger_cannot_be_read_is_refused(
     [(WITHOUT_LEDGER, "its ledger is missing"), (TORN, f"its ledger cannot be read: {TORN.unreadable}")],
 )
 def test_an_unreadable_ledger_may_be_accepted(state: CheckpointState, change: str) -> None:
-    """A new ledger is written, with the reason."""
+    """The user can accept an unreadable ledger; a new one is written, with the reason."""
     assert plan(STATEFUL, state, ACCEPT) == QueryPlan(
         Action.RESUME, 1, writes_ledger=True, changes=(change,), accepted=True
     )
 
 
 def test_a_changed_python_function_is_named() -> None:
-    """The name of a function in python/ has its module and a colon."""
+    """A change names a function in python/ with its module and a colon."""
     old = replace(STATEFUL, fingerprints={**STATEFUL.fingerprints, "texts:cleaned": "t1"})
     new = replace(STATEFUL, fingerprints={**STATEFUL.fingerprints, "texts:cleaned": "t2"})
 
@@ -263,7 +263,7 @@ def test_each_change_of_meaning_is_named(new: QueryIdentity, expected: tuple[str
 
 
 def test_changes_are_reported_together() -> None:
-    """One refusal names them all."""
+    """One refusal names all changes."""
     new = replace(
         STATEFUL,
         fingerprints={"other": "o1", "per_hour": "p2"},
@@ -276,7 +276,7 @@ def test_changes_are_reported_together() -> None:
 
 
 def test_another_watermark_delay_of_a_source_is_a_change() -> None:
-    """Spark would silently mix both delays."""
+    """Another watermark delay of a source is a change, because Spark would silently mix both delays."""
     hour, minutes = (replace(ORDERS, watermark=f"ts {delay}") for delay in ("1 hour", "10 minutes"))
 
     changes = texts(replace(STATEFUL, sources=(hour,)), replace(STATEFUL, sources=(minutes,)))
@@ -287,7 +287,7 @@ def test_another_watermark_delay_of_a_source_is_a_change() -> None:
 
 
 def test_a_rename_with_previous_name_is_no_change() -> None:
-    """The query keeps its id, and its SQL is compared under the new name."""
+    """A query renamed with `previous_name` keeps its id, and its SQL is compared under the new name."""
     renamed = replace(STATEFUL, model="hourly", fingerprints={"clean": "c1", "hourly": "p1"})
 
     assert texts(STATEFUL, renamed) == ()
@@ -307,7 +307,7 @@ def test_a_rename_with_previous_name_is_no_change() -> None:
 )
 @pytest.mark.parametrize("identity", [STATEFUL, STATELESS], ids=["stateful", "stateless"])
 def test_a_source_that_has_moved_is_refused(identity: QueryIdentity, before: str, after: str) -> None:
-    """Spark looks for the files of the last batch below the new path, and fails."""
+    """A source at another path is refused, because Spark looks for the files of the last batch there."""
     old = replace(identity, sources=(replace(ORDERS, path=before),))
     new = replace(identity, sources=(replace(ORDERS, path=after),))
     state = replace(USED, ledger=ledger_of(old))
@@ -337,7 +337,7 @@ def test_a_source_path_can_widen(before: str | None, after: str | None) -> None:
 
 
 def test_ambiguous_references_are_refused() -> None:
-    """Also in a stateless query, because rows could be read twice or not at all. The user can accept this."""
+    """Ambiguous references are refused, even in a stateless query; the user can accept them."""
     second = replace(ORDERS, name="shop__orders__2", via="shop__orders__2")
     old = replace(STATELESS, sources=(replace(ORDERS, via="shop__orders"),))
     new = replace(old, sources=(*old.sources, second))
@@ -348,7 +348,7 @@ def test_ambiguous_references_are_refused() -> None:
 
 
 def test_without_names_the_order_of_sources_counts() -> None:
-    """A checkpoint of an older Spark identifies sources by position."""
+    """A checkpoint of an older Spark identifies sources by position, so another order is refused."""
     unnamed = replace(STATELESS, settings={**STATELESS.settings, SOURCE_EVOLUTION: "false"})
     refunds = SourceUse("shop__refunds", "shop.refunds", None)
     old, new = replace(unnamed, sources=(ORDERS, refunds)), replace(unnamed, sources=(refunds, ORDERS))
@@ -360,22 +360,22 @@ def test_without_names_the_order_of_sources_counts() -> None:
 @pytest.mark.parametrize("state", [BEGUN, replace(BEGUN, ledger=None, unreadable="torn"), replace(BEGUN, ledger=None)])
 @pytest.mark.parametrize("options", [NONE, ACCEPT])
 def test_a_changed_query_starts_over_without_a_commit(state: CheckpointState, options: StartOptions) -> None:
-    """The earlier query has no effect, so nothing is refused."""
+    """If no batch was committed, a changed query starts over, and nothing is refused."""
     assert plan(CHANGED, state, options) == QueryPlan(Action.RESET, 1, writes_ledger=True)
 
 
 def test_an_unchanged_query_repeats_its_uncommitted_batch() -> None:
-    """With the same rows and number, as sinks expect."""
+    """An unchanged query repeats its uncommitted batch with the same rows and number."""
     assert plan(STATEFUL, BEGUN) == QueryPlan(Action.RESUME, 1, writes_ledger=False)
 
 
 def test_a_batch_in_the_log_of_the_output_counts_as_committed() -> None:
-    """The process may have ended between the two writes; a new checkpoint would skip that batch."""
+    """A batch in the output's log counts as committed, because a new checkpoint would skip it."""
     assert refusal(CHANGED, replace(BEGUN, output_committed=True)).code == "state-change"
 
 
 def test_an_abandoned_change_is_removed_from_the_ledger() -> None:
-    """Otherwise its ledger would take effect with the next batch of the original query."""
+    """A change that never committed is removed from the ledger when the original query resumes."""
     state = replace(USED, abandoned=ledger_of(CHANGED))
 
     assert plan(STATEFUL, state) == QueryPlan(Action.RESUME, 1, writes_ledger=True)
@@ -386,7 +386,7 @@ INT, TEXT = (replace(STATELESS, columns=(OutputColumn("id", kind),)) for kind in
 
 @pytest.mark.parametrize("options", [NONE, ACCEPT])
 def test_unsupported_columns_are_always_refused(options: StartOptions) -> None:
-    """Also for a stateless query; the option does not apply to existing output."""
+    """Columns that the output cannot store are refused, even for a stateless query and with an accepted change."""
     state = replace(USED, ledger=ledger_of(INT))
 
     (finding,) = findings(TEXT, state, options)
@@ -396,18 +396,18 @@ def test_unsupported_columns_are_always_refused(options: StartOptions) -> None:
 
 
 def test_state_and_columns_are_refused_together() -> None:
-    """The user sees both findings at once, each at its location."""
+    """Changes of state and of columns are reported together, each at its location."""
     old, new = (replace(identity, stateful=True) for identity in (INT, TEXT))
     changed = replace(new, fingerprints=CHANGED.fingerprints)
 
     state, columns = findings(changed, replace(USED, ledger=ledger_of(old)))
 
     assert (state.code, columns.code) == ("state-change", "output-columns")
-    assert "--accept-state-change" not in state.fix  # which would not let the query start
+    assert "--accept-state-change" not in state.fix  # it would not be enough to start the query
 
 
 def test_new_columns_are_accepted_and_named() -> None:
-    """The plan has what readers will see."""
+    """New columns are accepted, and the plan has what readers will see."""
     more = replace(INT, columns=(OutputColumn("id", "int"), OutputColumn("city", "string")))
 
     planned = plan(more, replace(USED, ledger=ledger_of(INT)))
@@ -417,7 +417,7 @@ def test_new_columns_are_accepted_and_named() -> None:
 
 
 def test_an_upstream_change_has_one_finding_for_all_queries() -> None:
-    """A query with another change has its own finding."""
+    """Queries with the same upstream change share a finding; a query with another change has its own."""
     view = replace(STATEFUL, fingerprints={"clean": "c2", "per_hour": "p1"})
     names = ("per_hour", "per_day", "per_week")
     refused = []
@@ -455,7 +455,7 @@ def test_an_upstream_change_has_one_finding_for_all_queries() -> None:
 def test_the_cause_of_a_change_without_an_edit_is_named(
     before: TemplateInputs, after: TemplateInputs, cause: str
 ) -> None:
-    """The user has not edited the model."""
+    """If the SQL changed but not the file, the refusal names the variable or other cause."""
     old = replace(STATEFUL, files={"per_hour": "f1"}, inputs={"per_hour": before})
     new = replace(CHANGED, files={"per_hour": "f1"}, inputs={"per_hour": after})
 

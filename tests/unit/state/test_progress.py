@@ -27,7 +27,7 @@ def read(report: dict[str, Any]) -> BatchProgress:
 
 
 def test_a_batch_over_files() -> None:
-    """The file sink does not count its rows; the observation does."""
+    """The number of rows that a file sink writes comes from the observation."""
     progress = read(recorded("files"))
 
     assert replace(progress, parts_ms={}, sources=()) == BatchProgress(
@@ -44,7 +44,7 @@ def test_a_batch_over_files() -> None:
 
 
 def test_a_batch_over_the_rate_source() -> None:
-    """Its offsets are plain numbers."""
+    """The offsets of the rate source are plain numbers."""
     progress = read(recorded("rate"))
 
     assert (progress.batch_id, progress.rows_in, progress.rows_out) == (1, 5, 5)
@@ -66,19 +66,19 @@ def test_an_idle_batch_read_nothing() -> None:
 
 
 def test_there_is_no_watermark_before_the_first_event() -> None:
-    """Spark reports 1970 until then."""
+    """Before the first event, when Spark reports 1970, there is no watermark."""
     assert read(recorded("before_watermark")).watermark is None
 
 
 @pytest.mark.parametrize("observed", [None, {}, {"another": {"rows": 3}}, {"sqlstream_rows_out": {}}])
 def test_rows_out_without_the_observation_are_unknown(observed: dict[str, Any] | None) -> None:
-    """The optimizer may have removed the observation with its part of the plan."""
+    """Without the observation, which the optimizer can remove, the number of output rows is unknown."""
     assert read({**recorded("files"), "observedMetrics": observed}).rows_out is None
 
 
 @pytest.mark.parametrize("rows", [{"numInputRows": -1}, {}])
 def test_a_reader_that_does_not_count_makes_the_sum_unknown(rows: dict[str, int]) -> None:
-    """The rows of the other reader alone would be wrong."""
+    """If one reader does not count its rows, the sum is unknown."""
     report = recorded("rate")
     report["sources"].append({"description": "Own", "startOffset": 1, "endOffset": 2, **rows})
 
@@ -86,7 +86,7 @@ def test_a_reader_that_does_not_count_makes_the_sum_unknown(rows: dict[str, int]
 
 
 def test_the_rows_of_all_readers_are_added() -> None:
-    """A self-join has two readers of one source."""
+    """The rows of several readers are added, for example in a self-join."""
     report = recorded("rate")
     report["sources"] *= 2
 
@@ -94,7 +94,7 @@ def test_the_rows_of_all_readers_are_added() -> None:
 
 
 def test_a_report_without_the_batch_duration_still_has_one() -> None:
-    """The duration of the trigger replaces it."""
+    """Without the duration of the batch, that of the trigger is used."""
     report = recorded("rate")
     del report["batchDuration"]
 
@@ -102,7 +102,7 @@ def test_a_report_without_the_batch_duration_still_has_one() -> None:
 
 
 def test_a_batch_has_its_parts_its_times_and_its_state() -> None:
-    """Durations have Spark's names; the state is the sum of all operators."""
+    """A batch has durations with Spark's names, its event times, and the state of all operators together."""
     progress = read(recorded("join"))
 
     assert (progress.parts_ms["addBatch"], progress.parts_ms["walCommit"]) == (1002, 96)
@@ -112,7 +112,7 @@ def test_a_batch_has_its_parts_its_times_and_its_state() -> None:
 
 
 def test_late_rows_are_those_of_all_operators() -> None:
-    """An unknown number (-1) does not reduce the sum."""
+    """Late rows of all operators are added; an unknown number (-1) does not reduce the sum."""
     report = recorded("join")
     operator = report["stateOperators"][0]
     report["stateOperators"] = [operator | {"numRowsDroppedByWatermark": late} for late in (2, -1, 3)]
@@ -133,7 +133,7 @@ def test_sources_have_their_tables_offsets_and_rows() -> None:
 
 
 def test_an_ambiguous_source_keeps_sparks_description() -> None:
-    """Two tables with one path cannot be distinguished."""
+    """A source that can be one of two tables has Spark's description as its name."""
     uses = [SourceUse("x", "shop.a", None, "/data/in/a"), SourceUse("y", "shop.b", None, "/data/in/a")]
 
     assert [source.name for source in read_progress("orders", json.dumps(recorded("join")), uses).sources] == [
@@ -145,7 +145,7 @@ def test_an_ambiguous_source_keeps_sparks_description() -> None:
 
 
 def test_secrets_in_descriptions_of_sources_are_masked() -> None:
-    """A path or an offset can contain one."""
+    """Secrets in descriptions and offsets of sources are masked."""
     report = recorded("join")
     report["sources"][0]["startOffset"] = "hunter2"
     text = json.dumps(report).replace("/data/in/a", "/hunter2")
@@ -164,7 +164,7 @@ def test_a_total_is_known_when_every_part_is(counts: list[int | None], expected:
 
 
 def test_dropped_records_are_those_of_all_readers() -> None:
-    """Each reader that drops corrupt records has its own counter."""
+    """Dropped records of all readers are added; each reader has its own counter."""
     report = recorded("files")
     dropped = {"sqlstream_dropped_shop__orders": {"rows": 2}, "sqlstream_dropped_shop__orders__2": {"rows": 3}}
     report["observedMetrics"] = report["observedMetrics"] | dropped

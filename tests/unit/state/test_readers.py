@@ -46,7 +46,7 @@ def named(uses: tuple[SourceUse, ...]) -> dict[str, str]:
 
 
 def test_each_path_to_a_stream_has_a_reader(tmp_path: Path) -> None:
-    """Names follow the first appearance; a static table needs none."""
+    """Each path to a stream has a reader, named in the order of first appearance; a static table has none."""
     zones = "select id from {{ source('shop', 'zones') }}"
 
     uses = uses_of(tmp_path, f"{BIG} union all {SMALL} union all {REFUNDS} where value in ({zones})")
@@ -60,21 +60,21 @@ def test_each_path_to_a_stream_has_a_reader(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sql", [f"{SMALL} union all {BIG}", f"{REFUNDS} union all {SMALL} union all {BIG}"])
 def test_a_reader_keeps_its_name_when_references_move(tmp_path: Path, sql: str) -> None:
-    """Otherwise Spark would continue each one at the offset of the other: rows would be lost or read twice."""
+    """A reader keeps its name when references move; otherwise rows would be lost or read twice."""
     old = uses_of(tmp_path, f"{BIG} union all {SMALL}")
 
     assert named(old).items() <= named(uses_of(tmp_path, sql, old)).items()
 
 
 def test_a_removed_reference_does_not_rename_others(tmp_path: Path) -> None:
-    """The second reader keeps its name."""
+    """When a reference is removed, the other readers keep their names."""
     old = uses_of(tmp_path, f"{BIG} union all {SMALL}")
 
     assert named(uses_of(tmp_path, SMALL, old)) == {"small/shop__orders": "shop__orders__2"}
 
 
 def test_a_renamed_view_keeps_its_reader(tmp_path: Path) -> None:
-    """The path to the source is new, the offset in the source is not."""
+    """A reader keeps its name when a view on its path is renamed."""
     old = uses_of(tmp_path, f"{BIG} union all {SMALL}")
 
     uses = uses_of(
@@ -85,7 +85,7 @@ def test_a_renamed_view_keeps_its_reader(tmp_path: Path) -> None:
 
 
 def test_a_new_reader_gets_a_new_name(tmp_path: Path) -> None:
-    """It reads from the start; the others continue."""
+    """A new reader gets a new name and reads from the start; the others continue."""
     old = uses_of(tmp_path, BIG)
 
     uses = uses_of(tmp_path, f"{SMALL} union all {BIG}", old)
@@ -94,7 +94,7 @@ def test_a_new_reader_gets_a_new_name(tmp_path: Path) -> None:
 
 
 def test_names_of_a_ledger_without_paths_apply_in_order(tmp_path: Path) -> None:
-    """The first ledgers did not contain paths."""
+    """Names of a ledger without paths, as the first ledgers were, apply in order."""
     old = (
         SourceUse("shop__orders", "shop.orders", None, "in"),
         SourceUse("shop__orders__2", "shop.orders", None, "in"),
@@ -104,7 +104,7 @@ def test_names_of_a_ledger_without_paths_apply_in_order(tmp_path: Path) -> None:
 
 
 def test_a_name_is_never_reused(tmp_path: Path) -> None:
-    """The checkpoint still has the offsets of its last reader."""
+    """A name is never reused, because the checkpoint still has the offsets of its last reader."""
     old = uses_of(tmp_path, BIG)
 
     uses = uses_of(tmp_path, f"{BIG} union all {SMALL}", old, retired="shop__orders__2")
@@ -127,14 +127,14 @@ def test_a_name_is_never_reused(tmp_path: Path) -> None:
 def test_references_in_one_text_are_identified_by_order(
     tmp_path: Path, before: str, after: str, unsure: tuple[str, ...]
 ) -> None:
-    """If their number changes, they are ambiguous; references in separate models never are."""
+    """References in one text are ambiguous if their number changes; references in separate models never are."""
     old = uses_of(tmp_path, before)
 
     assert unsure_tables(old, uses_of(tmp_path, after, old)) == unsure
 
 
 def test_several_renamed_views_are_ambiguous(tmp_path: Path) -> None:
-    """Their readers may have different offsets."""
+    """Several renamed views are ambiguous, because their readers may have different offsets."""
     old = uses_of(tmp_path, f"{BIG} union all {SMALL}")
     renamed = "select id from {{ ref('large') }} union all select id from {{ ref('little') }}"
 

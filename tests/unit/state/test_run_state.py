@@ -45,7 +45,7 @@ def orders(*events: RunEvent) -> QueryState:
 
 
 def test_a_query_is_pending_then_runs() -> None:
-    """Its output is known when it starts."""
+    """A query is pending until it starts, when its output is known."""
     assert orders().status is LiveStatus.PENDING
     running = orders(STARTED)
     assert (running.status, running.output, running.checkpoint) == (LiveStatus.RUNNING, "/out", "/check")
@@ -53,7 +53,7 @@ def test_a_query_is_pending_then_runs() -> None:
 
 
 def test_a_failure_is_kept_after_a_restart() -> None:
-    """Also after a successful end."""
+    """The last failure is kept after a restart and after a successful end."""
     failing = (STARTED, QueryRestarting("orders", 1, 3, 1.0, FAILURE))
     assert orders(*failing).status is LiveStatus.RESTARTING
     again = orders(*failing, QueryResumed("orders", 1))
@@ -62,7 +62,7 @@ def test_a_failure_is_kept_after_a_restart() -> None:
 
 
 def test_a_silence_ends_with_the_next_row() -> None:
-    """But not with the query: `status` shows it afterwards, unless the query failed."""
+    """A reason for silence is kept until the next row, and after the end unless the query failed."""
     silent = QuerySilent("orders", Silence(Cause.FILTERED, "nothing passes"), True)
 
     assert orders(STARTED, batch(), silent).why_silent() == silent.silence
@@ -72,28 +72,28 @@ def test_a_silence_ends_with_the_next_row() -> None:
 
 
 def test_a_query_without_input_has_a_reason_after_its_end() -> None:
-    """The text differs from that of a running query, which can still get rows."""
+    """A query that ended without input has another reason than a running one, which can still get rows."""
     silence = orders(STARTED, RESULT).why_silent()
 
     assert silence == Silence(Cause.NO_INPUT, "there was no new data to read from shop.orders")
 
 
 def test_a_running_query_without_input_has_a_reason() -> None:
-    """It has had no batch."""
+    """A running query without a batch has the reason that no rows have arrived."""
     silence = orders(STARTED).why_silent()
 
     assert silence == Silence(Cause.NO_INPUT, "no rows have arrived from shop.orders since it started")
 
 
 def test_queries_of_an_ended_run_do_not_run() -> None:
-    """If the run ends before its queries; a refused run has none."""
+    """When a run ends before its queries, none of them counts as running."""
     left = end_unfinished(state_after(STARTED))
     assert [query.status for query in left.queries.values()] == [Status.INTERRUPTED, Status.SKIPPED]
     assert end_unfinished(state_after()).queries == {}
 
 
 def test_an_entry_is_plain_json_with_all_values() -> None:
-    """It has the keys of a query's result, and its last progress."""
+    """The entry of a query is JSON with the keys of its result, and its last progress."""
     seen = batch(
         5, 3, state=state(late=2), watermark="2024-01-01T11:00:00.000Z", newest_event="2024-01-01T11:10:00.000Z"
     )
@@ -108,5 +108,5 @@ def test_an_entry_is_plain_json_with_all_values() -> None:
 
 
 def test_other_events_change_nothing() -> None:
-    """Nor do events of queries outside the run."""
+    """Events without a query, or of a query outside the run, change nothing."""
     assert follow(state_after(), replace(RESULT, model="other"), NOON) == state_after()

@@ -50,7 +50,7 @@ def silence(waits: Emission | None, *batches: BatchProgress) -> Silence:
 
 
 def test_no_input_at_all() -> None:
-    """Batches that Spark runs by itself read nothing."""
+    """A query without input is silent because no rows have arrived."""
     assert silence(HOURLY, batch(0, 0, sources=(source("shop.a", 0),))) == Silence(
         Cause.NO_INPUT, "no rows have arrived from shop.a since it started"
     )
@@ -58,17 +58,17 @@ def test_no_input_at_all() -> None:
 
 @pytest.mark.parametrize("last", [batch(5, 1), batch(5, None)], ids=["a row", "perhaps a row"])
 def test_a_query_that_emitted_rows_is_not_silent(last: BatchProgress) -> None:
-    """Nor is one with an unknown number of rows."""
+    """A query that emitted rows, or whose rows are not counted, is not silent."""
     assert why_silent(figures(batch(), batch(), batch(), last), HOURLY) is None
 
 
 def test_two_batches_are_too_few() -> None:
-    """Batches without input do not count."""
+    """Two batches with input are too few to look for a reason."""
     assert why_silent(figures(batch(), batch(), batch(0)), None) is None
 
 
 def test_all_rows_are_filtered_out() -> None:
-    """A stateless query filtered them; in a stateful query, none reached the state."""
+    """Conditions have removed all rows if the query is stateless, or its state did not change."""
     assert silence(None, batch(), batch(), batch()).cause is Cause.FILTERED
     found = silence(HOURLY, *[held(state=state(updated=0))] * 3)
     assert found == Silence(
@@ -78,7 +78,7 @@ def test_all_rows_are_filtered_out() -> None:
 
 
 def test_all_rows_are_late() -> None:
-    """None has changed the state, and some were dropped."""
+    """If rows were dropped and none changed the state, all were late."""
     found = silence(HOURLY, *[held(state=state(updated=0, late=1))] * 3)
 
     assert found.cause is Cause.LATE
@@ -86,12 +86,12 @@ def test_all_rows_are_late() -> None:
 
 
 def test_all_rows_are_duplicates() -> None:
-    """The operator that drops them counts none as late."""
+    """If the state of a deduplication did not change, all rows were duplicates."""
     assert silence(None, *[held(state=state(updated=0, operator="dedupe"))] * 3).cause is Cause.DUPLICATES
 
 
 def test_a_limit_is_reached() -> None:
-    """It applies to the whole life of the query."""
+    """A query whose LIMIT is reached emits no more rows."""
     assert silence(emission(Release.FIRST), *[held(state=state(updated=0))] * 3).cause is Cause.LIMIT
 
 
@@ -105,7 +105,7 @@ def test_the_watermark_has_not_reached_the_end_of_the_first_window() -> None:
 
 
 def test_before_the_first_watermark() -> None:
-    """The oldest event determines the first window."""
+    """Before the first watermark, the oldest event determines the first window."""
     found = silence(HOURLY, *[held(watermark=None)] * 3)
 
     assert found.text.startswith("there is no watermark yet, and the first window ends at 2024-01-01 13:00")
@@ -126,17 +126,17 @@ def test_before_the_first_watermark() -> None:
     ids=["sliding", "offset", "session", "time", "unknown length"],
 )
 def test_the_end_of_the_first_group(waits: Emission, end: str) -> None:
-    """A sliding window that has ended by the watermark was emitted; of sessions, that of the newest event is last."""
+    """The first group is the first window after the watermark, or the session of the newest event."""
     assert end in silence(waits, *[held()] * 3).text
 
 
 def test_a_window_that_ends_at_the_watermark_was_emitted() -> None:
-    """The next window is the first."""
+    """A window that ends at the watermark was emitted, so the next one is the first."""
     assert "ends at 2024-01-01 14:00;" in silence(HOURLY, *[held(watermark="2024-01-01T13:00:00.000Z")] * 3).text
 
 
 def test_an_idle_source_holds_the_lowest_watermark() -> None:
-    """Its next events need a certain time; those of the other source have arrived."""
+    """An idle source holds the lowest watermark; the text names the events that it must send."""
     two = emission(Release.WINDOW, "window(ts, '1 hour')", (TEN, TWO))
     found = silence(two, *[held(sources=(source("shop.a", 5), source("shop.b", 0)))] * 3)
 
@@ -149,14 +149,14 @@ def test_an_idle_source_holds_the_lowest_watermark() -> None:
 
 
 def test_an_idle_source_does_not_matter_for_the_highest_watermark() -> None:
-    """The other source advances it."""
+    """With the policy `max`, an idle source does not hold the watermark back."""
     two = emission(Release.WINDOW, "window(ts, '1 hour')", (TEN, TWO), highest=True)
 
     assert silence(two, *[held(sources=(source("shop.a", 5), source("shop.b", 0)))] * 3).cause is Cause.WATERMARK
 
 
 def test_a_join_that_matches_nothing() -> None:
-    """The idle side is named."""
+    """If a join matches nothing, the text names the idle side."""
     join = emission(Release.MATCH)
     both, one = (source("shop.a", 5), source("shop.b", 5)), (source("shop.a", 5), source("shop.b", 0))
 
@@ -166,7 +166,7 @@ def test_a_join_that_matches_nothing() -> None:
 
 
 def test_an_outer_join_waits_until_a_match_is_impossible() -> None:
-    """Rows may have matched, and a condition may have removed them, so the text makes no claim about it."""
+    """An outer join waits until the watermark rules out a match."""
     outer = emission(Release.UNMATCHED)
 
     found = silence(outer, *[held(sources=(source("shop.a", 5), source("shop.b", 5)))] * 3)
@@ -176,13 +176,13 @@ def test_an_outer_join_waits_until_a_match_is_impossible() -> None:
 
 
 def test_a_condition_after_the_aggregation() -> None:
-    """Windows were completed, or groups changed, and HAVING removed all of them."""
+    """If groups were completed or changed, but none was emitted, HAVING removed all of them."""
     assert silence(HOURLY, *[held(state=state(removed=1))] * 3).cause is Cause.FILTERED
     assert silence(emission(Release.CHANGE), *[held()] * 3).cause is Cause.FILTERED
 
 
 def test_an_unknown_reason_is_reported_as_unknown() -> None:
-    """The state of a Python model, or of an unsupported operator."""
+    """The reason is unknown for the state of a Python model, or of an unsupported operator."""
     assert silence(None, *[held()] * 3).cause is Cause.UNKNOWN
     assert silence(emission(Release.UNKNOWN), *[held()] * 3).cause is Cause.UNKNOWN
 
@@ -200,7 +200,7 @@ def ended(waits: Emission | None, *batches: BatchProgress) -> Silence | None:
 
 
 def test_an_ended_query_has_a_reason_after_one_batch() -> None:
-    """No more batches will come."""
+    """An ended query has a reason after its first batch, because no more will come."""
     assert why_silent(figures(batch(5, 0)), None) is None
     assert ended(None, batch(1, 0)) == Silence(
         Cause.FILTERED, "1 row was read in 1 batch, but conditions or joins in the query removed all of them"
@@ -211,7 +211,7 @@ def test_an_ended_query_has_a_reason_after_one_batch() -> None:
 
 
 def test_an_idle_source_is_named_after_fewer_batches() -> None:
-    """It had no rows in any batch."""
+    """In an ended query, a source without rows in all batches is named, even after one batch."""
     rows = (source("shop.a", 5), source("shop.b", 0))
     found = ended(emission(Release.WINDOW, "window(ts, '1 hour')", (TEN, TWO)), held(sources=rows))
 
@@ -220,7 +220,7 @@ def test_an_idle_source_is_named_after_fewer_batches() -> None:
 
 
 def test_only_corrupt_records_are_a_reason() -> None:
-    """The text does not blame a condition."""
+    """If all records are corrupt, that is the reason, and not a condition."""
     found = ended(None, batch(5, 0, dropped_records=5))
 
     assert found == Silence(
@@ -230,5 +230,5 @@ def test_only_corrupt_records_are_a_reason() -> None:
 
 @pytest.mark.parametrize("last", [batch(5, 1), batch(5, None), batch(0, 0)], ids=["a row", "perhaps", "nothing read"])
 def test_an_end_with_rows_or_without_input_needs_no_reason(last: BatchProgress) -> None:
-    """An unknown number of rows may be positive."""
+    """A query that emitted rows, perhaps uncounted, or had no input, needs no reason at its end."""
     assert ended(None, last) is None

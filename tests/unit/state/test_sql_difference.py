@@ -29,7 +29,7 @@ SQL = (
     ],
 )
 def test_a_difference_is_quoted_as_a_whole_item_or_clause(old: str, new: str, text: str | None) -> None:
-    """With the item or clause before and after; the offset is in the new text."""
+    """A difference has the whole item or clause before and after, and its offset in the new text."""
     changed = SQL.replace(old, new)
 
     difference = sql_difference(SQL, changed)
@@ -43,17 +43,17 @@ def test_a_difference_is_quoted_as_a_whole_item_or_clause(old: str, new: str, te
     "same", [SQL.upper().replace("MINUTES'", "minutes'").replace("1 HOUR", "1 hour"), f"{SQL} -- more", f"{SQL}\n;"]
 )
 def test_formatting_is_no_difference(same: str) -> None:
-    """Comments, white space, letter case and a semicolon at the end."""
+    """Comments, white space, letter case and a semicolon at the end are no difference."""
     assert sql_difference(SQL, same) is None
 
 
 def test_invalid_sql_has_no_difference() -> None:
-    """A string without an end cannot be compared."""
+    """SQL with an unterminated string has no difference."""
     assert sql_difference("select 'a", SQL) is None
 
 
 def test_only_the_ends_of_long_texts_are_compared() -> None:
-    """Thousands of different words take no time; the excerpt has a limit."""
+    """For thousands of different words, only the ends are compared, and the excerpt has a limit."""
     old, new = (f"select {', '.join(f'{letter}{number}' for number in range(5_000))} from t" for letter in "ab")
 
     difference = sql_difference(old, new)
