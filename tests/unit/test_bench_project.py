@@ -1,4 +1,4 @@
-"""The project that `make bench-compile` measures is a good one, whatever the compiler learns to refuse."""
+"""The project that `make bench-compile` measures compiles without findings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlstream.app.request import ProjectRequest
 
 
 def test_the_generated_project_compiles_without_findings(tmp_path: Path) -> None:
-    """Chains of ten, each reaching its sink, and not a warning; the last chain may be shorter."""
+    """The generated chains of ten models end in sinks and compile without warnings; the last chain may be shorter."""
     write_sqlstream_project(tmp_path, 2 * CHAIN + 4)
     compiled = compile_models(ProjectRequest(tmp_path))
     assert compiled.findings == ()
@@ -21,7 +21,7 @@ def test_the_generated_project_compiles_without_findings(tmp_path: Path) -> None
 
 
 def test_an_edit_changes_one_model(tmp_path: Path) -> None:
-    """The model that the benchmark edits lies within a chain, and its SQL is another with each edition."""
+    """The benchmark's edit changes the SQL of one model within a chain, each time to a new text."""
     write_sqlstream_project(tmp_path, CHAIN)
     texts = {path.name: path.read_text() for path in (tmp_path / "models").rglob("*.sql")}
     for edition in range(2):

@@ -1,4 +1,4 @@
-"""A test raises every code of `CODES`, and docs/errors.md describes it with an up-to-date example."""
+"""A test raises every code of `CODES`, and docs/errors.md describes each with an up-to-date example."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ EXAMPLES = re.findall(r"(?s)```text\n(.+?\n)```", PAGE)
 
 
 def sources_of_tests() -> str:
-    """The text of everything in which tests name the codes that they expect, this file aside."""
+    """Returns the text of all files in which tests name expected codes, except for this file."""
     kinds = ("unit/**/*.py", "spark/**/*.py", "unit/**/*.sql", "unit/**/*.txt")
     paths = [path for kind in kinds for path in TESTS.glob(kind) if path != Path(__file__)]
     return "\n".join([*EXPECTED, *(path.read_text(encoding="utf-8") for path in paths)])
 
 
 RAISED = set(re.findall(r"(?<![\w-])[a-z0-9]+(?:-[a-z0-9]+)*(?![\w-])", sources_of_tests()))
-"""Every word of the tests, so that `cycle` is found and `missing-variable` is no `missing-var`."""
+"""Every word of the tests; splitting into words keeps `missing-variable` from counting as `missing-var`."""
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_code_is_raised_by_some_test(code: str) -> None:
-    """A code that no test expects may be one that nothing raises."""
+    """Every code is expected by some test; otherwise nothing may raise it."""
     assert code in RAISED
 
 
 def test_the_codes_of_the_page_are_those_of_the_code() -> None:
-    """Each has its heading, in the same order, and below it the sentence of `CODES`."""
+    """The page has a heading for each code, in the order of `CODES`, followed by its sentence."""
     described = re.findall(r"(?m)^### (\S+)\n\n(.+)$", PAGE)
 
     assert described == list(CODES.items())
 
 
 def test_the_page_lists_the_errors_that_can_be_lowered() -> None:
-    """First all of them, then those that are warnings on a later Spark."""
+    """The page lists all errors that can be lowered, and then those that are warnings on a later Spark."""
     section = PAGE.split("### Errors that you can lower\n")[1].split("\n## ")[0]
     on_every_spark, on_a_later_one = section.split(f"Spark {TESTED[0]} to {TESTED[-1]}")
 
@@ -53,7 +53,7 @@ def test_the_page_lists_the_errors_that_can_be_lowered() -> None:
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_code_has_one_example_of_three_lines(code: str) -> None:
-    """A code of `BRIEF` has one line."""
+    """Each code has one example of three lines, or of one line if it is in `BRIEF`."""
     (example,) = [text for text in EXAMPLES if f"[{code}] " in text.splitlines()[0]]
 
     lines = [line for line in example.splitlines() if not line.startswith("  called from: ")]
@@ -61,12 +61,12 @@ def test_a_code_has_one_example_of_three_lines(code: str) -> None:
 
 
 def test_the_examples_of_the_page_are_up_to_date() -> None:
-    """Otherwise run tests/tools/make_errors.py, which copies them from the test projects."""
+    """The examples are up to date; otherwise run tests/tools/make_errors.py, which copies them from projects."""
     assert fill_examples(PAGE) == PAGE
 
 
 def test_an_example_follows_its_finding() -> None:
-    """A new wording reaches the page: the place says which finding of the code it is."""
+    """An example is matched to its finding by location, so that changed wording reaches the page."""
     heading, example = "### unknown-ref\n\n", next(text for text in EXAMPLES if "[unknown-ref] " in text)
     old = re.sub(r"(?m)^(\S+ \[unknown-ref\]) .+\n  why: .+", r"\1 old words\n  why: an old reason", example)
     assert old != example

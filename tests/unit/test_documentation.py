@@ -30,25 +30,25 @@ TOOL = REPOSITORY / "tests" / "tools" / "make_configuration.py"
 
 
 def section(heading: str) -> str:
-    """The part of the page below a heading, up to the next one of any level."""
+    """Returns the text of the page below a heading, up to the next heading of any level."""
     after = PAGE.split(f"# {heading}\n", 1)[1]
     return after.split("\n#", 1)[0]
 
 
 def target(master: str) -> Target:
-    """A target that sets nothing but its master and a package."""
+    """A target that sets only its master and a package."""
     return Target("local", master, ".sqlstream/local", {}, ("a:b:1",), Location("project.yml"))
 
 
 def test_the_tables_of_keys_are_those_that_the_code_makes() -> None:
-    """Otherwise run tests/tools/make_configuration.py."""
+    """The tables of keys are up to date; otherwise run tests/tools/make_configuration.py."""
     code = f"import runpy; m = runpy.run_path({str(TOOL)!r}); page = m['PAGE'].read_text(); assert m['fill_tables'](page) == page"
 
     assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
 
 
 def test_the_page_of_rules_is_the_one_that_the_rules_make() -> None:
-    """Otherwise run tests/tools/make_rules.py."""
+    """The page of rules is up to date; otherwise run tests/tools/make_rules.py."""
     tool = TOOL.with_name("make_rules.py")
     code = f"import runpy; m = runpy.run_path({str(tool)!r}); assert m['PAGE'].read_text() == m['make_page']()"
 
@@ -64,12 +64,12 @@ def test_the_page_of_rules_is_the_one_that_the_rules_make() -> None:
     ],
 )
 def test_every_document_has_its_table(name: str) -> None:
-    """No document of the YAML files is left out."""
+    """Every kind of YAML file has a table."""
     assert f"<!-- keys of {name} -->\n| key |" in PAGE
 
 
 def test_every_name_of_templates_is_described() -> None:
-    """The functions and values that models' templates know."""
+    """Every function and value that templates can use is described."""
     options = RenderOptions({}, {}, target("local"), "shop", datetime.now(UTC), "id", lambda *_: None)
     model = ModelFile("m", "models/m.sql", "", (), "", (), (), None)
     names = {**model_names(TemplateEnvironment(), options), **names_of_model(model)}
@@ -80,7 +80,7 @@ def test_every_name_of_templates_is_described() -> None:
 
 
 def test_every_limit_is_there_with_its_value() -> None:
-    """The limits of a template."""
+    """Every limit of templates is listed with its value."""
     limits = RenderLimits()
 
     assert [
@@ -89,7 +89,7 @@ def test_every_limit_is_there_with_its_value() -> None:
 
 
 def test_every_setting_of_spark_is_there() -> None:
-    """Those of a local master and those of others, the frozen ones and the naming of sources."""
+    """All Spark settings are listed: those of local and other masters, the frozen ones and source evolution."""
     given = {**spark_settings(target("local[2]"), "a", "w"), **spark_settings(target("yarn"), "a", "w")}
 
     assert [
@@ -99,5 +99,5 @@ def test_every_setting_of_spark_is_there() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_selection_method_is_there(method: str) -> None:
-    """The methods of --select and --exclude."""
+    """Every method of --select and --exclude is listed."""
     assert f"`{method}{'.' if method == 'config' else ':'}" in section("Selection")

@@ -1,4 +1,4 @@
-"""The tree of errors, and the table of codes."""
+"""The error tree and the table of codes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNPLACED = Finding("java-missing", "none was found", "why", "fix", severity=Seve
 
 
 def test_an_error_says_each_finding_on_its_own() -> None:
-    """Callers of the Python API see code, place and message; a finding without a place shows none."""
+    """The text of an error has code, location and message of each finding, for callers of the Python API."""
     error = FindingsError(iter([PLACED, UNPLACED]))
 
     assert error.findings == (PLACED, UNPLACED)
@@ -30,7 +30,7 @@ def test_an_error_says_each_finding_on_its_own() -> None:
 
 
 def test_whatever_a_finding_quotes_it_is_three_lines() -> None:
-    """Line ends, a terminal's codes and names without end are taken out of each of its texts."""
+    """A finding always has three lines, without line ends, terminal codes or overlong names from quoted text."""
     finding = Finding("unknown-ref", "no `a\r\nb`", "\x1b[31m\u202e", "x" * 5000, Location("a\nb.sql"))
 
     assert (finding.message, finding.why) == ("no `a  b`", " [31m ")
@@ -39,13 +39,13 @@ def test_whatever_a_finding_quotes_it_is_three_lines() -> None:
 
 
 def test_only_errors_stop_a_stage() -> None:
-    """A finding is an error unless it says otherwise."""
+    """A finding is an error unless it has another severity, and only errors stop a stage."""
     assert PLACED.is_error
     assert not UNPLACED.is_error
 
 
 def test_a_finding_is_plain_json() -> None:
-    """Places are numbers, those of the calls too; a finding without a place has null."""
+    """A finding is plain JSON with numeric locations, also for its calls, and null for a missing location."""
     data = json.loads(json.dumps(replace(PLACED, calls=(Location("models/a.sql", 3, 1),)).as_json()))
 
     assert data == {
@@ -62,26 +62,26 @@ def test_a_finding_is_plain_json() -> None:
 
 @pytest.mark.parametrize("error", [FindingsError([PLACED]), UsageError("--vars is no mapping")])
 def test_everything_raised_is_of_one_tree(error: Exception) -> None:
-    """One `except` catches all that sqlstream raises on purpose."""
+    """All deliberate exceptions have one base class, so one `except` catches them."""
     assert isinstance(error, SqlstreamError)
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_code_is_words_with_hyphens_and_its_entry_a_sentence(code: str) -> None:
-    """The table is printed as documentation."""
+    """A code is words with hyphens, and its entry is a sentence."""
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", code)
     assert re.fullmatch(r"([A-Z]|sqlstream |[a-z_]+(?:\(\)|\.yml))[^\n]+\.", CODES[code])
 
 
 def test_every_code_that_is_used_is_in_the_table() -> None:
-    """No finding has a code that its documentation does not know."""
+    """Every code that is used is in the table."""
     used = {code for path in PACKAGE.rglob("*.py") for code in codes_in(path)}
 
     assert used - set(CODES) == set()
 
 
 def codes_in(path: Path) -> Iterator[str]:
-    """Yields the codes that a module writes out in calls of `Finding`."""
+    """Yields the literal codes in a module's calls of `Finding`."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
             codes = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "code")]

@@ -1,4 +1,4 @@
-"""The worked examples of the repository's root: they compile without a word, and their YAML describes what they give."""
+"""The worked examples in the repository root compile without findings, and their YAML describes their output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXAMPLES = ("activity", "cloudtrail", "devices", "events", "logs", "transforms",
 
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    """The examples compiled in a copy of the project without its data."""
+    """The examples, compiled in a copy of the project without its data."""
     folder = tmp_path_factory.mktemp("examples")
     for name in ("models", "macros", "seeds"):
         shutil.copytree(ROOT / name, folder / name)
@@ -26,13 +26,13 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
 
 
 def test_the_examples_compile_without_a_finding(examples: Compiled) -> None:
-    """No error, no warning, no hint; every folder below models/ is an example of its own name."""
+    """The examples compile without errors, warnings or hints; every folder in models/ is an example with that name."""
     assert examples.findings == ()
     assert sorted({model.file.folders[0] for model in examples.models}) == list(EXAMPLES)
 
 
 def test_every_model_and_column_is_described(examples: Compiled) -> None:
-    """The properties name the columns that a model gives, in that order; of a Python model only Spark knows them."""
+    """The properties list each model's columns in order; only Spark knows those of Python models."""
     for unique_id, model in examples.loaded.compiled.models.items():
         given = examples.loaded.compiled.columns[unique_id]
         assert model.file.description, model.name
@@ -43,7 +43,7 @@ def test_every_model_and_column_is_described(examples: Compiled) -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_is_explained(example: str, examples: Compiled) -> None:
-    """The page of examples has a section for each, which names its models and how to run it; the README lists it."""
+    """The page of examples has a section for each, with its models and how to run it; the README lists it."""
     page = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
     section = page.split(f"\n## {example}\n", 1)[1].split("\n## ", 1)[0]
     assert f"sqlstream run --select {example}" in section

@@ -1,4 +1,4 @@
-"""Places in files, and the way back from compiled text to them."""
+"""Locations in files, and the mapping from compiled text back to them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SOURCE_MAP = SourceMap(
 
 
 def test_a_location_reads_as_editors_take_it() -> None:
-    """File, line and column with colons between."""
+    """A location is printed as file, line and column with colons, as editors accept it."""
     assert str(Location(MODEL, 7, 14)) == "models/orders.sql:7:14"
     assert str(Location(MODEL)) == "models/orders.sql:1:1"
 
 
 def test_locations_order_by_file_then_line_then_column() -> None:
-    """Line 10 comes after line 9, whatever their texts say."""
+    """Locations are ordered by file, line and column as numbers, so line 10 comes after line 9."""
     places = [Location("b.sql"), Location("a.sql", 10), Location("a.sql", 9, 2), Location("a.sql", 9, 1)]
 
     assert sorted(places) == [
@@ -47,19 +47,19 @@ def test_locations_order_by_file_then_line_then_column() -> None:
     ],
 )
 def test_columns_advance_only_in_template_text(offset: int, expected: Place) -> None:
-    """All of an expression's output was written at the expression; template text moves on with the offset."""
+    """Columns advance within template text; all output of an expression has the expression's location."""
     assert SOURCE_MAP.locate(offset) == expected
 
 
 def test_the_outermost_place_is_in_the_model() -> None:
-    """For text of a macro it is the line that called it, for the model's own text that text's place."""
+    """The outermost location is in the model: for macro text it is the call, otherwise the text itself."""
     assert SOURCE_MAP.locate(12).outermost == CALL
     assert SOURCE_MAP.locate(3).outermost == Location(MODEL, 1, 4)
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_a_line_ends_as_editors_have_it(line_end: str) -> None:
-    """A newline, a carriage return or both end a line; between the two of a pair is the end of the line."""
+    """A newline, a carriage return or both end a line; an offset within the pair is the end of the line."""
     text = line_end.join(("ab", "", "cd"))
     assert location_at("a.csv", text, text.index("d")) == Location("a.csv", 3, 2)
     assert location_at("a.csv", text, 2) == Location("a.csv", 1, 3)
@@ -69,18 +69,18 @@ def test_a_line_ends_as_editors_have_it(line_end: str) -> None:
 
 
 def test_a_location_is_one_printable_line() -> None:
-    """A file's name cannot break the line, nor send a terminal its codes."""
+    """A location is one printable line, even if a file name has line breaks or terminal codes."""
     assert str(Location("models/a\nb\x1b[2J\u202e.sql")) == "models/a b [2J .sql:1:1"
 
 
 @pytest.mark.parametrize(("offset", "line", "column"), [(0, 1, 1), (2, 1, 3), (3, 2, 1), (4, 3, 1), (6, 3, 3)], ids=str)
 def test_an_offset_in_a_file_has_a_line_and_a_column(offset: int, line: int, column: int) -> None:
-    """A line break belongs to the line it ends; the end of the text is a place too."""
+    """A line break belongs to the line that it ends, and the end of the text is a valid location."""
     assert location_at("a.yml", "ab\n\ncd", offset) == Location("a.yml", line, column)
 
 
 def test_many_places_of_one_text_are_found_alike() -> None:
-    """Whatever its lines end with."""
+    """Many locations of one text are the same as single ones, with all kinds of line ends."""
     text = "ab\r\n\rc\n\nd\r\ne"
     locate = locator("a.csv", text)
 

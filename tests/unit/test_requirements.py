@@ -1,4 +1,4 @@
-"""The bounds of the dependencies that sqlstream depends on most closely."""
+"""The version bounds of the most important dependencies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("lock", ["requirements.lock", "requirements-spark41.lock"])
 @pytest.mark.parametrize("name", ["pyspark", "sqlglot"])
 def test_the_upper_bound_is_the_major_release_after_the_locked_one(name: str, lock: str) -> None:
-    """A later minor release can be installed; a major release, which no test has seen, cannot."""
+    """The upper bound allows later minor releases and excludes the next major release, which no test has covered."""
     required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     bound = next(found for item in required if (found := re.match(rf"{name}(\[c\])?>=[\d.]+,<(\d+)$", item)))
     locked = re.search(rf"^{name}==(\d+)\.", (ROOT / lock).read_text(), re.MULTILINE)

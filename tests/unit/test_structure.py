@@ -1,4 +1,4 @@
-"""The package can be found one's way in: no circles of imports, no crowded folder, each folder in the architecture."""
+"""The package is easy to navigate: no import cycles, no crowded folders, and each folder is in the architecture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_MODULES = 21
 
 
 def test_no_modules_import_each_other() -> None:
-    """Directly or in a circle; imports in functions and under TYPE_CHECKING count."""
+    """No modules import each other, directly or in a cycle; imports in functions and under TYPE_CHECKING count."""
     graph = grimp.build_graph("sqlstream")
 
     circles = [
@@ -27,14 +27,14 @@ def test_no_modules_import_each_other() -> None:
 
 
 def test_no_folder_is_crowded() -> None:
-    """Who looks for a module reads the folder's list once."""
+    """No folder has so many modules that its list is hard to read."""
     counts = {folder: len(list(folder.glob("*.py"))) for folder in [PACKAGE, *PACKAGE.rglob("*/")]}
 
     assert {str(folder.relative_to(ROOT)): count for folder, count in counts.items() if count > MOST_MODULES} == {}
 
 
 def test_the_architecture_names_each_folder() -> None:
-    """With a sentence on what it holds."""
+    """The architecture page describes each folder with a sentence."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = {name.removesuffix("/") for name in re.findall(r"^\| \**`([\w/]+/)`", page, re.MULTILINE)}
     folders = {file.parent.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("__init__.py")} - {"."}
@@ -43,7 +43,7 @@ def test_the_architecture_names_each_folder() -> None:
 
 
 def test_the_architecture_names_modules_that_exist() -> None:
-    """A module that has moved is found where the page says."""
+    """The modules that the architecture page names exist."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     paths = set(re.findall(r"`((?:app|cli|compiler|project|report|spark|state|testing)/[\w/]+\.py)`", page))
 

@@ -1,4 +1,4 @@
-"""What is wrong with a unit test is found without Spark, at its own line, and leaves the other tests alone."""
+"""Mistakes in a unit test are found without Spark, at their own lines, and other tests still run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlstream.state.results.unit_tests import CaseResult, Outcome
 from sqlstream.testing.cases import Case
 
 if TYPE_CHECKING:
-    from sqlstream.app.test import TestedProject  # whose name pytest takes for that of a test
+    from sqlstream.app.test import TestedProject  # pytest would treat this name as a test
 
 SOURCES = """version: 2
 sources:
@@ -40,7 +40,7 @@ GOOD = """  - name: good
 
 
 def opened(tmp_path: Path, case: str = "", **files: str) -> TestedProject:
-    """Returns a project with a good case and `case`, and with further files of unit tests."""
+    """Returns a project with a good case, `case` and further files of unit tests."""
     (tmp_path / "project.yml").write_text("name: p\ntargets: {local: {}}\n")
     (tmp_path / "sources.yml").write_text(SOURCES)
     (tmp_path / "sinks.yml").write_text("version: 2\nsinks: [{name: out, format: console}]\n")
@@ -54,7 +54,7 @@ def opened(tmp_path: Path, case: str = "", **files: str) -> TestedProject:
 
 
 def broken(tmp_path: Path, case: str) -> list[str]:
-    """Returns the heads of the findings of `case`, which stands behind a good one."""
+    """Returns the heads of the findings of `case`, which follows a good one."""
     project = opened(tmp_path, case)
     good, *others = [prepare_case(project, test) for test in ordered_tests(project)]
     assert isinstance(good, Case)
@@ -67,7 +67,7 @@ def broken(tmp_path: Path, case: str) -> list[str]:
 
 
 def case(given: str, expect: str = "{rows: []}", model: str = "plain", more: str = "") -> str:
-    """The second case of the file: its `given` stands in line 9, and what it expects in line 10."""
+    """Returns the second case of the file, with `given` in line 9 and the expectation in line 10."""
     return f"  - name: other\n    model: {model}\n    given: [{given}]\n    expect: {expect}\n{more}"
 
 
@@ -116,12 +116,12 @@ SIGNALS = "{input: \"source('s', 'signals')\", rows: [{device: a, value: 1}]}"
     ],
 )
 def test_a_broken_case_is_found_at_its_own_place(tmp_path: Path, text: str, found: list[str]) -> None:
-    """And the good case before it is as it was."""
+    """A mistake is found at its location, and the good case before it is unaffected."""
     assert broken(tmp_path, text) == found
 
 
 def test_a_project_that_git_does_not_have_is_found(tmp_path: Path) -> None:
-    """An upgrade from a commit needs a repository with that commit."""
+    """An upgrade from a commit is a finding if the project is in no git repository with that commit."""
     given = "{input: \"source('s', 'signals')\", batches: [{rows: []}, upgrade, {rows: []}]}"
 
     found = broken(tmp_path, case(given, more="    upgrade_from: {git: no-such-branch}\n"))
@@ -130,14 +130,14 @@ def test_a_project_that_git_does_not_have_is_found(tmp_path: Path) -> None:
 
 
 def test_rows_of_both_a_view_and_what_it_reads_are_refused(tmp_path: Path) -> None:
-    """Those of the source would not be read."""
+    """Rows for both a view and its source are refused, because the source's rows would not be read."""
     both = f"{SIGNALS}, {{input: \"ref('plain')\", rows: []}}"
 
     assert broken(tmp_path, case(both, model="upper")) == ["tests/models/t.yml:9:21: [unit-test-input]"]
 
 
 def test_a_wrong_input_is_answered_with_all_that_the_model_reads(tmp_path: Path) -> None:
-    """The view between as well as the source, in the words of `input:`."""
+    """For a wrong input, the finding lists all inputs of the model, views and sources, in the form of `input:`."""
     project = opened(tmp_path, case("{input: \"ref('static')\", rows: []}", model="upper"))
     results = [prepare_case(project, test) for test in ordered_tests(project)]
     (why,) = [finding.why for result in results if isinstance(result, CaseResult) for finding in result.findings]
@@ -146,7 +146,7 @@ def test_a_wrong_input_is_answered_with_all_that_the_model_reads(tmp_path: Path)
 
 
 def test_a_seed_or_a_view_between_needs_no_rows(tmp_path: Path) -> None:
-    """The rows of the source are enough for a model that reads it through another one."""
+    """Rows of the source are enough for a model that reads it through a view."""
     assert broken(tmp_path, case(SIGNALS, "{rows: [{device: A}]}", model="upper")) == []
 
 
@@ -154,12 +154,12 @@ def test_a_seed_or_a_view_between_needs_no_rows(tmp_path: Path) -> None:
     "text", ["{{ source('s', 'signals') }}", "{{source('s','signals')}}", " source( 's', 'signals' ) "]
 )
 def test_an_input_may_be_copied_from_the_model(tmp_path: Path, text: str) -> None:
-    """With the braces that it has there."""
+    """An input can be copied from the model with its braces."""
     assert broken(tmp_path, case(f'{{input: "{text}", rows: [{{device: a, value: 1}}]}}')) == []
 
 
 def test_a_source_that_is_taken_for_a_model_is_offered(tmp_path: Path) -> None:
-    """Where the model reads a source of the name."""
+    """If an input names a model but the model reads a source of that name, the fix suggests the source."""
     project = opened(tmp_path, case("{input: \"ref('signals')\", rows: []}"))
     _, other = (prepare_case(project, test) for test in ordered_tests(project))
 
@@ -168,7 +168,7 @@ def test_a_source_that_is_taken_for_a_model_is_offered(tmp_path: Path) -> None:
 
 
 def test_a_test_in_a_file_that_cannot_be_read_is_not_merely_unknown(tmp_path: Path) -> None:
-    """A selector that matches nothing may be about a test that is there: the cause is told first."""
+    """If a selector matches nothing, a test file that cannot be read is reported as the possible cause."""
     project = opened(tmp_path, torn="unit_tests:\n  - name: a\n   model: b\n")
 
     with pytest.raises(FindingsError) as caught:
@@ -178,7 +178,7 @@ def test_a_test_in_a_file_that_cannot_be_read_is_not_merely_unknown(tmp_path: Pa
 
 
 def test_unit_tests_outside_of_their_folders_are_told(tmp_path: Path) -> None:
-    """Nobody would run them; other YAML in tests/, and projects within it, are no matter of this one."""
+    """Unit tests outside their folders are reported; other YAML in tests/ and nested projects are ignored."""
     for name in ("orders.yml", "unit/orders.yaml", "fixtures/orders.yml", "projects/other/tests/orders.yml"):
         (tmp_path / "tests" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "tests" / name).write_text("version: 2\nunit_tests: []\n")
@@ -192,7 +192,7 @@ def test_unit_tests_outside_of_their_folders_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sql", ["select device from {{ source('s', 'signals') }} wher value > 1", "drop table x"])
 def test_a_model_that_cannot_be_read_is_an_error_of_every_test(tmp_path: Path, sql: str) -> None:
-    """Also of those whose model does not read it: such a project does not compile."""
+    """An unreadable model is an error for every test, because the project does not compile."""
     opened(tmp_path)
     (tmp_path / "models/torn.sql").write_text(sql)
 
@@ -203,7 +203,7 @@ def test_a_model_that_cannot_be_read_is_an_error_of_every_test(tmp_path: Path, s
 
 
 def test_a_refused_model_without_a_test_is_an_error_where_it_is_selected(tmp_path: Path) -> None:
-    """The tests run all the same; what a tested model is refused for, its own tests expect or not."""
+    """A refused model without tests is an error only if it is selected; the tests of other models run."""
     opened(tmp_path)
     (tmp_path / "models/wrong.sql").write_text("select no_such_column from {{ ref('plain') }}")
     project = open_tests(ProjectRequest(tmp_path))
@@ -218,7 +218,7 @@ def test_a_refused_model_without_a_test_is_an_error_where_it_is_selected(tmp_pat
 
 
 def test_files_that_cannot_be_read_are_told_before_spark_starts(tmp_path: Path) -> None:
-    """Each as a result of its own; the tests of other files run."""
+    """Unreadable test files are reported as results before Spark starts, and the tests of other files run."""
     project = opened(tmp_path, wrong="version: 2\nunit_test: []\n", torn="unit_tests:\n  - name: a\n   model: b\n")
     told: list[tuple[str, int]] = []
 

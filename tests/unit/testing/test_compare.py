@@ -1,4 +1,4 @@
-"""Expected rows beside those that came out."""
+"""Comparison of expected and actual rows."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ TYPES = types_of((("device", "string"), ("average", "double"), ("tags", "array<s
 
 
 def kinds(expected: list[Row], actual: list[Row], *, ordered: bool = False) -> list[tuple[str, list[int]]]:
-    """How each row of the comparison is there, and the columns that differ."""
+    """Returns how each row compares, and the columns that differ."""
     compared = RowComparison(TYPES, Decimal("1e-9"), ordered).compare(expected, actual)
     return [(str(row.kind), sorted(row.changed)) for row in compared]
 
 
 def row(device: str | None = "a", average: object = Decimal(1), tags: object = None, n: object = 1) -> Row:
-    """A row with everything but what is given as usual."""
+    """Returns a row with default values for what is not given."""
     return (device, average, tags, n)
 
 
 def test_rows_have_no_order() -> None:
-    """Unless one is asked for, and then they are compared one by one."""
+    """Rows are compared in any order, unless the case sets one."""
     one, other = row("a", n=7), row("b", Decimal(2))
 
     assert kinds([one, other], [other, one]) == [("same", []), ("same", [])]
@@ -32,7 +32,7 @@ def test_rows_have_no_order() -> None:
 
 
 def test_a_row_with_other_values_is_paired_with_what_it_is_most_like() -> None:
-    """What is left is missing, or too much."""
+    """A changed row is paired with the most similar one; the rest is missing or unexpected."""
     expected = [row("a", n=1), row("b", n=5)]
     actual = [row("a", n=2), row("z", Decimal(9), [], 9)]
 
@@ -40,7 +40,7 @@ def test_a_row_with_other_values_is_paired_with_what_it_is_most_like() -> None:
 
 
 def test_equal_rows_are_counted() -> None:
-    """Two of a kind are not one."""
+    """Equal rows are counted, so one row does not match two."""
     assert kinds([row(), row()], [row()]) == [("same", []), ("missing", [])]
     assert kinds([row()], [row(), row()]) == [("same", []), ("extra", [])]
 
@@ -61,12 +61,12 @@ def test_equal_rows_are_counted() -> None:
     ],
 )
 def test_floats_differ_by_a_part_of_the_larger_one(one: object, other: object, same: bool) -> None:
-    """Null is equal to null alone, and what is not given to anything."""
+    """Floats are equal within a relative tolerance; null equals only null, a value not given equals anything."""
     assert kinds([row(average=one)], [row(average=other)]) == [("same", []) if same else ("changed", [1])]
 
 
 def test_floats_within_lists_and_structs_have_the_same_tolerance() -> None:
-    """And whole numbers have none."""
+    """Floats in lists and structs have the same tolerance, and integers have none."""
     near = [{"a": Decimal("2.0000000001")}, {"a": None}]
 
     assert kinds([row(tags=[{"a": Decimal(2)}, {"a": None}])], [row(tags=near)]) == [("same", [])]
@@ -75,7 +75,7 @@ def test_floats_within_lists_and_structs_have_the_same_tolerance() -> None:
 
 
 def test_a_row_that_gives_less_leaves_to_others_what_only_they_are_equal_to() -> None:
-    """Whatever the order in which they are written."""
+    """A partial row does not take the only match of a full row, in whichever order they are written."""
     partial, full = row("a", n=ANY), row("a", n=1)
 
     assert kinds([partial, full], [row("a", n=1), row("a", n=2)]) == [("same", []), ("same", [])]
@@ -83,5 +83,5 @@ def test_a_row_that_gives_less_leaves_to_others_what_only_they_are_equal_to() ->
 
 
 def test_true_is_no_number() -> None:
-    """Nor is false."""
+    """True and false do not equal numbers."""
     assert kinds([row(n=1)], [row(n=True)]) == [("changed", [3])]

@@ -1,4 +1,4 @@
-"""SQL over static tables at a time that a case sets."""
+"""SQL over static tables runs at the time that a case sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOW = "timestamp_millis(7)"
     ],
 )
 def test_what_asks_for_the_time_says_it(sql: str, pinned: str) -> None:
-    """With brackets and without, in any letter case."""
+    """Functions of the current time are replaced, with or without brackets and in any letter case."""
     assert pin_time_in_sql(sql, 7) == pinned
 
 
@@ -33,5 +33,5 @@ def test_what_asks_for_the_time_says_it(sql: str, pinned: str) -> None:
     ],
 )
 def test_what_does_not_ask_stays_as_it_is(sql: str) -> None:
-    """Text, comments, columns, and a time that is given."""
+    """Text, comments, columns and functions of a given time stay the same."""
     assert pin_time_in_sql(sql, 7) == sql

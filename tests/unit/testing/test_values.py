@@ -1,4 +1,4 @@
-"""What fits which type, as it is written, and what becomes of it."""
+"""Which written values fit which types, and how they are converted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlstream.testing.values import Json, ValueReader
 
 
 def read(text: str, data_type: str) -> tuple[Json, list[str]]:
-    """The JSON of the value that YAML has as `text`, and the heads of what is wrong with it."""
+    """Returns the JSON of the YAML value `text`, and the heads of its findings."""
     row = parse_yaml(f"v: {text}", "t.yml")
     assert isinstance(row, YamlMapping)
     reader = ValueReader("the input", [])
@@ -61,7 +61,7 @@ def read(text: str, data_type: str) -> tuple[Json, list[str]]:
     ],
 )
 def test_a_value_is_the_text_that_stands_there(text: str, data_type: str, value: Json) -> None:
-    """Spark casts it, but for lists, mappings, bytes and variants, which have a form of their own."""
+    """A value keeps its text, which Spark casts; lists, mappings, bytes and variants have their own forms."""
     if text == ".nan":
         assert read("NaN", data_type) == ("NaN", [])
         return
@@ -95,7 +95,7 @@ def test_a_value_is_the_text_that_stands_there(text: str, data_type: str, value:
     ],
 )
 def test_what_does_not_fit_is_found_at_its_place(text: str, data_type: str) -> None:
-    """Where Spark would refuse the text, or change it in silence."""
+    """A value that Spark would refuse or silently change is reported at its location."""
     value, found = read(text, data_type)
 
     assert value is None
@@ -103,10 +103,10 @@ def test_what_does_not_fit_is_found_at_its_place(text: str, data_type: str) -> N
 
 
 def test_what_is_wrong_within_a_list_is_found_there() -> None:
-    """Each value has its own place."""
+    """Wrong values in a list are reported at their own locations."""
     assert read("[1, x, {a: 1}]", "array<int>")[1] == ["unit-test-value t.yml:1:8", "unit-test-value t.yml:1:11"]
 
 
 def test_a_field_that_there_is_not_is_found_at_its_name() -> None:
-    """As a column that there is not."""
+    """An unknown field of a struct is reported at its name, as an unknown column is."""
     assert read("{a: 1, c: 2}", "struct<a:int,b:int>")[1] == ["unit-test-column t.yml:1:11"]
