@@ -119,12 +119,10 @@ def _problems(model: CompiledModel, parse: ParseWithSpark) -> tuple[SqlProblem, 
 
 
 def _syntax_error(text: SqlText, refusal: SyntaxRefusal) -> SqlProblem:
-    tokens = text.tokens
-    last = len(tokens) - 1
-    index = next((i for i, token in enumerate(tokens) if token.end > (refusal.offset or 0)), len(tokens))
-    place = f"at {quoted(tokens[index].text)}" if index <= last else "at its end"
+    index, last = text.index_at(refusal.offset or 0), len(text.tokens) - 1
+    place = f"at {quoted(text.tokens[index].text)}" if index <= last else "at its end"
     return SqlProblem(
-        at(tokens, min(index, last)).start,
+        at(text.tokens, min(index, last)).start,
         "sql-syntax",
         f"Spark cannot parse the SQL {place}",
         f"Spark reports: {refusal.words}",

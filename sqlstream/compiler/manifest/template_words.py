@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.render.places.template_code import Code, Piece, split_template, string_of
-from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Token, find_comments, tokenize
+from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Token, find_comments, flatten_hints, tokenize
 
 KEYWORDS = frozenset({
     "ALL", "AND", "AS", "BY", "CASE", "CROSS", "DISTINCT", "ELSE", "END", "EXCEPT", "FROM", "FULL", "GROUP", "HAVING",
@@ -86,7 +86,7 @@ def _words(pieces: Sequence[Piece], codes: Sequence[Code]) -> tuple[str, ...]:
     mark = _unused_character(unchanged)
     sql = "".join(mark if isinstance(piece, Code) else piece for piece in pieces)
     try:
-        tokens = sorted([*_flat(tokenize(sql)), *_comments_with_code(sql, mark)], key=lambda token: token.start)
+        tokens = sorted([*flatten_hints(tokenize(sql)), *_comments_with_code(sql, mark)], key=lambda token: token.start)
     except SqlTokenError:
         return unchanged
     if sum(token.text.count(mark) for token in tokens) != len(codes):
@@ -122,17 +122,6 @@ def _spelled(before: Token | None, token: Token, after: Token | None) -> str:
         return token.text
     is_name = (before is not None and before.key in (".", "AS")) or (after is not None and after.key == ".")
     return token.text if is_name else token.key
-
-
-def _flat(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Yields the tokens, with each hint as its opening, its contents and its end."""
-    for token in tokens:
-        if token.kind is Kind.HINT:
-            yield Token(Kind.SYMBOL, "/*+", token.start, token.start + 3, "/*+")
-            yield from token.inside
-            yield Token(Kind.SYMBOL, "*/", token.end - 2, token.end, "*/")
-        else:
-            yield token
 
 
 def _comments_with_code(sql: str, mark: str) -> Iterator[Token]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 
-from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Tokens, tokenize
+from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, flatten_hints, tokenize
 
 PYTHON = "python:"
 """The prefix of the fingerprints of Python models."""
@@ -23,20 +22,13 @@ def fingerprint(sql: str) -> str:
         return hashlib.sha256(sql.encode()).hexdigest()
     while tokens and tokens[-1].key == ";":
         tokens = tokens[:-1]
+    words = [
+        token.text.upper() if token.kind is Kind.NUMBER else token.key or token.text for token in flatten_hints(tokens)
+    ]
     # only a string can contain this separator, and quotes delimit it there
-    return hashlib.sha256("\0".join(_words(tokens)).encode()).hexdigest()
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()
 
 
 def python_fingerprint(text: str) -> str:
     """Returns `python:` and the SHA-256, in hexadecimal, of the text of a Python model."""
     return f"{PYTHON}{hashlib.sha256(text.strip().encode()).hexdigest()}"
-
-
-def _words(tokens: Tokens) -> Iterator[str]:
-    for token in tokens:
-        if token.kind is Kind.HINT:
-            yield "/*+"
-            yield from _words(token.inside)
-            yield "*/"
-        else:
-            yield token.text.upper() if token.kind is Kind.NUMBER else token.key or token.text

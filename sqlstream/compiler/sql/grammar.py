@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import dropwhile
 
-from sqlstream.compiler.sql.clauses import AFTER_ALIAS, at, skip_alias, skip_watermark
+from sqlstream.compiler.sql.clauses import AFTER_ALIAS, at, is_from_clause, is_select, skip_alias, skip_watermark
 from sqlstream.compiler.sql.nesting import nesting_problem
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.relations import SqlRelation
-from sqlstream.compiler.sql.sql_shape import is_from_clause, is_select
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.statement import COMMANDS
 from sqlstream.compiler.sql.tokens import Kind, Token, Tokens

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 
-from sqlstream.compiler.sql.clauses import at, skip_parentheses, split_at_commas
+from sqlstream.compiler.sql.clauses import at, is_select, skip_parentheses, split_at_commas
 from sqlstream.compiler.sql.problem import SqlProblem
-from sqlstream.compiler.sql.sql_shape import is_select
 from sqlstream.compiler.sql.tokens import Kind, Token, Tokens, find_comments
 from sqlstream.errors import Severity
 

@@ -10,15 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlstream.compiler.sql.clauses import at, skip_alias, skip_primary_clauses, skip_watermark, starts_clause
-from sqlstream.compiler.sql.sql_shape import (
+from sqlstream.compiler.sql.clauses import (
     AFTER_QUERY,
     SET_OPERATORS,
+    at,
     ends_from,
     is_from_clause,
     is_keyword,
     is_select,
     is_set_operator,
+    skip_alias,
+    skip_primary_clauses,
+    skip_watermark,
+    starts_clause,
 )
 from sqlstream.compiler.sql.tokens import Tokens
 

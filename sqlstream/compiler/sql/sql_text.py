@@ -46,6 +46,10 @@ class SqlText:
         """The number of occurrences of each word, in capitals, and of each symbol."""
         return Counter([token.key for token in self.tokens])
 
+    def index_at(self, offset: int) -> int:
+        """Returns the index of the token at `offset` or of the next one; the number of tokens if there is none."""
+        return next((index for index, token in enumerate(self.tokens) if token.end > offset), len(self.tokens))
+
 
 @lru_cache(TEXTS_IN_MEMORY)
 def read_sql(sql: str) -> SqlText:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sqlstream.compiler.sql.clauses import NEVER_ALIASES, at, step_over
+from sqlstream.compiler.sql.clauses import NEVER_ALIASES, at, is_select, step_over
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.relations import skip_ctes
-from sqlstream.compiler.sql.sql_shape import is_select
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
 

@@ -7,7 +7,7 @@ hint with `*/` in a string, `{#` and `{%`, `1.5BD`), and its errors do not say w
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -142,6 +142,17 @@ def tokenize(sql: str) -> Tokens:
     if hint is not None:
         raise SqlTokenError(hint, "a hint starts here and is never closed")
     return tuple(done)
+
+
+def flatten_hints(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Yields the tokens, with each hint as its opening, its contents and its end."""
+    for token in tokens:
+        if token.kind is Kind.HINT:
+            yield Token(Kind.SYMBOL, "/*+", token.start, token.start + 3, "/*+")
+            yield from token.inside
+            yield Token(Kind.SYMBOL, "*/", token.end - 2, token.end, "*/")
+        else:
+            yield token
 
 
 def find_comments(sql: str) -> Iterator[tuple[int, str]]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.spark_parser import ParseWithSpark, SyntaxRefusal
+from sqlstream.compiler.sql.clauses import at
+from sqlstream.compiler.sql.edits import Edit, EditedText, apply_edits
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.tokens import Kind, Token
@@ -75,9 +77,9 @@ def _next_typo(
     text: SqlText, typos: Sequence[Typo], refusal: SyntaxRefusal, parse: ParseWithSpark
 ) -> tuple[Typo, SyntaxRefusal | None] | None:
     """Returns the next typo, and where the parser stops after its correction."""
-    index = _stop_index(text, typos, refusal)
-    if index is None:
+    if refusal.offset is None:
         return None
+    index = text.index_at(_corrected(text, typos).original_offset(refusal.offset))
     for likeness in LIKENESSES:
         found = list(_corrections(text, typos, index, likeness, parse))
         if found:
@@ -89,44 +91,25 @@ def _corrections(
     text: SqlText, typos: Sequence[Typo], index: int, likeness: float, parse: ParseWithSpark
 ) -> Iterator[tuple[Typo, SyntaxRefusal | None]]:
     """Yields the typos near `index` whose correction lets the parser read further, up to one that it accepts."""
-    for typo in _candidates(text, index, likeness):
-        corrected = [*typos, typo]
-        refusal = parse(_correct(text, corrected))
+    known = {typo.index for typo in typos}
+    for typo in (typo for typo in _candidates(text, index, likeness) if typo.index not in known):
+        corrected = _corrected(text, [*typos, typo])
+        refusal = parse(corrected.text)
         if refusal is None:
             yield typo, None
             return
-        stop = _stop_index(text, corrected, refusal)
-        if stop is not None and stop > index + 1:
+        if refusal.offset is not None and text.index_at(corrected.original_offset(refusal.offset)) > index + 1:
             yield typo, refusal
 
 
 def _candidates(text: SqlText, index: int, likeness: float) -> Iterator[Typo]:
     for place in (index + around for around in AROUND):
-        token = text.tokens[place] if 0 <= place < len(text.tokens) else None
-        if token is None or token.kind is not Kind.WORD or token.key in KEYWORDS:
-            continue
-        for keyword in nearest(token.text, sorted(KEYWORDS), likeness=likeness):
-            yield Typo(place, keyword)
+        token = at(text.tokens, place)
+        if token.kind is Kind.WORD and token.key not in KEYWORDS:
+            for keyword in nearest(token.text, sorted(KEYWORDS), likeness=likeness):
+                yield Typo(place, keyword)
 
 
-def _correct(text: SqlText, typos: Sequence[Typo]) -> str:
-    sql = text.sql
-    for typo in sorted(typos, key=lambda typo: -typo.index):
-        token = text.tokens[typo.index]
-        sql = sql[: token.start] + typo.keyword + sql[token.end :]
-    return sql
-
-
-def _stop_index(text: SqlText, typos: Sequence[Typo], refusal: SyntaxRefusal) -> int | None:
-    """Returns the index of the token at which the parser stops in the corrected text; the number of tokens if it stops
-    at the end, None if it does not say where.
-    """
-    if refusal.offset is None:
-        return None
-    longer = {typo.index: len(typo.keyword) - len(text.tokens[typo.index].text) for typo in typos}
-    shift = 0
-    for index, token in enumerate(text.tokens):
-        shift += longer.get(index, 0)
-        if token.end + shift > refusal.offset:
-            return index
-    return len(text.tokens)
+def _corrected(text: SqlText, typos: Sequence[Typo]) -> EditedText:
+    tokens = [(text.tokens[typo.index], typo.keyword) for typo in typos]
+    return apply_edits(text.sql, [Edit(token.start, token.end, keyword) for token, keyword in tokens])

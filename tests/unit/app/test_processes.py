@@ -17,11 +17,11 @@ from sqlstream.compiler.compile import compile_project
 from sqlstream.compiler.compiled import CompileResult
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.render.yaml import make_yaml_renderer
-from sqlstream.compiler.work_ahead import WorkAhead
-from sqlstream.compiler.workers import (
+from sqlstream.compiler.work_ahead import (
     MODELS_IN_A_PART,
     MODELS_WORTH_A_RENDERER,
     MODELS_WORTH_A_WORKER,
+    WorkAhead,
     Workers,
     share_graph,
 )
