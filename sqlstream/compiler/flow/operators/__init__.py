@@ -1,1 +1,1 @@
-"""The operators of a query: what FROM, GROUP BY, JOIN and the like become."""
+"""Builds the operators of a query from FROM, GROUP BY, JOIN and its other clauses."""

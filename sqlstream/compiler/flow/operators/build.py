@@ -1,4 +1,4 @@
-"""The operators of one query, built from its tree: FROM, WHERE, GROUP BY, the select list and what follows."""
+"""Builds the operators of one query from its sqlglot tree: FROM, WHERE, GROUP BY, the select list and ORDER BY."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.columns import Column, Where, renamed
+from sqlstream.compiler.flow.columns import Column, Columns, Where, renamed
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions, Functions, Types
 from sqlstream.compiler.flow.expressions.foreign_syntax import foreign_syntax
@@ -35,26 +35,24 @@ from sqlstream.compiler.flow.nodes import (
 from sqlstream.compiler.flow.operators.comparisons import subquery_problems
 from sqlstream.compiler.flow.operators.grouping import Grouping, grouping_of
 from sqlstream.compiler.flow.operators.joins import hints_of
-from sqlstream.compiler.flow.operators.limits import limit_problems
 from sqlstream.compiler.flow.operators.pipes import Pipes
 from sqlstream.compiler.flow.operators.relations import From, FromReader
-from sqlstream.compiler.flow.operators.select_checks import SelectChecks
-from sqlstream.compiler.flow.operators.selected import Selected, lists_all
+from sqlstream.compiler.flow.operators.select_checks import SelectChecks, limit_problems
+from sqlstream.compiler.flow.operators.selected import Selected, lists_all, windowed
 from sqlstream.compiler.flow.operators.set_columns import set_problems, united
-from sqlstream.compiler.flow.operators.window_calls import windowed
 from sqlstream.compiler.flow.text import Text, computed, parts_of
 from sqlstream.compiler.sql.parse import ParsedSql
 from sqlstream.compiler.sql.problem import SqlProblem
 
 Views = Mapping[str, Node]
-"""The relations that a name may mean, by the name in lower case."""
+"""The relations that a query can read, by name in lower case."""
 
 
 @dataclass
 class Builder:
-    """Builds the operators of one text; what is wrong in it is added to `problems`.
+    """Builds the operators of one text, and adds its errors to `problems`.
 
-    `scopes` are the names in sight within each SELECT so far, by the `id` of its tree, `types` those of expressions.
+    `scopes` are those of each SELECT built so far, by the `id` of its tree. `types` are the types of its expressions.
     """
 
     text: Text
@@ -66,7 +64,7 @@ class Builder:
     types: Types = field(default_factory=dict)
 
     def build(self, views: Views) -> Node:
-        """Returns the tree of the whole query, which reads `views`."""
+        """Returns the tree of the text, which can read `views`."""
         if self.parsed.tree is None:
             self.problems.extend(unread_argument_problems(self.text))
             return self._opaque(exp.Null(), tuple(views.values()))
@@ -74,7 +72,7 @@ class Builder:
         return self.query(self.parsed.tree, Scope(), views)
 
     def query(self, query: exp.Query, scope: Scope, views: Views) -> Node:
-        """Returns the tree of a query within `scope.outer`."""
+        """Returns the tree of a query inside `scope.outer`."""
         clause = query.args.get("with_")
         if clause is None:
             return self._piped(query, self._body(query, scope, views), views)
@@ -87,7 +85,7 @@ class Builder:
         return With(where=body.where, columns=body.columns, children=(body, *own))
 
     def _piped(self, query: exp.Query, node: Node, views: Views) -> Node:
-        """The rows of the text's own query after its stages in pipe syntax."""
+        """Returns the rows of the outermost query after its stages in pipe syntax; other queries unchanged."""
         if query is not self.parsed.tree or not self.parsed.stages:
             return node
 
@@ -109,11 +107,11 @@ class Builder:
         if clause.args.get("recursive") and isinstance(cte.this, exp.Union) and _reads(cte.this, cte.alias):
             return self._recursion(cte.this, cte.alias, names, scope, views)
         node = self.query(cte.this, scope, views)
-        # a copy of its own, so that it is told from another CTE over the same rows
+        # a new object, which differs from that of another CTE over the same rows
         return replace(node, columns=renamed(node.columns, names))
 
     def _recursion(self, union: exp.Union, name: str, names: Sequence[str], scope: Scope, views: Views) -> Node:
-        """A CTE that reads itself: its first query gives the columns, without their watermarks."""
+        """Returns a CTE that reads itself. It has the columns of its first query without their watermarks."""
         first = self.query(union.this, scope, views)
         found = renamed(first.columns, names)
         columns = None if found is None else tuple(Column(column.name, column.type) for column in found)
@@ -147,7 +145,7 @@ class Builder:
         )
 
     def _subquery(self, query: exp.Query, scope: Scope, views: Views) -> Node:
-        """The tree of a query in an expression, which is read in `scope.outer`."""
+        """Returns the tree of a query in an expression, whose names resolve in `scope.outer`."""
         node = self.query(query, scope, views)
         if scope.outer is not None:
             self.problems.extend(subquery_problems(query, node.columns, scope.outer, self._expressions(views)))
@@ -160,10 +158,10 @@ class Builder:
         return self._over(select, found, views)
 
     def _reader(self, expressions: Expressions) -> FromReader:
-        return FromReader(self.parsed, expressions, self.query, self._scope_of)
+        return FromReader(self.parsed, expressions, self.query, lambda select: self.scopes.get(id(select)))
 
     def _over(self, select: exp.Select, found: From, views: Views) -> Node:
-        """The tree of a SELECT over what its FROM gives."""
+        """Returns the tree of a SELECT over the rows of its FROM."""
         expressions = self._expressions(views)
         self.scopes[id(select)] = found.scope
         node = self._filtered(found, select.args.get("where"), expressions)
@@ -185,9 +183,6 @@ class Builder:
         row_ids = self._row_ids(select, expressions)
         return self._ordered(select, replace(node, row_ids=row_ids) if row_ids else node, inner)
 
-    def _scope_of(self, select: exp.Select) -> Scope | None:
-        return self.scopes.get(id(select))
-
     def _row_ids(self, select: exp.Select, expressions: Expressions) -> tuple[Call, ...]:
         if not self.text.may_call(ROW_IDS):
             return ()
@@ -200,20 +195,14 @@ class Builder:
             return found.node
         check_expression(expressions, clause.this, found.scope, Clause.WHERE)
         queries = expressions.subqueries(clause.this, found.scope)
-        where = self.text.where(clause)
-        return Filter(
-            where=where,
-            columns=found.node.columns,
-            children=(found.node,),
-            subqueries=queries,
-            hints=hints_of(clause.this),
-        )
+        where, columns, hints = self.text.where(clause), found.node.columns, hints_of(clause.this)
+        return Filter(where=where, columns=columns, children=(found.node,), subqueries=queries, hints=hints)
 
-    def _generated(self, select: exp.Select, node: Node, output: tuple[Column, ...] | None) -> Node:
-        for item in computed(select) if self.text.may_call(GENERATORS) else ():
-            for name, part in self.text.parts_of(item).functions:
-                if name in GENERATORS:
-                    node = Generate(where=self.text.where(part), columns=output, children=(node,))
+    def _generated(self, select: exp.Select, node: Node, output: Columns | None) -> Node:
+        items = computed(select) if self.text.may_call(GENERATORS) else ()
+        calls = (call for item in items for call in self.text.parts_of(item).functions)
+        for part in (part for name, part in calls if name in GENERATORS):
+            node = Generate(where=self.text.where(part), columns=output, children=(node,))
         return node
 
     def _aggregated(
@@ -221,27 +210,26 @@ class Builder:
         select: exp.Select,
         node: Node,
         grouping: Grouping | None,
-        output: tuple[Column, ...] | None,
+        output: Columns | None,
         scope: Scope,
         expressions: Expressions,
     ) -> Node | None:
-        """The aggregation, where there is a GROUP BY, a HAVING, or an aggregate function in the select list."""
-        having = select.args.get("having")
+        """Returns the aggregation of GROUP BY, HAVING and aggregate functions; None if there are none of them."""
+        having, group = select.args.get("having"), select.args.get("group")
         parts = [*computed(select), *([having.this] if having else [])]
-        if grouping is None and having is None and not any(self.text.is_aggregate(part) for part in parts):
+        aggregates = [part for part in parts if self.text.is_aggregate(part)]
+        if grouping is None and having is None and not aggregates:
             return None
-        functions: tuple[Call, ...] = tuple(call for part in parts for call in expressions.calls(part, AGGREGATES))
-        clause = select.args.get("group")
-        # a query in HAVING may use the names that the select list gives
+        # a query in HAVING can use the names of the select list
         named = replace(scope, aliases={column.name.lower(): column for column in output or ()})
-        first = next((part for part in parts if self.text.is_aggregate(part)), select)
+        first = group if group is not None and group.expressions else next(iter(aggregates), select)
         aggregate = Aggregate(
-            where=self.text.where(clause if clause is not None and clause.expressions else first),
+            where=self.text.where(first),
             columns=output,
             children=(node,),
             subqueries=tuple(query for part in parts for query in expressions.subqueries(part, named)),
             keys=grouping.keys if grouping else (),
-            functions=functions,
+            functions=tuple(call for part in parts for call in expressions.calls(part, AGGREGATES)),
             session=grouping.session if grouping else False,
         )
         if having is None:
@@ -253,13 +241,13 @@ class Builder:
         kind = type(query).__name__.lower()
         by_name = bool(query.args.get("by_name"))
         where = self.text.where(query.expression)
-        self.problems.extend(set_problems(left, right, where.offset, by_name=by_name))
+        self.problems.extend(set_problems(left.columns, right.columns, where.offset, by_name=by_name))
         columns = None if by_name and left.columns != right.columns else united(left.columns, right.columns)
         node = SetOperation(where=where, columns=columns, children=(left, right), kind=kind)
         return _distinct(where, node) if kind == "union" and query.args.get("distinct") else node
 
     def _ordered(self, query: exp.Expr, node: Node, scope: Scope | None) -> Node:
-        """ORDER BY, SORT BY, LIMIT and OFFSET above `node`."""
+        """Returns `node` with ORDER BY, SORT BY, LIMIT and OFFSET on top."""
         for name in ("order", "sort", "cluster"):
             clause = query.args.get(name)
             if clause is not None:
@@ -274,7 +262,7 @@ class Builder:
         return node
 
     def _check_order(self, clause: exp.Expr, node: Node, scope: Scope | None) -> None:
-        """Notes names that neither the select list nor FROM has."""
+        """Adds the problems of names that are neither in the select list nor in FROM."""
         output = Scope((Visible(None, node.columns),))
         for part in clause.find_all(exp.Column):
             parts = parts_of(part)
@@ -284,7 +272,7 @@ class Builder:
 
 
 def _reads(query: exp.Query, name: str) -> bool:
-    """Whether a query reads a relation of that name somewhere."""
+    """Returns whether a query reads a relation with this name."""
     return any(table.name.lower() == name.lower() and not table.args.get("db") for table in query.find_all(exp.Table))
 
 

@@ -1,4 +1,4 @@
-"""The operator that `deduplicate` puts over the rows of a model."""
+"""The operator for the `deduplicate` configuration of a model."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sqlstream.project.nearest import did_you_mean
 
 
 def deduplicated(model: CompiledModel, tree: Node) -> tuple[Node, tuple[SqlProblem, ...]]:
-    """Returns the operators of `model` with its own over those of its SQL, and what is wrong with its columns.
+    """Returns `tree` with the operator of `deduplicate` on top, and the problems of its columns.
 
-    The place of both is the line of the compiled SQL that says it, which leads to where it is configured.
+    Their place is the note in the compiled SQL that leads to the configuration.
     """
     if not model.config.deduplicate:
         return tree, ()

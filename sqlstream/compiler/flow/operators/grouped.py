@@ -1,7 +1,7 @@
-"""Whether the expressions above an aggregation are made of what it groups by and of aggregate functions.
+"""Finds names above an aggregation that are neither grouping keys nor in aggregate functions.
 
-Spark compares expressions by their meaning, of which this knows little: where an expression could be a key written in
-another way, nothing is said (`CheckAnalysis.checkValidAggregateExpression` of Spark 4.3).
+Spark compares expressions semantically; this module compares texts and names. It reports nothing about an expression
+that may be a key in other words (`CheckAnalysis.checkValidAggregateExpression` of Spark 4.3).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from sqlstream.compiler.flow.names.scope import Resolved, Scope
 from sqlstream.compiler.flow.text import is_windowed, parts_of
 
 Name = tuple[str, ...]
-"""What a name means: the place of its relation in FROM, its column and fields, in lower case."""
+"""A resolved name: the position of its relation in FROM, its column and fields, in lower case."""
 
 
 @dataclass(frozen=True)
 class GroupingKeys:
     """The keys of an aggregation over `scope`.
 
-    `names` are those that are names, `texts` all as they are written in lower case, and `parts` the columns in those
-    that are more than a name. `largest` is the size of the largest of them, in nodes of its tree. `windows` are the
-    names of time windows among them, which the select list may use.
+    `names` are the keys that are names, `texts` all keys in lower case, and `parts` the columns in all other keys.
+    `windows` are the names of time windows that the select list may use. `largest` is the size of the largest key, in
+    nodes of its tree.
     """
 
     scope: Scope
@@ -40,43 +40,39 @@ class GroupingKeys:
     largest: int = 0
 
     def ungrouped(self, node: exp.Expr, known: frozenset[str] = frozenset()) -> Iterator[exp.Expr]:
-        """Gives each name in `node` that is neither grouped by nor aggregated; `known` are names that are neither."""
-        if self._is_made(node) or self._is_key(node):
+        """Yields each name in `node` that is neither grouped by nor aggregated, except those in `known`."""
+        parts = parts_of(node)
+        if self._is_aggregated(node) or self._is_key(node):
             return
         if self.expressions.text.function(node) == "window_time" and self._is_own_window(node):
             yield node
-            return
-        parts = parts_of(node)
-        if parts:
-            if not self._is_grouped(parts, known):
-                yield node
-            return
-        bound = (
-            frozenset(item.name.lower() for item in node.expressions) if isinstance(node, exp.Lambda) else frozenset()
-        )
-        for child in node.iter_expressions():
-            if not (isinstance(node, exp.Lambda) and child in node.expressions):
-                yield from self._within(child, known | bound)
+        elif parts:
+            yield from () if self._is_grouped(parts, known) else (node,)
+        else:
+            variables = node.expressions if isinstance(node, exp.Lambda) else []
+            known |= {variable.name.lower() for variable in variables}
+            for child in (child for child in node.iter_expressions() if child not in variables):
+                yield from self._ungrouped_parts(child, known)
 
-    def _within(self, child: exp.Expr, known: frozenset[str]) -> Iterator[exp.Expr]:
-        """The ungrouped names in a part of an expression, but for those that a key has in an expression of its own."""
+    def _ungrouped_parts(self, child: exp.Expr, known: frozenset[str]) -> Iterator[exp.Expr]:
+        """Yields the ungrouped names in a part of an expression, except those that are part of a key."""
         for found in self.ungrouped(child, known):
             meant = self.meaning(parts_of(found))
             if meant is None or meant[:2] not in self.parts:
                 yield found
 
-    def _is_made(self, node: exp.Expr) -> bool:
-        """Whether `node` is an aggregate function, or something that is judged elsewhere."""
+    def _is_aggregated(self, node: exp.Expr) -> bool:
+        """Returns whether `node` is an aggregate function, or is checked elsewhere."""
         if isinstance(node, exp.Query | exp.Window | exp.WithinGroup | exp.AggFunc | exp.Any | exp.Star):
             return True
         if isinstance(node, exp.Filter):
-            return self._is_made(node.this)
+            return self._is_aggregated(node.this)
         name = self.expressions.text.function(node)
         unknown = isinstance(node, exp.Anonymous) and name not in FUNCTIONS
         return unknown or (name in AGGREGATES and not is_windowed(node))
 
     def _is_own_window(self, node: exp.Expr) -> bool:
-        """Whether `node` is a function of the time window that the aggregation makes itself."""
+        """Returns whether `node` is a function of a time window that the same aggregation adds."""
         names = [parts_of(argument) for argument in node.expressions]
         return any(len(parts) == 1 and parts[0].lower() in self.windows for parts in names)
 
@@ -85,39 +81,34 @@ class GroupingKeys:
         if first in self.windows or first in known:
             return True
         meant = self.meaning(parts)
-        if meant is None:
-            return True
-        if len(meant) > 2 and meant[:2] in self.parts:
+        if meant is None or (len(meant) > 2 and meant[:2] in self.parts):
             return True
         return any(meant[:length] in self.names for length in range(2, len(meant) + 1))
 
     def meaning(self, parts: tuple[str, ...]) -> Name | None:
-        """Returns what a name means; None where it is no column of this query's relations, or it cannot be known."""
+        """Returns the resolved name; None if it is unknown or no column of this query's relations."""
         found = Scope(self.scope.relations).resolve(parts) if parts else None
-        return None if not isinstance(found, Resolved) else self.named(found.column, parts[0], found.fields)
+        return self.named(found.column, parts[0], found.fields) if isinstance(found, Resolved) else None
 
     def named(self, column: Column, qualifier: str = "", fields: tuple[str, ...] = ()) -> Name:
-        """Returns what a column of a relation means. Columns of USING mean the same in all relations."""
-        name = column.name.lower()
+        """Returns the resolved name of a column. Columns merged by USING have one name for all relations."""
+        path = (column.name.lower(), *map(str.lower, fields))
         relations = self.scope.relations
         if any(relation.merged for relation in relations):
-            return ("", name, *map(str.lower, fields))
-        holding = [
-            place for place, relation in enumerate(relations) if any(item is column for item in relation.columns or ())
-        ]
-        called = [place for place in holding if (relations[place].name or "").lower() == qualifier.lower()]
-        place = (called or holding or [-1])[0]
-        return (str(place), name, *map(str.lower, fields))
+            return ("", *path)
+        owners = [at for at, item in enumerate(relations) if any(own is column for own in item.columns or ())]
+        named = [at for at in owners if (relations[at].name or "").lower() == qualifier.lower()]
+        return (str((named or owners or [-1])[0]), *path)
 
     def _is_key(self, node: exp.Expr) -> bool:
-        inner = unwrapped(node)
+        inner = node.unnest()
         is_larger = next(islice(inner.walk(), self.largest, None), None) is not None
-        # the text of each part of a long chain would take quadratic time
+        # generating the text of each part of a long chain would take quadratic time
         return not is_larger and canonical(inner, self.expressions) in self.texts
 
 
 def keys_of(items: list[exp.Expr], windows: frozenset[str], scope: Scope, expressions: Expressions) -> GroupingKeys:
-    """Returns the keys `items`, aliases and positions among them replaced by what they stand for."""
+    """Returns the keys `items`, in which aliases and positions are already replaced by the items they refer to."""
     empty = GroupingKeys(scope, expressions)
     names: set[Name] = set()
     parts: set[Name] = set()
@@ -129,17 +120,10 @@ def keys_of(items: list[exp.Expr], windows: frozenset[str], scope: Scope, expres
         used = (empty.meaning(parts_of(part)) for part in item.walk() if parts_of(part))
         parts |= {found[:2] for found in used if found is not None}
     texts = frozenset(canonical(item, expressions) for item in items)
-    largest = max((sum(1 for _ in unwrapped(item).walk()) for item in items), default=0)
+    largest = max((sum(1 for _ in item.unnest().walk()) for item in items), default=0)
     return GroupingKeys(scope, expressions, frozenset(names), texts, frozenset(parts), windows, largest)
 
 
 def canonical(node: exp.Expr, expressions: Expressions) -> str:
-    """Returns the text of an expression without regard to letter case, blanks and outer parentheses."""
-    return expressions.text.written(unwrapped(node)).lower()
-
-
-def unwrapped(node: exp.Expr) -> exp.Expr:
-    """Returns an expression without its outer parentheses."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
+    """Returns the text of an expression in lower case, without extra blanks and outer parentheses."""
+    return expressions.text.written(node.unnest()).lower()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import TIME_WINDOWS, WINDOWS, Expressions
 from sqlstream.compiler.flow.expressions.places import Clause
@@ -24,14 +24,16 @@ SETS = {exp.Rollup: "rollup", exp.Cube: "cube", exp.GroupingSets: "grouping sets
 """sqlglot's classes for grouping sets, and their names."""
 
 UNKNOWN = frozenset({"unknown-column", "unknown-field", "unknown-function", "ambiguous-column"})
-"""Problems of a key that leave open what the query groups by."""
+"""Codes of problems that make a grouping key unknown."""
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """The keys of a GROUP BY, and the expressions that they stand for; what kind of grouping sets it has, whether by
-    session, the names of the time windows that it makes, and the scope with these. `is_faulty` says that a key names
-    something unknown: what else is wrong with the grouping may follow from that.
+    """The keys of a GROUP BY, and the expressions `items` to which they refer.
+
+    `sets` is the kind of its grouping sets, or empty. `session` means that a key is a session window. `windows` are the
+    names of the time windows that it adds as columns, and `scope` includes them. `is_faulty` means that a key has an
+    unknown name, from which other problems of the grouping may follow.
     """
 
     keys: tuple[Key, ...]
@@ -44,19 +46,17 @@ class Grouping:
 
 
 def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> Grouping | None:
-    """Returns the grouping of `select`, None where it has no GROUP BY."""
+    """Returns the grouping of `select`; None if it has no GROUP BY."""
     clause = select.args.get("group")
     if clause is None:
         return None
-    # a key that stands in several grouping sets is one key
+    # a key in several grouping sets is one key
     found = _keys_of(clause, select, scope, expressions)
     keyed = list({expressions.text.written(item): (item, meant) for item, meant in found}.values())
     written = [item for item, _ in keyed]
     items = tuple(meant.unalias() for _, meant in keyed)
     called = {expressions.text.function(item) for item in items}
-    windows = [expressions.column(item, scope) for item in items if expressions.text.function(item) in WINDOWS]
-    names = {name.lower() for item in scope.relations for name in [column.name for column in item.columns or ()]}
-    added = tuple(column for column in windows if column.name.lower() not in names)
+    added = _added_windows(items, scope, expressions)
     inner = scope.with_relations(Visible(None, added)) if added else scope
     always = _in_every_set(clause, expressions)
     before = len(expressions.problems)
@@ -73,8 +73,15 @@ def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> G
     return Grouping(keys, items, sets, "session_window" in called, own, inner, bool(wrong))
 
 
+def _added_windows(items: Sequence[exp.Expr], scope: Scope, expressions: Expressions) -> Columns:
+    """Returns the columns of the time windows among `items`, unless a relation has a column with the same name."""
+    windows = [expressions.column(item, scope) for item in items if expressions.text.function(item) in WINDOWS]
+    names = {column.name.lower() for item in scope.relations for column in item.columns or ()}
+    return tuple(column for column in windows if column.name.lower() not in names)
+
+
 def _possible_windows(scope: Scope) -> Visible:
-    """The columns that an unknown function in GROUP BY may stand for: a mistyped `window` makes one of that name."""
+    """Returns the columns that a misspelt `window` or `session_window` in GROUP BY may be meant to add."""
     names = sorted(name for name in WINDOWS if isinstance(scope.resolve((name,)), Missing))
     return Visible(None, tuple(Column(name, None) for name in names))
 
@@ -83,59 +90,55 @@ def ungrouped(
     select: exp.Select,
     grouping: Grouping | None,
     scope: Scope,
-    output: tuple[Column, ...] | None,
+    output: Columns | None,
     expressions: Expressions,
 ) -> Iterator[SqlProblem]:
-    """Gives a problem for each column above an aggregation that it neither groups by nor aggregates.
+    """Yields a problem for each column above an aggregation that is neither grouped by nor aggregated.
 
-    `scope` is that of FROM, `output` what the select list gives: HAVING and ORDER BY may use its names.
+    `scope` is that of FROM. `output` are the columns of the select list, which HAVING and ORDER BY may use.
     """
     if grouping is not None and (grouping.sets or grouping.is_faulty):
         return
-    clause = select.args.get("group")
-    groups_by_all = clause is not None and clause.args.get("all")
+    text, clause = expressions.text, select.args.get("group")
     items = [] if grouping is None else list(grouping.items)
     keys = keys_of(items, frozenset() if grouping is None else grouping.windows, scope, expressions)
-    texts = [expressions.text.written(item) for item in items]
+    texts = [text.written(item) for item in items]
     for item in select.expressions:
         inner = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
-        written = [".".join(parts_of(node)) or expressions.text.written(node) for node in keys.ungrouped(inner)]
-        stars = () if groups_by_all else _ungrouped_of_star(inner, keys)
-        for name in [*written, *stars][:1]:
-            yield grouping_problem(name, texts, expressions.text.where(item).offset)
-    if output is None:
-        return
-    given = frozenset(column.name.lower() for column in output)
-    for above in (select.args.get("having"), select.args.get("order")):
-        for node in () if above is None else keys.ungrouped(above, given):
-            name = ".".join(parts_of(node)) or expressions.text.written(node)
-            yield grouping_problem(name, texts, expressions.text.where(node).offset)
+        names = [_name(node, text) for node in keys.ungrouped(inner)]
+        names += [] if clause is not None and clause.args.get("all") else _ungrouped_of_star(inner, keys)
+        yield from (grouping_problem(name, texts, text.where(item).offset) for name in names[:1])
+    known = frozenset(column.name.lower() for column in output or ())
+    above = [clause for clause in (select.args.get("having"), select.args.get("order")) if clause is not None]
+    for node in (node for clause in above for node in keys.ungrouped(clause, known) if output is not None):
+        yield grouping_problem(_name(node, text), texts, text.where(node).offset)
 
 
-def _ungrouped_of_star(item: exp.Expr, keys: GroupingKeys) -> Iterator[str]:
-    """Gives each column of `*` or `t.*` that is no key."""
-    for relation, column in _starred(item, keys.scope):
-        if keys.named(column, relation.name or "") not in keys.names:
-            yield column.name
+def _name(node: exp.Expr, text: Text) -> str:
+    return ".".join(parts_of(node)) or text.written(node)
+
+
+def _ungrouped_of_star(item: exp.Expr, keys: GroupingKeys) -> list[str]:
+    """Returns the names of the columns of `*` or `t.*` that are no keys."""
+    starred = _starred(item, keys.scope)
+    return [column.name for relation, column in starred if keys.named(column, relation.name or "") not in keys.names]
 
 
 def _starred(item: exp.Expr, scope: Scope) -> Iterator[tuple[Visible, Column]]:
-    """Gives each column that `*` or `t.*` stands for behind its relation; none for another item."""
+    """Yields the columns of `*` or `t.*`, each with its relation; none for other items."""
     star = _star_of(item)
     names = [part.name.lower() for part in item.parts[:-1]] if isinstance(item, exp.Column) else []
     if star is None or len(names) > 1:
         return
     left_out = {part.name.lower() for part in star.args.get("except_") or ()}
     qualifier = next(iter(names), None)
-    for relation in scope.relations:
-        if qualifier in (None, relation.key):
-            for column in relation.columns or ():
-                if column.name.lower() not in left_out | relation.merged:
-                    yield relation, column
+    for relation in (relation for relation in scope.relations if qualifier in (None, relation.key)):
+        kept = (column for column in relation.columns or () if column.name.lower() not in left_out | relation.merged)
+        yield from ((relation, column) for column in kept)
 
 
-def position_problems(select: exp.Select, output: tuple[Column, ...] | None, text: Text) -> Iterator[SqlProblem]:
-    """Gives a problem for each number in GROUP BY or ORDER BY that is no position in the select list."""
+def position_problems(select: exp.Select, output: Columns | None, text: Text) -> Iterator[SqlProblem]:
+    """Yields a problem for each number in GROUP BY or ORDER BY that is not a position in the select list."""
     group, order = select.args.get("group"), select.args.get("order")
     stars = any(item.is_star for item in select.expressions)
     keys = [] if group is None else group.expressions
@@ -143,8 +146,7 @@ def position_problems(select: exp.Select, output: tuple[Column, ...] | None, tex
     if stars and counted_off:
         what = "GROUP BY uses a position, but the select list contains a star"
         why = "Spark does not allow positions in GROUP BY together with a star"
-        fix = "use column names"
-        yield SqlProblem(text.where(counted_off[0]).offset, "bad-position", what, why, fix)
+        yield text.problem(counted_off[0], "bad-position", what, why, "use column names")
     elif not stars:
         yield from _out_of_range(keys, len(select.expressions), "GROUP BY", text)
     if order is not None and output is not None:
@@ -157,12 +159,11 @@ def _out_of_range(items: list[exp.Expr], columns: int, clause: str, text: Text) 
         if place is not None and not 1 <= place <= columns:
             what = f"{clause} {place} is not a position in the select list"
             why = f"a number in {clause} is a position in the select list, which has {counted(columns, 'column')}"
-            fix = "use the column name"
-            yield SqlProblem(text.where(item).offset, "bad-position", what, why, fix)
+            yield text.problem(item, "bad-position", what, why, "use the column name")
 
 
 def _position(item: exp.Expr) -> int | None:
-    """The number that an item of GROUP BY or ORDER BY is."""
+    """Returns the number that an item of GROUP BY or ORDER BY is; None for other items."""
     sign, inner = (-1, item.this) if isinstance(item, exp.Neg) else (1, item)
     is_number = isinstance(inner, exp.Literal) and not inner.is_string and inner.name.isdecimal()
     return sign * int(inner.name) if is_number else None
@@ -171,7 +172,7 @@ def _position(item: exp.Expr) -> int | None:
 def _keys_of(
     clause: exp.Expr, select: exp.Select, scope: Scope, expressions: Expressions
 ) -> Iterator[tuple[exp.Expr, exp.Expr]]:
-    """The keys as written, each with what it stands for. GROUP BY ALL groups by each item that has no aggregate."""
+    """Yields the keys as written, each with the expression to which it refers. ALL is each item without aggregates."""
     for item in select.expressions if clause.args.get("all") else ():
         if _star_of(item) is not None:
             start = expressions.text.where(item).offset
@@ -183,13 +184,13 @@ def _keys_of(
 
 
 def _star_of(item: exp.Expr) -> exp.Star | None:
-    """The star that an item of a select list is: `*` or `t.*`."""
+    """Returns the star of an item `*` or `t.*` of a select list; None for other items."""
     star = item.this if isinstance(item, exp.Column) else item
     return star if isinstance(star, exp.Star) else None
 
 
 def _columns_of_star(item: exp.Expr, start: int, scope: Scope) -> Iterator[exp.Expr]:
-    """Gives the name of each column that `*` or `t.*` stands for, at the place of the star."""
+    """Yields a name for each column of `*` or `t.*`, with the place of the star."""
     for relation, column in _starred(item, scope):
         qualifier = None if relation.name is None else exp.Identifier(this=relation.name, quoted=False)
         name = exp.Column(this=exp.Identifier(this=column.name, quoted=False), table=qualifier)
@@ -198,7 +199,7 @@ def _columns_of_star(item: exp.Expr, start: int, scope: Scope) -> Iterator[exp.E
 
 
 def _in_every_set(clause: exp.Expr, expressions: Expressions) -> frozenset[str] | None:
-    """The texts of the keys that no grouping set leaves out, None where there are no grouping sets."""
+    """Returns the texts of the keys that are in each grouping set; None if there are no grouping sets."""
     sets = [found for found in clause.find_all(*SETS) if found.parent is clause]
     if not sets:
         return None
@@ -214,7 +215,7 @@ def _in_every_set(clause: exp.Expr, expressions: Expressions) -> frozenset[str] 
 
 
 def _parts(item: exp.Expr) -> Iterator[exp.Expr]:
-    """The keys within grouping sets, or the key itself."""
+    """Yields the keys in grouping sets, or the key itself."""
     if isinstance(item, (*SETS, exp.Tuple)):
         for part in item.expressions:
             yield from _parts(part)
@@ -237,18 +238,17 @@ def _key(item: exp.Expr, meant: exp.Expr, scope: Scope, expressions: Expressions
 
 
 def _place(item: exp.Expr, meant: exp.Expr) -> Clause:
-    """Where a key is read: a generator may be grouped by as a position of the select list, and not else."""
+    """Returns the clause of a key. A generator can be a key only as a position in the select list."""
     return Clause.POSITION if item is not meant and not parts_of(item) else Clause.GROUP_BY
 
 
 def _meant(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
-    """What a key stands for: an ordinal and an alias mean an item of the select list."""
+    """Returns the item of the select list to which a position or an alias refers; other keys unchanged."""
     if isinstance(item, exp.Literal) and not item.is_string and str(item.this).isdigit():
         at = int(item.this) - 1
         return select.expressions[at] if 0 <= at < len(select.expressions) else item
     parts = parts_of(item)
-    if len(parts) == 1 and isinstance(scope.resolve(parts), Missing):
-        for chosen in select.expressions:
-            if isinstance(chosen, exp.Alias) and chosen.alias.lower() == parts[0].lower():
-                return chosen
-    return item
+    if len(parts) != 1 or not isinstance(scope.resolve(parts), Missing):
+        return item
+    aliases = (chosen for chosen in select.expressions if isinstance(chosen, exp.Alias))
+    return next((chosen for chosen in aliases if chosen.alias.lower() == parts[0].lower()), item)

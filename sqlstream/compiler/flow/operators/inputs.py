@@ -1,10 +1,10 @@
-"""Sources and seeds as the leaves of a tree: their columns, as far as the project declares them."""
+"""Sources and seeds as the leaves of a tree, with the columns that the project declares."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlstream.compiler.flow.columns import Column, EventTime, Where
+from sqlstream.compiler.flow.columns import Column, Columns, EventTime, Where
 from sqlstream.compiler.flow.nodes import EventTimeWatermark, Node, Scan
 from sqlstream.compiler.flow.types.values import STRING, read_type
 from sqlstream.compiler.node_ids import seed_id, source_id
@@ -16,38 +16,31 @@ from sqlstream.project.values import Seed, SourceTable
 
 
 def source_node(project: str, table: SourceTable) -> Node:
-    """Returns the rows of a source table, with its own watermark. A view of a source has what its schema declares."""
+    """Returns the rows of a source table, with its watermark. Its columns are those that its schema declares."""
     node = source_id(project, table)
     here = Where(node, 0)
-    fields = _fields(table)
-    columns = (
-        None
-        if fields is None
-        else tuple(Column(name, kind, origins=frozenset({(node, name)})) for name, kind in fields)
-    )
+    columns = _columns(node, table)
     newest_first = any(name.lower() == "latestfirst" and value == "true" for name, value in table.options.items())
     scan = Scan(where=here, columns=columns, node_id=node, stream=table.mode == "stream", newest_first=newest_first)
     if table.watermark is None or table.mode == "batch":
         return scan
     time = EventTime(table.watermark.delay, None)
     named = table.watermark.column
-    marked = (
-        None
-        if columns is None
-        else tuple(replace(item, event_time=time) if item.name.lower() == named.lower() else item for item in columns)
-    )
-    return EventTimeWatermark(where=here, columns=marked, children=(scan,), event_time=time, column=named)
+    if columns is not None:
+        marks = [time if item.name.lower() == named.lower() else None for item in columns]
+        columns = tuple(replace(item, event_time=mark) for item, mark in zip(columns, marks, strict=True))
+    return EventTimeWatermark(where=here, columns=columns, children=(scan,), event_time=time, column=named)
 
 
 def seed_node(project: str, seed: Seed) -> Node:
-    """Returns the rows of a seed; types that are not declared are inferred by Spark, and not known here."""
+    """Returns the rows of a seed. Types that Spark infers are unknown."""
     node = seed_id(project, seed.name)
     declared = {column.name.lower(): read_type(column.data_type) for column in seed.columns if column.data_type}
     columns = tuple(Column(name, declared.get(name.lower()), origins=frozenset({(node, name)})) for name in seed.header)
     return Scan(where=Where(node, 0), columns=columns, node_id=node, stream=False)
 
 
-def _fields(table: SourceTable) -> tuple[tuple[str, DataType | None], ...] | None:
+def _columns(node: str, table: SourceTable) -> Columns | None:
     if table.schema is not None and table.schema.json is not None:
         found = read_json_schema(table.schema.json)
     else:
@@ -58,11 +51,13 @@ def _fields(table: SourceTable) -> tuple[tuple[str, DataType | None], ...] | Non
             found = parse_schema(ddl)
         except TypeSyntaxError:
             return None
-    return tuple((item.name, as_read(item.type)) for item in found.fields) if isinstance(found, Struct) else None
+    if not isinstance(found, Struct):
+        return None
+    return tuple(Column(item.name, as_read(item.type), origins=frozenset({(node, item.name)})) for item in found.fields)
 
 
 def as_read(kind: DataType) -> DataType:
-    """The type under which a reader gives a declared one: text of a bounded length is plain text."""
+    """Returns the type of a column that a reader returns: text with a length becomes plain text."""
     if isinstance(kind, Primitive):
         return STRING if kind.name in ("char", "varchar") else kind
     if isinstance(kind, Array):

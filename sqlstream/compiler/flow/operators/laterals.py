@@ -1,4 +1,4 @@
-"""What a LATERAL subquery needs of the rows before it: nothing, or an aggregation of them by what it reads."""
+"""How Spark joins a LATERAL subquery: directly, or after an aggregation of the rows before it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sqlstream.compiler.flow.operators.joins import conjuncts
 from sqlstream.compiler.flow.text import parts_of
 
 _KEEPING = ("distinct", "group", "having", "limit", "offset", "qualify")
-"""The clauses above which a condition cannot be moved."""
+"""The clauses over which Spark cannot move a condition."""
 
 
 @dataclass(frozen=True)
 class _Conditions:
-    """The columns of the row before LATERAL in a WHERE: all of them, those that are compared with the subquery's
-    otherwise than by an equality, and those that are one of the subquery's columns.
+    """The outer columns in a WHERE: `all` of them, those `compared` with columns of the subquery except by an equality,
+    and those that are the `same` as a column of the subquery.
     """
 
     all: Columns
@@ -31,18 +31,17 @@ class _Conditions:
 
 @dataclass(frozen=True)
 class Laterals:
-    """Reads LATERAL subqueries over the relations of `left`. `scope_of` gives the names in sight within a SELECT."""
+    """Reads LATERAL subqueries over the relations of `left`. `scope_of` returns the scope of a SELECT."""
 
     expressions: Expressions
     left: Scope
     scope_of: Callable[[exp.Select], Scope | None]
 
     def domain(self, body: exp.Expr, *, is_plain: bool) -> Columns | None:
-        """Returns the columns of `left` whose distinct values Spark joins with what the subquery gives for each.
+        """Returns the columns of `left` by whose distinct values Spark evaluates the subquery; None if it is unknown.
 
-        There are none where Spark can take the subquery for a join or a projection: see DecorrelateInnerQuery and
-        OptimizeOneRowRelationSubquery of Spark 4.3. None is returned where that is not known. `is_plain` says that
-        the join has no condition.
+        There are none if Spark can turn the subquery into a join or a projection: see DecorrelateInnerQuery and
+        OptimizeOneRowRelationSubquery of Spark 4.3. `is_plain` means that the join has no condition.
         """
         body = body.this if isinstance(body, exp.Subquery) else body
         if is_plain and self._is_one_row(body):
@@ -55,13 +54,11 @@ class Laterals:
         return self._outer(body, Scope()) if is_generator else None
 
     def _is_one_row(self, body: exp.Expr) -> bool:
-        """Whether the subquery is a select list, or a generator, over no rows but the one before LATERAL."""
+        """Returns whether the subquery is a select list or a generator over only the row before LATERAL."""
         if not isinstance(body, exp.Query):
             return self.expressions.text.function(body) in GENERATORS
-        if not isinstance(body, exp.Select) or {name for name, value in body.args.items() if value} - {
-            "expressions",
-            "from_",
-        }:
+        clauses = {name for name, value in body.args.items() if value}
+        if not isinstance(body, exp.Select) or clauses - {"expressions", "from_"}:
             return False
         if any(self.expressions.text.is_aggregate(item) or item.find(exp.Window) for item in body.expressions):
             return False
@@ -75,10 +72,8 @@ class Laterals:
         inner = replace(inner, outer=None)
         listed = _together(self._outer(item, inner) for item in select.expressions)
         below = self._of_relations(select)
-        if listed is None or below is None:
-            return None
-        conditions = self._conditions(select, inner)
-        if conditions is None:
+        conditions = None if listed is None or below is None else self._conditions(select, inner)
+        if listed is None or below is None or conditions is None:
             return None
         aggregates = any(self.expressions.text.is_aggregate(item) for item in select.expressions)
         if aggregates and not select.args.get("group"):
@@ -88,7 +83,7 @@ class Laterals:
         return tuple(column for column in needed if column not in conditions.same)
 
     def _of_relations(self, select: exp.Select) -> Columns | None:
-        """What the relations of FROM need of `left`."""
+        """Returns the columns of `left` that the relations of FROM need."""
         source = select.args.get("from_")
         joins = select.args.get("joins") or ()
         if any(join.args.get("on") and self._outer(join.args["on"], Scope()) != () for join in joins):
@@ -105,37 +100,35 @@ class Laterals:
 
     def _conditions(self, select: exp.Select, inner: Scope) -> _Conditions | None:
         clause = select.args.get("where")
-        columns: list[Column] = []
+        parts = [(part, self._outer(part, inner)) for part in conjuncts(clause.this if clause is not None else None)]
         compared: list[Column] = []
         same: list[Column] = []
-        for part in conjuncts(clause.this if clause is not None else None):
-            found = self._outer(part, inner)
+        for part, found in parts:
+            tie = self._tie(part, inner)
             if found is None:
                 return None
-            columns += found
-            tie = self._tie(part, inner)
-            if tie is None and self._reads(part, inner):
-                compared += found
-            elif tie is not None and len(found) == 1 and parts_of(tie[1]):
+            if tie is None:
+                compared += found if self._reads(part, inner) else ()
+            elif len(found) == 1 and parts_of(tie[1]):
                 if tie[0].type is None or found[0].type is None:
                     return None
-                same += found if tie[0].type == found[0].type else []
-        return _Conditions(tuple(columns), tuple(compared), tuple(same))
+                same += found if tie[0].type == found[0].type else ()
+        return _Conditions(_together(found for _, found in parts) or (), tuple(compared), tuple(same))
 
     def _tie(self, part: exp.Expr, inner: Scope) -> tuple[Column, exp.Expr] | None:
-        """The column of the subquery that must be what is made of the row before it, and what that is."""
-        if isinstance(part, exp.EQ | exp.NullSafeEQ):
-            for own, other in ((part.this, part.expression), (part.expression, part.this)):
-                found = inner.resolve(parts_of(own)) if parts_of(own) else None
-                if isinstance(found, Resolved) and not found.fields and not self._reads(other, inner):
-                    return found.column, other
+        """Returns the column of the subquery that must equal an expression of outer columns, and that expression."""
+        sides = [part.this, part.expression] if isinstance(part, exp.EQ | exp.NullSafeEQ) else []
+        for own, other in zip(sides, reversed(sides), strict=True):
+            found = inner.resolve(parts_of(own))
+            if isinstance(found, Resolved) and not found.fields and not self._reads(other, inner):
+                return found.column, other
         return None
 
     def _reads(self, part: exp.Expr, inner: Scope) -> bool:
         return any(isinstance(inner.resolve(name), Resolved) for name, _ in self.expressions.text.parts_of(part).names)
 
     def _outer(self, node: exp.Expr, inner: Scope) -> Columns | None:
-        """The columns of `left` that `node` reads, None where that is not known."""
+        """Returns the columns of `left` that `node` reads; None if they are unknown."""
         found: list[Column] = []
         if node.find(exp.Query):
             return None

@@ -1,4 +1,4 @@
-"""The stages of pipe syntax, each as the operators over the rows that the stages before it give."""
+"""Builds the operators of the stages of pipe syntax, each over the rows of the stage before."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from sqlstream.compiler.flow.text import parts_of
 from sqlstream.compiler.sql.pipe_stages import Stage
 
 Qualified = list[tuple[str | None, Column]]
-"""Columns, each with the name of the relation that it comes from as it is: Spark lets a later stage use that name."""
+"""Columns with the name of the relation that they come from unchanged, which later stages can use as a qualifier."""
 
 
 @dataclass(frozen=True)
 class Pipes:
-    """Adds stages to what is read so far. `select` builds a SELECT over it, and gives what its FROM makes of it too;
-    `unite` builds a set operation of which it is the first query.
+    """Adds stages to the rows so far.
+
+    `select` builds a SELECT over them, and also returns the relations after its FROM. `unite` builds a set operation
+    with them as the first query.
     """
 
     expressions: Expressions
@@ -31,13 +33,13 @@ class Pipes:
     unite: Callable[[exp.SetOperation, Node], Node]
 
     def start(self, head: exp.Query, node: Node, scope: Scope | None) -> From:
-        """Returns the rows of the query before the first stage; `scope` is that of its FROM, None where it has none."""
+        """Returns the rows of the query before the first stage. `scope` is that of its FROM; None if it has none."""
         if isinstance(head, exp.Select) and scope is not None and not head.args.get("group"):
             return From(node, self._after(head.expressions, node.columns, scope))
         return From(node, _open(node.columns))
 
     def add(self, found: From, stage: Stage) -> From:
-        """Returns the rows that `stage` makes of those in `found`."""
+        """Returns the rows of `stage` over those in `found`."""
         if stage.keyword == "AS" and stage.name:
             return From(found.node, Scope((Visible(stage.name, found.node.columns),)))
         if isinstance(stage.tree, exp.SetOperation):
@@ -67,15 +69,14 @@ class Pipes:
         return From(node, self._after(tree.expressions, node.columns, inner.scope))
 
     def _aggregate(self, found: From, stage: Stage, tree: exp.Select) -> exp.Select:
-        """A SELECT of the keys and of the aggregates, grouped by the keys; a number is the place of a column."""
+        """Returns a SELECT of the keys and aggregates, grouped by the keys; a number is the position of a column."""
         keys = [self._key(found, key) for key in stage.keys or ()]
-        for item in tree.expressions:
-            if not self.expressions.text.is_aggregate(item):
-                texts = [self.expressions.text.written(key) for key in keys]
-                written = self.expressions.text.written(item.unalias())
-                self.expressions.problems.append(
-                    grouping_problem(written, texts, self.expressions.text.where(item).offset)
-                )
+        text = self.expressions.text
+        for item in (item for item in tree.expressions if not text.is_aggregate(item)):
+            problem = grouping_problem(
+                text.written(item.unalias()), list(map(text.written, keys)), text.where(item).offset
+            )
+            self.expressions.problems.append(problem)
         grouped = exp.Select()
         grouped.set("expressions", [*(key.copy() for key in keys), *(item.copy() for item in tree.expressions)])
         if keys:
@@ -84,23 +85,18 @@ class Pipes:
 
     def _key(self, found: From, key: exp.Expr) -> exp.Expr:
         columns = found.node.columns or ()
-        if (
-            isinstance(key, exp.Literal)
-            and not key.is_string
-            and key.name.isdigit()
-            and 0 < int(key.name) <= len(columns)
-        ):
-            return exp.column(columns[int(key.name) - 1].name, quoted=True)
-        return key
+        is_number = isinstance(key, exp.Literal) and not key.is_string and key.name.isdigit()
+        place = int(key.name) if is_number else 0
+        return exp.column(columns[place - 1].name, quoted=True) if 0 < place <= len(columns) else key
 
     def _changed(self, found: From, stage: Stage, tree: exp.Select) -> From:
-        """SET gives columns new values, one after the other; DROP takes them away."""
+        """Returns the rows after SET, which changes columns one after the other, or DROP, which removes them."""
         pairs = _pairs(found.scope)
         where = Where(self.expressions.text.model, stage.start)
         for item in tree.expressions:
             name = item.this if stage.keyword == "SET" and isinstance(item, exp.EQ) else item
             self.expressions.check(name, found.scope)
-            meant = found.scope.resolve(parts_of(name)) if parts_of(name) else None
+            meant = found.scope.resolve(parts_of(name))
             value = None
             if name is not item:
                 self.expressions.check(item.expression, found.scope)
@@ -113,10 +109,10 @@ class Pipes:
         return From(Projection(where=where, columns=columns, children=(found.node,)), found.scope)
 
     def _after(self, items: Sequence[exp.Expr], columns: Columns | None, scope: Scope) -> Scope:
-        """The names in sight after a select list: a column that is given as it is keeps its relation's name."""
+        """Returns the scope after a select list, in which unchanged columns keep the name of their relation."""
         pairs: Qualified = []
         for item in items:
-            found = scope.resolve(parts_of(item)) if parts_of(item) else None
+            found = scope.resolve(parts_of(item))
             if isinstance(item, exp.Star) and not item.args.get("except_"):
                 pairs += _pairs(scope) or []
             elif isinstance(found, Resolved) and not found.fields:
@@ -129,7 +125,7 @@ class Pipes:
 
 
 def _open(columns: Columns | None) -> Scope:
-    """The names in sight where those of relations are not known: any name with a qualifier may mean something."""
+    """Returns a scope in which the names of relations are unknown, so that any qualifier may be correct."""
     return Scope((Visible(None, columns, qualifiers_known=False),))
 
 
@@ -140,7 +136,7 @@ def _pairs(scope: Scope) -> Qualified | None:
 
 
 def _runs(pairs: Qualified) -> tuple[Visible, ...]:
-    """Relations that have the columns in their order; one name may stand at several of them."""
+    """Returns relations with the columns in order. Several of them can have the same name."""
     found: list[Visible] = []
     for name, column in pairs:
         if found and found[-1].name == name:

@@ -1,4 +1,4 @@
-"""PIVOT and UNPIVOT as the operators that Spark makes of them: aggregations, and rows made of each row."""
+"""PIVOT and UNPIVOT as operators: aggregations, and an expansion of each row to several."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sqlstream.compiler.flow.types.common_type import common_type_of
 from sqlstream.compiler.flow.types.values import RANKS, STRING, kind
 
 _IN_ONE_ROW = frozenset({*RANKS, "boolean", "decimal"})
-"""The types of aggregates that Spark first computes for each value of the pivot column and then puts into one row
-(`PivotFirst.supportsDataType` of Spark 4.3). With any other it aggregates once, by a condition for each value.
+"""The types of aggregates that Spark computes for each value of the pivot column and then combines in one row
+(`PivotFirst.supportsDataType` of Spark 4.3). For other types it aggregates once, with a condition for each value.
 """
 
 
 @dataclass(frozen=True)
 class Pivots:
-    """Reads the PIVOT or UNPIVOT over the relation that is in sight in `scope`."""
+    """Reads the PIVOT or UNPIVOT over the relation in `scope`."""
 
     expressions: Expressions
     scope: Scope
@@ -55,10 +55,10 @@ class Pivots:
         return Aggregate(where=where, columns=columns, children=(rows,), keys=keys, functions=functions, kind="pivot")
 
     def _by_value(self, rows: Node, groups: Aggregate, by: list[exp.Expr]) -> Aggregate:
-        """The first of two aggregations: by the pivot columns as well."""
+        """Returns the first of two aggregations, whose keys include the pivot columns."""
         columns = [self.expressions.column(part, self.scope) for part in by]
         texts = map(self.expressions.text.written, by)
-        # several pivot columns are one struct to Spark, which is no column as it is
+        # Spark combines several pivot columns in a struct, which is not an unchanged column
         keys = (Key(text, c, len(by) == 1, groups.where) for text, c in zip(texts, columns, strict=True))
         given = None if groups.columns is None else (*groups.columns, *columns)
         return replace(groups, columns=given, children=(rows,), keys=(*groups.keys, *keys), kind="pivot")
@@ -78,7 +78,7 @@ class Pivots:
         return Expansion(where=where, columns=columns, children=(rows,))
 
     def _value(self, name: str, parts: list[exp.Expr]) -> Column:
-        """A column of the values of several, which carries no watermark of theirs."""
+        """Returns a column with the values of several columns, without their watermarks."""
         columns = [self.expressions.column(part, self.scope) for part in parts]
         time = next((column for column in columns if column.event_time), None)
         lost = LostWatermark(self.expressions.text.where(parts[0]), "UNPIVOT", time.name) if time is not None else None
@@ -86,7 +86,7 @@ class Pivots:
         return Column(name, common_type_of(column.type for column in columns), lost=lost, origins=origins)
 
     def _named(self, parts: Iterable[exp.Expr]) -> set[str]:
-        """The columns that expressions read, in lower case."""
+        """Returns the names of the columns that expressions read, in lower case."""
         names = (name for part in parts for name, _ in self.expressions.text.parts_of(part).names)
         found = map(self.scope.resolve, names)
         return {item.column.name.lower() for item in found if isinstance(item, Resolved)}
@@ -97,7 +97,7 @@ def _parts(item: exp.Expr) -> list[exp.Expr]:
 
 
 def _pivot_columns(groups: Columns | None, made: list[Column], values: list[exp.Expr]) -> Columns | None:
-    """The grouping columns, and one for each value and aggregate; None where a name is not known."""
+    """Returns the grouping columns, and one for each value and aggregate; None if a name is unknown."""
     if groups is None:
         return None
     columns = list(groups)

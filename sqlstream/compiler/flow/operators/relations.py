@@ -1,4 +1,4 @@
-"""What FROM gives: its relations with their joins and watermarks, and the names in sight after them."""
+"""Builds the operators of FROM: its relations with their joins and watermarks, and the scope that they form."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.columns import Column, EventTime, Where, renamed
+from sqlstream.compiler.flow.columns import Column, Columns, EventTime, Where, renamed
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.expressions.places import (
@@ -42,21 +42,21 @@ from sqlstream.compiler.flow.operators.joins import (
 )
 from sqlstream.compiler.flow.operators.laterals import Laterals
 from sqlstream.compiler.flow.operators.pivots import Pivots
+from sqlstream.compiler.flow.types.values import BIGINT, TIMESTAMP
 from sqlstream.compiler.sql.intervals import read_span
 from sqlstream.compiler.sql.parse import FIRST_SAMPLE, ParsedSql, WatermarkClause
-from sqlstream.project.types.types import Primitive
 
 MOST_JOINS = 1_000
-"""Joins in one FROM: each has the columns of all before it. Spark itself does not plan as many."""
+"""The most joins in one FROM that are followed: each has the columns of all before it. Spark cannot plan as many."""
 
 
 class TooManyJoinsError(Exception):
-    """A FROM has more joins than are followed."""
+    """A FROM has more than `MOST_JOINS` joins."""
 
 
 @dataclass(frozen=True)
 class From:
-    """The relations of a FROM so far: their tree, and the scope in which expressions over them are read."""
+    """The relations of a FROM so far: their tree, and the scope for expressions over them."""
 
     node: Node
     scope: Scope
@@ -64,8 +64,10 @@ class From:
 
 @dataclass(frozen=True)
 class FromReader:
-    """Reads FROM clauses of one text. `open_query` builds a subquery's tree, `views` are the relations by name;
-    `scope_of` gives the names in sight within a SELECT that has been built.
+    """Reads the FROM clauses of one text.
+
+    `open_query` builds the tree of a subquery, and `scope_of` returns the scope of a SELECT that is already built. In
+    the methods, `views` are the relations by name.
     """
 
     parsed: ParsedSql
@@ -74,7 +76,7 @@ class FromReader:
     scope_of: Callable[[exp.Select], Scope | None]
 
     def read(self, select: exp.Select, outer: Scope | None, views: Mapping[str, Node]) -> From | None:
-        """Returns what the FROM of `select` gives, None where it has none."""
+        """Returns the relations in the FROM of `select`; None if it has no FROM."""
         clause = select.args.get("from_")
         if clause is None:
             return None
@@ -82,7 +84,7 @@ class FromReader:
         return self._joined(found, select, views)
 
     def read_onto(self, found: From, select: exp.Select, views: Mapping[str, Node]) -> From:
-        """Returns what the FROM of `select` gives where its first table stands for what is in `found` already."""
+        """Returns the relations in the FROM of `select`, whose first table is a placeholder for `found`."""
         clause = select.args.get("from_")
         if clause is not None and clause.this.args.get("pivots"):
             rows, name = self._pivoted(found.node, clause.this, None)
@@ -102,14 +104,14 @@ class FromReader:
         return found
 
     def _pivoted(self, rows: Node, node: exp.Expr, name: str | None) -> tuple[Node, str | None]:
-        """The rows of a relation behind its PIVOT or UNPIVOT, and the name by which they go."""
+        """Returns the rows of a relation after its PIVOT or UNPIVOT, and their relation name."""
         for pivot in node.args.get("pivots") or ():
             rows = Pivots(self.expressions, Scope((Visible(name, rows.columns),))).over(rows, pivot)
             name = pivot.alias or name
         return rows, name
 
     def _relation(self, node: exp.Expr, scope: Scope, views: Mapping[str, Node]) -> From:
-        """One relation with its own joins, alias, sample and watermark."""
+        """Returns one relation with its own joins, alias, sample and watermark."""
         if isinstance(node, exp.Paren) or (isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query)):
             found = self._relation(node.this, scope, views)
         else:
@@ -137,16 +139,17 @@ class FromReader:
         self.expressions.problems.extend(constant_problems(node, self.expressions.text))
         if isinstance(node, exp.Subquery):
             return self.open_query(node.this, Scope(outer=scope.outer), views)
-        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+        columns: Columns | None = None
+        is_table = isinstance(node, exp.Table)
+        if is_table and isinstance(node.this, exp.Identifier):
             known = None if node.args.get("db") else views.get(node.name.lower())
             if known is not None and node.args.get("version"):
                 self.expressions.problems.append(version_problem(where.offset))
             return known or Scan(where=where, columns=None, node_id=None, stream=False)
-        if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "range":
+        if is_table and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "range":
             self.expressions.problems.extend(range_problems(node.this, self.expressions.text))
-            return Scan(where=where, columns=(Column("id", Primitive("bigint")),), node_id=None, stream=False)
-        columns = None
-        if self.expressions.text.function(node.this) in GENERATORS:
+            columns = (Column("id", BIGINT),)
+        elif self.expressions.text.function(node.this) in GENERATORS:
             columns = self.expressions.generated(node.this, Scope(outer=scope.outer), ())
         return Scan(where=where, columns=columns, node_id=None, stream=False)
 
@@ -160,7 +163,7 @@ class FromReader:
         return Sample(where=where, columns=rows.columns, children=(rows,))
 
     def _clause(self, node: exp.Expr, alias: exp.Expr | None) -> WatermarkClause | None:
-        """The watermark clause of a relation: see `ParsedSql` for the keys."""
+        """Returns the watermark clause of a relation. `ParsedSql` describes the keys."""
         keys: list[int | None] = [_marker(node.args["sample"])] if node.args.get("sample") else []
         if isinstance(alias, exp.TableAlias) and alias.this:
             keys.append(alias.this.meta.get("start"))
@@ -170,7 +173,7 @@ class FromReader:
         return next((clause for clause in clauses if clause is not None), None)
 
     def _watermark(self, rows: Node, clause: WatermarkClause, name: str | None) -> Node:
-        """The rows with the watermark of `clause`, which takes the place of any other."""
+        """Returns the rows with the watermark of `clause`, which replaces any other."""
         model = self.expressions.text.model
         where = Where(model, clause.start)
         time = EventTime(clause.delay, where)
@@ -187,7 +190,7 @@ class FromReader:
         if columns is not None:
             columns = tuple(replace(c, event_time=time if c.name == marked else None) for c in columns)
             if marked is None:
-                columns = (*columns, Column(clause.name or parts[-1], Primitive("timestamp"), time))
+                columns = (*columns, Column(clause.name or parts[-1], TIMESTAMP, time))
         named = marked or clause.name or parts[-1]
         return EventTimeWatermark(where=where, columns=columns, children=(rows,), event_time=time, column=named)
 
@@ -195,22 +198,19 @@ class FromReader:
         if isinstance(join.this, exp.Lateral):
             return self._lateral_join(left, join, views)
         right = self._relation(join.this, Scope(outer=left.scope.outer), views)
-        kind = join_kind(join, self.expressions.text)
+        kind, where = join_kind(join, self.expressions.text), self.expressions.text.where(join)
         using = [column.name.lower() for column in join.args.get("using") or ()]
         if (join.args.get("method") or "").upper() == "NATURAL":
             using = _common(left.node.columns, right.node.columns)
-        scope = _merged(left.scope, right.scope, kind, using)
+        scope, sides = _merged(left.scope, right.scope, kind, using), Sides(left.scope, right.scope)
         condition = join.args.get("on")
         if condition is not None:
             both = left.scope.with_relations(*right.scope.relations)
             check_expression(self.expressions, condition, both, Clause.ON)
             self.expressions.problems.extend(condition_problems(condition, both, self.expressions))
-        self.expressions.problems.extend(
-            using_problems(using, left.scope, right.scope, self.expressions.text.where(join))
-        )
-        sides = Sides(left.scope, right.scope)
+        self.expressions.problems.extend(using_problems(using, left.scope, right.scope, where))
         node = Join(
-            where=self.expressions.text.where(join),
+            where=where,
             columns=scope.star(),
             children=(left.node, right.node),
             kind=kind,
@@ -242,7 +242,7 @@ class FromReader:
         return From(node, found.scope)
 
     def _has_on(self, lateral: exp.Lateral) -> bool:
-        """Whether ON stands behind a lateral subquery: sqlglot adds a condition where there is none."""
+        """Returns whether ON follows a lateral subquery: sqlglot adds a condition if there is none."""
         end = max(part.meta["end"] for part in lateral.walk() if "end" in part.meta)
         behind = (token for token in self.expressions.text.tokens if token.start > end)
         return next((token.key == "ON" for token in behind if token.key != ")"), False)
@@ -254,25 +254,20 @@ class FromReader:
         queries: tuple[Node, ...] = ()
         self.expressions.problems.extend(constant_problems(function, self.expressions.text))
         if isinstance(function, exp.Subquery):
-            inner = self.open_query(function.this, Scope(outer=left.scope), views)
-            queries = (inner,)
-            columns = _renamed(inner, alias).columns
+            queries = (self.open_query(function.this, Scope(outer=left.scope), views),)
+            columns = _renamed(queries[0], alias).columns
         else:
             self.expressions.problems.extend(range_problems(function, self.expressions.text))
             check_expression(self.expressions, function, left.scope, Clause.LATERAL_VIEW)
             if lateral.args.get("view"):
                 self.expressions.problems.extend(lateral_view_problems(function, self.expressions.text))
             columns = self.expressions.generated(function, left.scope, _column_names(alias))
-        scope = left.scope.with_relations(Visible(name, columns))
-        where = self.expressions.text.where(lateral)
-        return From(
-            Generate(where=where, columns=scope.star(), children=(left.node,), subqueries=queries),
-            scope,
-        )
+        scope, where = left.scope.with_relations(Visible(name, columns)), self.expressions.text.where(lateral)
+        return From(Generate(where=where, columns=scope.star(), children=(left.node,), subqueries=queries), scope)
 
 
 def _column_names(alias: exp.Expr | None) -> list[str]:
-    """The names of `t(a, b)`."""
+    """Returns the column names in `t(a, b)`."""
     return [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
 
 
@@ -291,7 +286,7 @@ def _marker(sample: exp.Expr) -> int | None:
     return rows if rows >= FIRST_SAMPLE else None
 
 
-def _common(left: tuple[Column, ...] | None, right: tuple[Column, ...] | None) -> list[str]:
+def _common(left: Columns | None, right: Columns | None) -> list[str]:
     names = {column.name.lower() for column in right or ()}
     return [column.name.lower() for column in left or () if column.name.lower() in names]
 

@@ -1,4 +1,4 @@
-"""The select list: one column for each item, several for a star or a generator."""
+"""The select list: its columns, and its functions with OVER."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions, type_of_field
-from sqlstream.compiler.flow.expressions.held_times import taken
-from sqlstream.compiler.flow.expressions.places import Clause, alias_problems
+from sqlstream.compiler.flow.expressions.held_times import marked, taken
+from sqlstream.compiler.flow.expressions.places import Clause, alias_problems, unwrapped
 from sqlstream.compiler.flow.functions.known import GENERATORS
 from sqlstream.compiler.flow.names.scope import Resolved, Scope, Visible
-from sqlstream.compiler.flow.text import parts_of
+from sqlstream.compiler.flow.nodes import Node, WindowCall, WindowFunctions
+from sqlstream.compiler.flow.text import Text, computed, parts_of
 from sqlstream.compiler.flow.types.literals import named_type
 from sqlstream.compiler.flow.types.values import STRING
+from sqlstream.compiler.sql.spark_reading import write
 from sqlstream.project.types.types import Struct
 
 
 @dataclass(frozen=True)
 class Selected:
-    """The select list of `select`, read in `scope`."""
+    """The select list of `select`, whose names resolve in `scope`."""
 
     select: exp.Select
     scope: Scope
     expressions: Expressions
 
     def columns(self) -> tuple[Column, ...] | None:
-        """Returns the columns, None where a star or a generator stands for unknown ones."""
+        """Returns the columns; None if a star or a generator has unknown ones."""
         found: list[Column] = []
         is_known = True
         scope = self.scope.with_aliases()
@@ -54,11 +56,9 @@ class Selected:
                 return self._qualified_star(item, scope)
             column = self.expressions.plain(item, scope)
             if column is not None:
-                return (column,)  # most of all items, and nothing in them can be wrong
+                return (column,)  # most items are columns and have no problems
         check_expression(self.expressions, item, scope, Clause.SELECT)
-        inner = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
-        while isinstance(inner, exp.Paren):
-            inner = inner.this
+        inner = unwrapped(item)
         if self.expressions.text.function(inner) in GENERATORS:
             return self._generated(item, inner, scope)
         self.expressions.problems.extend(alias_problems(item, None, self.expressions.text))
@@ -72,9 +72,9 @@ class Selected:
         return self.expressions.generated(generator, scope, list(_alias_names(item)))
 
     def _scripted(self, item: exp.Expr, scope: Scope) -> tuple[Column, ...]:
-        """`TRANSFORM (...) USING 'script' AS (...)`: text in columns `key` and `value` unless it says otherwise.
+        """Returns the columns of `TRANSFORM (...) USING 'script' AS (...)`: by default, text in `key` and `value`.
 
-        Without parentheses the names are the alias and the other items of the list.
+        In AS without parentheses, the names are the alias and the other items of the list.
         """
         transform = item.unalias()
         check_expression(self.expressions, transform, scope, Clause.SELECT)
@@ -98,9 +98,9 @@ class Selected:
         return self._but(star, Scope(relations), listed)
 
     def _but(self, star: exp.Expr, scope: Scope, listed: list[tuple[str | None, Column]]) -> tuple[Column, ...]:
-        """The columns of a star, each with its relation's name, without those of its EXCEPT.
+        """Returns the columns of a star, `listed` with the names of their relations, without those in its EXCEPT.
 
-        EXCEPT may leave out a field of a struct as well: the type of what is left is not told.
+        EXCEPT can also remove a field of a struct, whose type is then unknown.
         """
         for part in star.args.get("except_") or ():
             names = parts_of(part)
@@ -111,53 +111,68 @@ class Selected:
             qualifiers = {(name or "").lower() for name, column in listed if column is found.column}
             qualified = names[0].lower() in qualifiers and len(names) - len(found.fields) > 1
             meant = {names[0].lower()} if qualified else qualifiers
-            left: list[tuple[str | None, Column]] = []
-            for name, column in listed:
-                if column is not found.column or (name or "").lower() not in meant:
-                    left.append((name, column))
-                elif found.fields:
-                    left.append((name, replace(column, type=None)))
-            listed = left
+            removed = [column is found.column and (name or "").lower() in meant for name, column in listed]
+            listed = [
+                (name, replace(column, type=None) if is_removed else column)
+                for (name, column), is_removed in zip(listed, removed, strict=True)
+                if found.fields or not is_removed
+            ]
         return tuple(column for _, column in listed)
 
     def _qualified_star(self, item: exp.Column, scope: Scope) -> tuple[Column, ...] | None:
-        """`t.*` and `struct.*`."""
+        """Returns the columns of `t.*` or `struct.*`; None if they are unknown."""
         parts = tuple(part.name for part in item.parts[:-1])
         named = tuple(r for r in scope.relations if r.name is not None and (r.name.lower(),) == (parts[-1].lower(),))
         if named and len(parts) == 1:
             return self._star(item.this, tuple(replace(r, merged=frozenset()) for r in named))
         found = scope.resolve(parts)
-        if not isinstance(found, Resolved):
+        kind = type_of_field(found) if isinstance(found, Resolved) else None
+        if not isinstance(found, Resolved) or not isinstance(kind, Struct):
             return None
-        kind = type_of_field(found)
-        if not isinstance(kind, Struct):
-            return None
-        fields = [Column(field.name, field.type) for field in kind.fields]
+        fields = [Column(field.name, field.type, origins=found.column.origins) for field in kind.fields]
         columns = self._but(item.this, Scope((Visible(None, tuple(fields)),)), [(None, field) for field in fields])
-        source = found.column
-        held = source.held
+        held = found.column.held
         for name in found.fields:
             held = taken(held, name).held
-        return tuple(
-            replace(
-                item,
-                event_time=value.time,
-                origins=source.origins,
-                held=value.held,
-                may_carry=not value.held.is_known,
-            )
-            for item, value in ((item, taken(held, item.name)) for item in columns)
-        )
+        return tuple(marked(column, taken(held, column.name)) for column in columns)
 
 
 def lists_all(select: exp.Select) -> bool:
-    """Returns whether the select list is a `*` and nothing else."""
+    """Returns whether the select list is only `*`."""
     items = select.expressions
     return len(items) == 1 and isinstance(items[0], exp.Star) and not any(items[0].args.values())
 
 
 def _alias_names(item: exp.Expr) -> Iterator[str]:
     if isinstance(item, exp.Aliases):
-        yield from (part.name for part in item.expressions[0:] if isinstance(part, exp.Identifier))
+        yield from (part.name for part in item.expressions if isinstance(part, exp.Identifier))
     elif isinstance(item, exp.Alias):
         yield item.alias
+
+
+def windowed(select: exp.Select, node: Node, text: Text) -> Node:
+    """Returns `node` with the functions with OVER in `select` on top; `node` itself if there are none."""
+    if "OVER" not in text.read.keys:
+        return node
+    clauses = [select.args[name] for name in ("qualify", "order") if select.args.get(name) is not None]
+    parts = [*computed(select), *clauses]
+    found = tuple(_window_call(window, text) for part in parts for window in part.find_all(exp.Window))
+    if not found:
+        return node
+    return WindowFunctions(where=found[0].where, columns=node.columns, children=(node,), functions=found)
+
+
+def _window_call(window: exp.Window, text: Text) -> WindowCall:
+    function = window.this
+    while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        function = function.this
+    order = window.args["order"].expressions if window.args.get("order") else []
+    return WindowCall(
+        name=text.function(function) or write(function).lower(),
+        distinct=False,
+        text=text.written(window),
+        where=text.where(window),
+        partition=tuple(map(text.written, window.args.get("partition_by") or ())),
+        order=tuple(text.written(item.this if isinstance(item, exp.Ordered) else item) for item in order),
+        descends=bool(order and order[0].args.get("desc")),
+    )
