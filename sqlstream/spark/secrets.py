@@ -1,4 +1,4 @@
-"""Secrets: resolved when a reader or writer is built, and struck out of every text that leaves the process."""
+"""Inserts secrets when a reader or writer is built, and masks them in every text that leaves the process."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from sqlstream.location import Location
 from sqlstream.project.secrets import SECRET_PREFIX, OptionValue, SecretName, SecretText
 
 MASK = "*****"
-SHORTEST_MASKED = 4
-"""Characters. Striking out shorter values would garble every text that holds, say, a `1`."""
+MIN_MASKED_LENGTH = 4
+"""Minimum number of characters to mask. A mask for a shorter value, such as `1`, would garble every text."""
 
 
 class Secrets:
-    """The secrets of the environment (every variable that begins with `SECRET_PREFIX`)."""
+    """The secrets of the environment: all variables that begin with `SECRET_PREFIX`."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._values = {name: value for name, value in env.items() if name.startswith(SECRET_PREFIX)}
         self._masked = frozenset(piece for value in self._values.values() for piece in _pieces(value))
 
     def resolve(self, value: OptionValue) -> str:
-        """Returns the option's text with its secrets filled in; `missing` must have been asked first."""
+        """Returns the option's text with its secrets. Raises: KeyError for a secret that is not set; see `missing`."""
         if isinstance(value, str):
             return value
         return "".join(self._values[part.name] if isinstance(part, SecretName) else part for part in value.parts)
 
     def resolve_all(self, options: Mapping[str, OptionValue]) -> dict[str, str]:
-        """Returns all `options` as plain text."""
+        """Returns all `options` as plain text; see `resolve`."""
         return {name: self.resolve(value) for name, value in options.items()}
 
     def missing(self, options: Mapping[str, OptionValue], location: Location) -> list[Finding]:
-        """Returns a finding for each secret that `options` name and the environment does not hold."""
+        """Returns a finding for each secret in `options` that is not set."""
         return [self._missing(name, location) for name in secret_names(options.values()) if name not in self._values]
 
     def redact(self, text: str) -> str:
-        """Returns `text` with every secret's value struck out, also where two of them overlap."""
+        """Returns `text` with all values of secrets masked, even if two of them overlap."""
         shown: list[str] = []
         end = 0
         for start, stop in self._spans(text):
@@ -48,7 +48,7 @@ class Secrets:
         return "".join([*shown, text[end:]])
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
-        """Where `text` holds secrets, as offsets from and up to, in order."""
+        """Returns the start and end offsets of secrets in `text`, in order."""
         spans = (
             (match.start(), match.start() + len(piece))
             for piece in self._masked
@@ -69,16 +69,16 @@ class Secrets:
 
 
 def secret_names(values: Iterable[OptionValue]) -> list[str]:
-    """Returns the names of the secrets in `values`, in order, each once."""
+    """Returns the unique names of the secrets in `values`, in order."""
     texts = [value for value in values if isinstance(value, SecretText)]
     return list(dict.fromkeys(part.name for text in texts for part in text.parts if isinstance(part, SecretName)))
 
 
 def _pieces(value: str) -> Iterator[str]:
-    """The texts that give a secret away: its value and each of its lines, as they are, in JSON and in a URL.
+    """Yields the texts to mask: the value of a secret and each of its lines, plain, in JSON and in a URL.
 
-    The lines count because logs are struck out line by line, and a key file has many.
+    Lines are masked separately because logs arrive line by line, and a key file has many.
     """
     for plain in (part.strip() for part in (value, *value.splitlines())):
         escaped = quote(plain, safe="", errors="surrogateescape")
-        yield from (piece for piece in (plain, json.dumps(plain)[1:-1], escaped) if len(piece) >= SHORTEST_MASKED)
+        yield from (piece for piece in (plain, json.dumps(plain)[1:-1], escaped) if len(piece) >= MIN_MASKED_LENGTH)

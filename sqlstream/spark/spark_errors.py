@@ -1,4 +1,4 @@
-"""Spark's errors as findings on the user's own line."""
+"""Converts Spark's errors to findings at the user's lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException, PySparkException, QueryContext, Qu
 from pyspark.errors.exceptions.captured import StreamingQueryException
 
 from sqlstream.errors import Finding
-from sqlstream.location import Location, Place
+from sqlstream.location import Place
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.spark.jvm.gateway import causes_of, is_jvm_gone, java_message
 from sqlstream.spark.jvm.packages import package_fix
@@ -30,10 +30,10 @@ _TASK = re.compile(r"^Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\)
 _CAUSE = re.compile(r"(?m)^Caused by: (.+)$")
 _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|Driver stacktrace:|==)")
 
-OTHER_RUN = "another run has the same query: stop one of them, and run again"
+OTHER_RUN_FIX = "another run has the same query: stop one of them, and run again"
 
 FIXES = {
-    "CONCURRENT_STREAM_LOG_UPDATE": OTHER_RUN,
+    "CONCURRENT_STREAM_LOG_UPDATE": OTHER_RUN_FIX,
     "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE": "convert it in an upstream model, for example "
     "to_timestamp({eventName}) as {eventName}, and set the watermark on that column",
     "FIELD_NOT_FOUND": "the fields are {fields}",
@@ -43,45 +43,48 @@ FIXES = {
     "PATH_NOT_FOUND": "create the folder, or fix `path`",
     "UNRESOLVED_ROUTINE": "fix the name of the function; Spark's SQL reference lists all functions",
 }
-"""What to do, by Spark's error condition; the braces take Spark's own message parameters."""
+"""Fixes by Spark's error condition, with Spark's message parameters in braces."""
 
-OTHER_RUNS = ("Multiple streaming queries are concurrently using", "another writer already committed this batch")
-"""How Spark says without a condition that another run has the same query."""
+OTHER_RUN_MESSAGES = (
+    "Multiple streaming queries are concurrently using",
+    "another writer already committed this batch",
+)
+"""Parts of Spark's messages without a condition that mean that another run has the same query."""
 
-FIXES_BY_WORDS = {
-    **dict.fromkeys(OTHER_RUNS, OTHER_RUN),
+FIXES_BY_MESSAGE = {
+    **dict.fromkeys(OTHER_RUN_MESSAGES, OTHER_RUN_FIX),
     "Sorting is not supported": "remove ORDER BY: the rows of a stream have no order, and only an aggregation with "
     "output_mode='complete' is written whole and can be sorted",
     "Limits are not supported": "remove LIMIT, or use output_mode='append' or 'complete'",
 }
-"""What to do where Spark gives its error no condition, by the first words of the message."""
+"""Fixes for errors without a condition, by a part of the message."""
 
-LASTING_STATES = ("0A", "21", "22", "42", "P0")
-"""Classes of SQL states of what the same SQL over the same rows always gives: it is not supported, it or the data are
-wrong, or it raises an error itself (https://spark.apache.org/docs/latest/sql-error-conditions-sqlstates.html).
+PERMANENT_SQLSTATES = ("0A", "21", "22", "42", "P0")
+"""Classes of SQLSTATEs that recur for the same SQL and rows: unsupported features, invalid SQL or data, and errors that
+the SQL raises itself (https://spark.apache.org/docs/latest/sql-error-conditions-sqlstates.html).
 """
 
-LASTING_CONDITIONS = (
+PERMANENT_CONDITIONS = (
     *("CONCURRENT_STREAM_LOG_UPDATE", "FAILED_READ_FILE.FILE_NOT_EXIST", "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"),
     *("STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION"),
     *("STATE_STORE_KEY_ROW_FORMAT_VALIDATION_FAILURE", "STATE_STORE_VALUE_ROW_FORMAT_VALIDATION_FAILURE"),
 )
-"""Others that no new start fixes: the checkpoint is another query's, or what a batch was to read is gone."""
+"""Other conditions that a restart cannot fix: the checkpoint belongs to another query, or input files are missing."""
 
-SAY_NOTHING = (
+CONDITIONS_WITHOUT_REASON = (
     "TASK_WRITE_FAILED",
     "CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT",
     "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED",
 )
-"""Conditions of errors that say that something failed and leave it to their causes to say why."""
+"""Conditions of errors whose reason is only in their causes."""
 
-PLAIN_FIX = "change the SQL so that Spark accepts it"
+DEFAULT_FIX = "change the SQL so that Spark accepts it"
 
 
 @dataclass(frozen=True)
 class SparkError:
-    """What Spark said, without its decoration: `condition` is its error class (None where it has none), `offset` the
-    place in the SQL text that it names (None where it names none) and `fragment` the words there, where it quotes them.
+    """The content of an error of Spark: its error condition, message and fix, and the offset in the SQL and the SQL
+    fragment to which it refers. All but the message are None or empty if the error does not have them.
     """
 
     condition: str | None
@@ -92,14 +95,14 @@ class SparkError:
 
 
 def read_error(error: BaseException, sql: str | None = None) -> SparkError:
-    """Returns what `error` says. `sql` is the text Spark was given, from which a parse error's offset is counted."""
+    """Returns the content of `error`. `sql` is the text that Spark parsed, for the offset of a parse error."""
     cause = _root_cause(error)
-    text = _describe(cause)
-    condition = _condition(cause) or _condition_in(text)
-    said = _one_line(text)
-    if condition in SAY_NOTHING:
-        said += _deepest(cause)
-    return SparkError(condition, said, _fix(cause, condition), _offset(cause, text, sql), _fragment(cause))
+    text = _text_of(cause)
+    condition = _condition(cause, text)
+    message = _one_line(text)
+    if condition in CONDITIONS_WITHOUT_REASON:
+        message += _deepest_cause(cause)
+    return SparkError(condition, message, _fix(cause, condition), _offset(cause, text, sql), _fragment(cause))
 
 
 def error_finding(
@@ -109,83 +112,73 @@ def error_finding(
     what: str,
     place: Place,
     secrets: Secrets,
-    fix: str = PLAIN_FIX,
+    fix: str = DEFAULT_FIX,
     sql: str | None = None,
 ) -> Finding:
-    """Returns the finding for `error`: `what` is the message, Spark's words are the why."""
-    said = read_error(error, sql)
-    why = f"Spark reports: {said.message}" + (f" [{said.condition}]" if said.condition else "")
+    """Returns the finding for `error`, with the message `what` and Spark's message as the reason."""
+    read = read_error(error, sql)
+    why = f"Spark reports: {read.message}" + (f" [{read.condition}]" if read.condition else "")
     if is_jvm_gone(error):
         why = "the Java process of Spark ended: it was killed, perhaps because memory ran out, or it crashed"
-    return Finding(code, what, secrets.redact(why), secrets.redact(said.fix or fix), place.location, calls=place.calls)
+    return Finding(code, what, secrets.redact(why), secrets.redact(read.fix or fix), place.location, calls=place.calls)
 
 
 def fails_again(error: BaseException) -> bool:
-    """Returns whether a query that failed with `error` would surely fail with it again when it is started again."""
+    """Returns whether a restart after `error` would certainly fail with the same error."""
     if read_corrupt_record(error) is not None:
         return True
     causes = list(causes_of(error))
     conditions = {read_error(cause).condition or "" for cause in causes}
     return (
         any(isinstance(cause, AnalysisException) for cause in causes)
-        or any(condition.startswith(LASTING_CONDITIONS) for condition in conditions)
-        or any((_state_of(cause) or "").startswith(LASTING_STATES) for cause in causes)
-        or any(words in str(cause) for words in OTHER_RUNS for cause in causes)
+        or any(condition.startswith(PERMANENT_CONDITIONS) for condition in conditions)
+        or any((_sqlstate(cause) or "").startswith(PERMANENT_SQLSTATES) for cause in causes)
+        or any(words in str(cause) for words in OTHER_RUN_MESSAGES for cause in causes)
     )
 
 
-def _state_of(error: BaseException) -> str | None:
+def _sqlstate(error: BaseException) -> str | None:
     state = error.getSqlState() if isinstance(error, PySparkException) else None
     match = _SQLSTATE.search(str(error))
     return state or (match.group(1) if match else None)
 
 
-def at(location: Location) -> Place:
-    """Returns `location` as a place with no calls."""
-    return Place(location)
-
-
 def _root_cause(error: BaseException) -> BaseException:
-    """The error itself, or the deepest cause of a failed query that has words of its own."""
-    seen = error
-    while isinstance(seen, StreamingQueryException) and isinstance(seen.__cause__, PySparkException):
-        seen = seen.__cause__
-    return seen
+    """Returns the error, or for a failed query, the deepest of its causes that PySpark has translated."""
+    cause = error
+    while isinstance(cause, StreamingQueryException) and isinstance(cause.__cause__, PySparkException):
+        cause = cause.__cause__
+    return cause
 
 
-def _describe(error: BaseException) -> str:
-    words = java_message(error)
-    if words is not None:
-        return _JAVA_CLASSES.sub("", words).strip() or type(error).__name__
-    return str(error) or type(error).__name__
+def _text_of(error: BaseException) -> str:
+    message = java_message(error)
+    text = str(error) if message is None else _JAVA_CLASSES.sub("", message).strip()
+    return text or type(error).__name__
 
 
-def _condition(error: BaseException) -> str | None:
-    if not isinstance(error, PySparkException):
-        return None
-    condition = error.getCondition()
-    return None if condition is None or condition.startswith("_LEGACY") else str(condition)
-
-
-def _condition_in(text: str) -> str | None:
+def _condition(error: BaseException, text: str) -> str | None:
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    if condition is not None and not condition.startswith("_LEGACY"):
+        return str(condition)
     match = _CONDITION.match(text)
     return match.group(1) if match else None
 
 
 def _one_line(text: str) -> str:
-    """The first sentences of `text`: without the task, the condition, the SQL state, the plan, the SQL and the stack
-    trace, of which only the deepest cause counts. Of a traceback of Python only the exception and its place.
+    """Returns the first sentences of `text` without task, condition, SQLSTATE, plan, SQL and stack trace, but with the
+    deepest cause. For a Python traceback, returns the exception and its location.
     """
-    raised = python_exception(text)
-    if raised is not None:
-        return raised
+    exception = python_exception(text)
+    if exception is not None:
+        return exception
     causes = _CAUSE.findall(text)
-    said = _first_sentences(_TASK.sub("", text))
-    return said if not causes or causes[-1] in said else f"{said}, caused by {_first_sentences(causes[-1])}"
+    message = _first_sentences(_TASK.sub("", text))
+    return message if not causes or causes[-1] in message else f"{message}, caused by {_first_sentences(causes[-1])}"
 
 
-def _deepest(error: BaseException) -> str:
-    """What stands last in the Java traces of `error` and of what caused it, to be put behind its own words."""
+def _deepest_cause(error: BaseException) -> str:
+    """Returns the last cause in the Java traces of `error` and its causes, as the end of a sentence."""
     traces = (str(getattr(cause, "_stackTrace", "")) for cause in causes_of(error))
     causes = [found for trace in traces for found in _CAUSE.findall(trace)]
     return f", caused by {_first_sentences(_JAVA_CLASSES.sub('', causes[-1]))}" if causes else ""
@@ -208,7 +201,7 @@ def _fix(error: BaseException, condition: str | None) -> str | None:
     if package is not None:
         return package
     if not isinstance(error, PySparkException) or condition is None:
-        return next((fix for words, fix in FIXES_BY_WORDS.items() if words in str(error)), None)
+        return next((fix for words, fix in FIXES_BY_MESSAGE.items() if words in str(error)), None)
     parameters = error.getMessageParameters() or {}
     if parameters.get("proposal"):
         return did_you_mean(_last_name(parameters.get("objectName", "")), _last_names(parameters["proposal"]))
@@ -230,7 +223,7 @@ def _last_name(qualified: str) -> str:
 
 
 def _context(error: BaseException) -> QueryContext | None:
-    """The piece of SQL that an error is about, None where it names none."""
+    """Returns the part of the SQL to which an error refers, None if it does not have one."""
     contexts = (error.getQueryContext() or []) if isinstance(error, PySparkException) else []
     return next((it for it in contexts if it.contextType() == QueryContextType.SQL and it.startIndex() >= 0), None)
 
@@ -241,8 +234,8 @@ def _fragment(error: BaseException) -> str:
 
 
 def fragment_of(error: BaseException) -> tuple[int | None, str]:
-    """Returns where in a text of SQL an expression stands that has failed over some row, and its words; None and
-    nothing where neither `error` nor its causes tell.
+    """Returns the offset and text of the SQL expression that failed at run time, according to `error` and its causes;
+    None and an empty text if unknown.
     """
     contexts = [context for cause in causes_of(error) if (context := _context(cause)) is not None]
     return (int(contexts[-1].startIndex()), str(contexts[-1].fragment())) if contexts else (None, "")
@@ -258,5 +251,5 @@ def _offset(error: BaseException, text: str, sql: str | None) -> int | None:
         return None
     lines = sql.split("\n")
     line = min(int(match.group(1)), len(lines))
-    first = 0 if stopped else 1  # the parser counts from 0, and the heading of a quotation from 1
+    first = 0 if stopped else 1  # the parser counts from 0, the heading above quoted SQL from 1
     return sum(len(above) + 1 for above in lines[: line - 1]) + int(match.group(2)) - first

@@ -22,7 +22,7 @@ from sqlstream.spark.reading.seeds import open_seed
 from sqlstream.spark.reading.sources import Readers, SchemaError, quoted
 from sqlstream.spark.running.endpoints import host_fix
 from sqlstream.spark.running.plans import AggregateCall, streaming_python_aggregates
-from sqlstream.spark.spark_errors import at, error_finding, read_error
+from sqlstream.spark.spark_errors import error_finding, read_error
 
 ROWS_FIX = "deduplicate by columns of the model that Spark can compare"
 
@@ -111,7 +111,7 @@ class NodeReader:
 
     def _stream_aggregate(self, model: CompiledModel, call: AggregateCall) -> Finding:
         has_place = call.offset is not None and not model.file.is_python
-        place = self.compiled.locate(model.unique_id, call.offset or 0) if has_place else at(model.file.location)
+        place = self.compiled.locate(model.unique_id, call.offset or 0) if has_place else Place(model.file.location)
         return Finding(
             "misplaced-function",
             f"the Python aggregate `{call.function}` cannot be used on a stream",
@@ -131,7 +131,9 @@ class NodeReader:
 
     def _model_finding(self, model: CompiledModel, error: Exception) -> Finding:
         read = read_error(error, model.sql)
-        place = at(model.file.location) if read.offset is None else self.compiled.locate(model.unique_id, read.offset)
+        place = (
+            Place(model.file.location) if read.offset is None else self.compiled.locate(model.unique_id, read.offset)
+        )
         is_syntax = read.condition == "PARSE_SYNTAX_ERROR"
         return error_finding(
             error,

@@ -166,8 +166,8 @@ def has_batch_reader(table: SourceTable) -> bool:
     """Returns whether `table` can have a batch reader. For formats other than `python`, only opening it tells."""
     if table.mode == "batch" or table.python is None:
         return True
-    made = import_name(table.python, table.places.get("class", table.location))
-    return made.reader is not DataSource.reader
+    data_source = import_name(table.python, table.places.get("class", table.location))
+    return data_source.reader is not DataSource.reader
 
 
 def as_batch(table: SourceTable) -> SourceTable:

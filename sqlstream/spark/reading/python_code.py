@@ -107,37 +107,37 @@ def import_name(reference: str, location: Location) -> Any:
 def register_functions(session: SparkSession, functions: Iterable[PythonFunction]) -> None:
     """Registers `functions` under their names for the SQL of `session`. Raises: FindingsError, Spark's errors."""
     for function in functions:
-        made = import_name(function.reference, function.location)
-        if isinstance(made, UserDefinedTableFunction):
-            session.udtf.register(function.name, made)
+        obj = import_name(function.reference, function.location)
+        if isinstance(obj, UserDefinedTableFunction):
+            session.udtf.register(function.name, obj)
         else:
-            session.udf.register(function.name, made)
+            session.udf.register(function.name, obj)
 
 
-def is_foreach_batch(made: object) -> bool:
-    """Returns whether `made` is a function that accepts each batch's rows and number."""
-    if inspect.isclass(made) or not callable(made):
+def is_foreach_batch(obj: object) -> bool:
+    """Returns whether `obj` is a function that accepts each batch's rows and number."""
+    if inspect.isclass(obj) or not callable(obj):
         return False
     try:
-        inspect.signature(made).bind(*range(FOREACH_BATCH_ARGUMENTS))
+        inspect.signature(obj).bind(*range(FOREACH_BATCH_ARGUMENTS))
     except (TypeError, ValueError):
         return False
     return True
 
 
-def is_foreach(made: object) -> bool:
-    """Returns whether `made` is a class whose instances process rows one by one."""
-    return inspect.isclass(made) and not is_data_source(made) and callable(getattr(made, "process", None))
+def is_foreach(obj: object) -> bool:
+    """Returns whether `obj` is a class whose instances process rows one by one."""
+    return inspect.isclass(obj) and not is_data_source(obj) and callable(getattr(obj, "process", None))
 
 
-def is_data_source(made: object) -> bool:
-    """Returns whether `made` is a PySpark data source."""
-    return inspect.isclass(made) and issubclass(made, DataSource)
+def is_data_source(obj: object) -> bool:
+    """Returns whether `obj` is a PySpark data source."""
+    return inspect.isclass(obj) and issubclass(obj, DataSource)
 
 
 _REQUIREMENTS: Mapping[str, tuple[Callable[[object], bool], str, str]] = {
     "function": (
-        lambda made: isinstance(made, UserDefinedTableFunction) or hasattr(made, "evalType"),
+        lambda obj: isinstance(obj, UserDefinedTableFunction) or hasattr(obj, "evalType"),
         "SQL can call only functions made with udf, pandas_udf or udtf of pyspark.sql.functions",
         'decorate it, for example with @udf("int")',
     ),
@@ -147,7 +147,7 @@ _REQUIREMENTS: Mapping[str, tuple[Callable[[object], bool], str, str]] = {
         "derive the class from pyspark.sql.datasource.DataSource",
     ),
     "sink": (
-        lambda made: is_foreach_batch(made) or is_foreach(made) or is_data_source(made),
+        lambda obj: is_foreach_batch(obj) or is_foreach(obj) or is_data_source(obj),
         "a sink must be a function of (rows, batch_id), a class with process(row), or a DataSource",
         "for example, define def send(rows, batch_id)",
     ),
@@ -158,10 +158,10 @@ _REQUIREMENTS: Mapping[str, tuple[Callable[[object], bool], str, str]] = {
 def _problems(reference: str, location: Location, kind: str) -> list[Finding]:
     fits, why, fix = _REQUIREMENTS[kind]
     try:
-        made = import_name(reference, location)
+        obj = import_name(reference, location)
     except FindingsError as error:
         return list(error.findings)
-    if fits(made):
+    if fits(obj):
         return []
     return [Finding("python-name", f"`{reference}` cannot be a {kind}", why, fix, location)]
 

@@ -99,9 +99,9 @@ class Readers:
         """Returns Spark's name of the format of `table`; registers the class if it is in the project's Python code."""
         if table.python is None:
             return table.format
-        made = import_name(table.python, table.places.get("class", table.location))
-        self.session.dataSource.register(made)
-        return str(made.name())
+        data_source = import_name(table.python, table.places.get("class", table.location))
+        self.session.dataSource.register(data_source)
+        return str(data_source.name())
 
     def _path(self, table: SourceTable) -> str:
         return join(escaped(self.root), table.path or "")

@@ -11,13 +11,14 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.refusals import SparkRefusal
 from sqlstream.compiler.sql.names import view_name
 from sqlstream.errors import FindingsError
+from sqlstream.location import Place
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime, child_session
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import at, error_finding
+from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.writing.outputs import check_output
 from sqlstream.state.ledger import SOURCE_EVOLUTION
 
@@ -56,7 +57,7 @@ def _check(model: CompiledModel, checker: _Checker, *, as_query: bool) -> None:
             error,
             code="sql-analysis",
             what=f"Spark cannot check `{model.name}`",
-            place=at(model.file.location),
+            place=Place(model.file.location),
             secrets=checker.inputs.readers.secrets,
             fix="increase spark.driver.memory in the target, and run the command again",
         )

@@ -8,13 +8,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding
+from sqlstream.location import Place
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of
 from sqlstream.spark.jvm.internals import unfinished_batch
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
 from sqlstream.spark.running.endpoints import UnreachableError
 from sqlstream.spark.running.query_run import QueryRun
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import at, error_finding, fragment_of
+from sqlstream.spark.spark_errors import error_finding, fragment_of
 from sqlstream.spark.storage.state_files import state_finding
 from sqlstream.spark.storage.state_schemas import schema_finding
 
@@ -37,7 +38,7 @@ def failure_finding(run: QueryRun, error: Exception, secrets: Secrets) -> Findin
     place = run.order.query.compiled.place_of_words(model, *fragment_of(error))
     record = read_corrupt_record(error)
     if record is not None:
-        return corrupt_record_finding(record, what, at(model.file.location), secrets, run.order.query.tables)
+        return corrupt_record_finding(record, what, Place(model.file.location), secrets, run.order.query.tables)
     refused = schema_finding(model.name, what, error, model.file.location)
     if refused is not None:
         return refused

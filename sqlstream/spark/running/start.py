@@ -68,15 +68,15 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
 
 def _start_python(writer: DataStreamWriter, query: PreparedQuery) -> StreamingQuery:
     """Starts a query that writes to the project's Python code. Raises: FindingsError, Spark's errors."""
-    made = import_name(query.output.python or "", query.output.location)
-    if is_data_source(made):
+    obj = import_name(query.output.python or "", query.output.location)
+    if is_data_source(obj):
         session = query.frame.sparkSession
-        session.dataSource.register(made)
+        session.dataSource.register(obj)
         call_internal(
             session, "active session", lambda: set_active_session(session), lambda: _activate_publicly(session)
         )
-        return writer.format(made.name()).start()
-    return (writer.foreach(made()) if is_foreach(made) else writer.foreachBatch(made)).start()
+        return writer.format(obj.name()).start()
+    return (writer.foreach(obj()) if is_foreach(obj) else writer.foreachBatch(obj)).start()
 
 
 def _activate_publicly(session: SparkSession) -> None:

@@ -13,11 +13,11 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.location import Location
+from sqlstream.location import Location, Place
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.running.endpoints import host_fix
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import at, error_finding
+from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.storage.file_lock import LockedError, file_lock
 from sqlstream.spark.storage.hadoop import default_file_system, hadoop_file_system, hadoop_replace
 from sqlstream.state.layout import lock_path
@@ -251,7 +251,7 @@ def storage_problems(path: str, location: Location, secrets: Secrets) -> Iterato
             error,
             code="storage-unusable",
             what=f"the storage `{path}` cannot be read or written",
-            place=at(location),
+            place=Place(location),
             secrets=secrets,
             fix=host_fix(str(error)) or _STORAGE_FIX,
         )

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.rules.sinks.columns import column_findings
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.location import Location
+from sqlstream.location import Location, Place
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import (
     SPARK_ERRORS,
@@ -22,7 +22,7 @@ from sqlstream.spark.jvm.gateway import (
 )
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import at, error_finding
+from sqlstream.spark.spark_errors import error_finding
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets
         try:
             call_internal(frame.sparkSession, f"check of {check.code}", check.run, _leave_to_start)
         except SPARK_ERRORS as error:
-            place = at(check.location)
+            place = Place(check.location)
             findings.append(
                 error_finding(error, code=check.code, what=check.what, place=place, secrets=secrets, fix=check.fix)
             )
