@@ -234,7 +234,7 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def told_by(pid: int, name: str) -> str:
+def read_proc_file(pid: int, name: str) -> str:
     """Returns the text of a /proc file of a process, such as `comm`; empty once the process has ended."""
     return _text(Path(f"/proc/{pid}/{name}"))
 

@@ -54,7 +54,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.smoke
-def test_each_run_replaces_the_output_and_archives_the_one_before(shop: ProjectFolder) -> None:
+def test_each_run_archives_the_previous_output(shop: ProjectFolder) -> None:
     """After three runs the newest rows are at the path, and the archive has the earlier outputs in order."""
     for text in ("abc", "ab", "xyz"):
         customers(shop, text)
@@ -74,7 +74,7 @@ def test_each_run_replaces_the_output_and_archives_the_one_before(shop: ProjectF
     assert (store / "queries/report/v1/ledger.json").exists()
 
 
-def test_what_streams_cannot_do_a_batch_can(shop: ProjectFolder) -> None:
+def test_batches_allow_sql_that_streams_do_not(shop: ProjectFolder) -> None:
     """ORDER BY, windows, DISTINCT aggregates, LIMIT and ranks are allowed when all inputs are static."""
     shop.write(
         {
@@ -92,7 +92,7 @@ def test_what_streams_cannot_do_a_batch_can(shop: ProjectFolder) -> None:
 
 
 @pytest.mark.parametrize("sink", ["csv", "json", "orc", "text", "xml", "noop", "console", "memory"])
-def test_every_sink_takes_a_batch(shop: ProjectFolder, sink: str) -> None:
+def test_every_sink_accepts_a_batch(shop: ProjectFolder, sink: str) -> None:
     """Every sink accepts a batch: files are replaced, and sinks that keep nothing get all rows on each run."""
     path = "" if sink in ("noop", "console", "memory") else ", path: '{{ model.name }}'"
     option = ", options: {rowTag: row}" if sink == "xml" else ""
@@ -111,7 +111,7 @@ def test_every_sink_takes_a_batch(shop: ProjectFolder, sink: str) -> None:
 
 
 @pytest.mark.smoke
-def test_a_write_that_is_killed_leaves_the_earlier_output(shop: ProjectFolder) -> None:
+def test_a_killed_write_keeps_the_previous_output(shop: ProjectFolder) -> None:
     """After kill -9 in the middle of a write the old output is intact, and the next run replaces it completely."""
     endless = "{{ config(sink='lake') }} select id, 'z' as name from range({{ var('rows', 3) }})"
     customers(shop, "abc")
@@ -120,7 +120,7 @@ def test_a_write_that_is_killed_leaves_the_earlier_output(shop: ProjectFolder) -
     process = shop.command("run", "--vars", "{rows: 1000000000000}")
     wait_for(process, "START batch report")
     writing = shop.root / "store/_writing/report"
-    wait_until_there(writing, "*/_temporary/**/*.parquet")
+    wait_for_file(writing, "*/_temporary/**/*.parquet")
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
@@ -133,7 +133,7 @@ def test_a_write_that_is_killed_leaves_the_earlier_output(shop: ProjectFolder) -
     assert names(shop.root / "store/_archive/report/1") == "abc"
 
 
-def wait_until_there(folder: Path, pattern: str) -> None:
+def wait_for_file(folder: Path, pattern: str) -> None:
     """Waits until a file that matches `pattern` exists below `folder`."""
     until = time.monotonic() + LONGEST_WAIT_SECONDS
     while not any(folder.glob(pattern)):
@@ -146,7 +146,7 @@ def test_ctrl_c_twice_ends_a_write(shop: ProjectFolder) -> None:
     shop.write({"models/report.sql": "{{ config(sink='lake') }} select id, 'z' as name from range(1000000000000)"})
     process = shop.command("run")
     wait_for(process, "START batch report")
-    wait_until_there(shop.root / "store/_writing/report", "*/_temporary/**/*.parquet")
+    wait_for_file(shop.root / "store/_writing/report", "*/_temporary/**/*.parquet")
     process.send_signal(signal.SIGINT)
     wait_for(process, "stopping, because a stop was requested")
     process.send_signal(signal.SIGINT)
@@ -158,7 +158,7 @@ def test_ctrl_c_twice_ends_a_write(shop: ProjectFolder) -> None:
     assert names(shop.root / "store/report") == "abc"
 
 
-def test_a_write_that_fails_is_told_of_and_changes_nothing(shop: ProjectFolder) -> None:
+def test_a_failed_write_is_reported_and_changes_nothing(shop: ProjectFolder) -> None:
     """When one write fails, the other models are written and the exit code reports the failure."""
     shop.result()
     shop.write(
@@ -177,7 +177,7 @@ def test_a_write_that_fails_is_told_of_and_changes_nothing(shop: ProjectFolder) 
     assert names(shop.root / "store/report") == "abc"
 
 
-def test_batches_and_streams_run_side_by_side_within_threads(shop: ProjectFolder) -> None:
+def test_threads_limit_batches_but_not_streams(shop: ProjectFolder) -> None:
     """With one thread, batch models run one after the other; a stream without an end takes no thread."""
     shop.write({f"models/{name}.sql": REPORT for name in ("b", "c")})
     shop.write({"models/a.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"})
@@ -205,7 +205,7 @@ def test_a_stream_and_a_batch_never_share_an_output(shop: ProjectFolder) -> None
         assert (result.status, Path(result.output or "").name) == (Status.SUCCESS, f"{name}.v2")
 
 
-def test_a_stream_that_nothing_declares_is_refused(shop: ProjectFolder) -> None:
+def test_an_undeclared_stream_is_refused(shop: ProjectFolder) -> None:
     """A stream that only Spark detects is refused: no rule has checked the query, and it would run as a batch."""
     compiled = load(ProjectRequest(shop.root)).compiled
     model = compiled.models["model.shop.report"]
@@ -219,7 +219,7 @@ def test_a_stream_that_nothing_declares_is_refused(shop: ProjectFolder) -> None:
     assert [finding.code for finding in caught.value.findings] == ["undeclared-stream"]
 
 
-def test_outputs_are_moved_whole_and_never_over_another(tmp_path: Path) -> None:
+def test_outputs_are_moved_and_never_overwritten(tmp_path: Path) -> None:
     """Archive numbers continue after the first entries are lost, and a move never overwrites an existing folder."""
     for name in ("new", "out", "_archive/out/7"):
         (tmp_path / name).mkdir(parents=True)

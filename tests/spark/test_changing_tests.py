@@ -77,7 +77,7 @@ def run(folder: Path) -> list[Outcome]:
     return [result.outcome for result in outcome.results]
 
 
-def test_update_writes_what_came_out_and_nothing_else(project: Path) -> None:
+def test_update_changes_only_expected_rows(project: Path) -> None:
     """`--update` keeps comments, other rows and formatting, and the cases pass afterwards."""
     outcome = run_tests(UnitTestRequest(ProjectRequest(project)), lambda _result, _total: None)
 
@@ -88,7 +88,7 @@ def test_update_writes_what_came_out_and_nothing_else(project: Path) -> None:
     assert run(project) == [Outcome.PASSED, Outcome.PASSED]
 
 
-def test_update_leaves_what_is_no_row_alone(project: Path) -> None:
+def test_update_keeps_expected_errors(project: Path) -> None:
     """`--update` does not change an expected error."""
     path = project / "tests/models/counts.yml"
     path.write_text(CASES.replace("{rows: [], state_rows: 7}", "{error: DIVIDE_BY_ZERO}"))
@@ -123,7 +123,7 @@ def test_a_case_is_recorded_from_real_rows(project: Path) -> None:
     assert "updated" not in "".join(said)
 
 
-def test_a_recorded_case_that_gives_nothing_says_why(project: Path) -> None:
+def test_an_empty_recorded_case_gives_a_reason(project: Path) -> None:
     """An empty recorded case explains how to get rows: record more, or add one that closes the first window."""
     (project / "data").mkdir()
     (project / "data/1.json").write_text(
@@ -138,7 +138,7 @@ def test_a_recorded_case_that_gives_nothing_says_why(project: Path) -> None:
     assert finding.fix.startswith("delete it and record more rows with --limit 30, or add rows")
 
 
-def test_a_recorded_case_leaves_other_files_as_they_are(project: Path) -> None:
+def test_recording_keeps_other_files(project: Path) -> None:
     """A file with another layout, or a broken one, stays unchanged: the recorded case goes into a new file."""
     (project / "data").mkdir()
     (project / "data/1.json").write_text('{"at":"2024-01-01 12:00:00","device":"a"}\n')
@@ -153,7 +153,7 @@ def test_a_recorded_case_leaves_other_files_as_they_are(project: Path) -> None:
     assert [result.full_name for result in outcome.results] == ["totals.recorded_2"]
 
 
-def test_update_leaves_rows_in_text_alone(project: Path) -> None:
+def test_update_keeps_rows_in_csv(project: Path) -> None:
     """`--update` does not touch rows in CSV, because a YAML list in their place would break the file."""
     path = project / "tests/models/counts.yml"
     rows = "format: csv\n      rows: |\n        since,device,signals\n        2024-01-01 12:00,a,1\n"
@@ -166,7 +166,7 @@ def test_update_leaves_rows_in_text_alone(project: Path) -> None:
     assert path.read_text() == text
 
 
-def test_a_failing_case_says_why_nothing_came_out(project: Path) -> None:
+def test_a_failing_case_explains_missing_rows(project: Path) -> None:
     """A case that expects rows and gets none explains what the model waits for."""
     path = project / "tests/models/counts.yml"
     path.write_text(CASES.replace("2024-01-01 12:40, device: b", "2024-01-01 12:05, device: b"))
@@ -177,7 +177,7 @@ def test_a_failing_case_says_why_nothing_came_out(project: Path) -> None:
     assert "the first window ends at 2024-01-01 12:10" in result.notes["the model emitted no rows"]
 
 
-def test_coverage_tells_what_no_case_states(project: Path) -> None:
+def test_coverage_lists_untested_columns(project: Path) -> None:
     """A partial case covers only the columns that it compares."""
     path = project / "tests/models/counts.yml"
     path.write_text(
@@ -206,7 +206,7 @@ def test_coverage_tells_what_no_case_states(project: Path) -> None:
         ("tests/fixtures/signals.csv", True),
     ],
 )
-def test_what_a_change_may_have_changed_is_run_again(project: Path, changed: str, again: bool) -> None:
+def test_affected_cases_run_again(project: Path, changed: str, again: bool) -> None:
     """A change to a file that is neither a model nor a test affects every case."""
     tests = open_tests(ProjectRequest(project))
 

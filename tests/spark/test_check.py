@@ -45,7 +45,7 @@ def _files(root: Path) -> set[str]:
 
 
 @pytest.mark.smoke
-def test_a_good_project_passes_and_nothing_is_written_but_what_compile_writes(orders: ProjectFolder) -> None:
+def test_a_check_writes_only_compiled_files(orders: ProjectFolder) -> None:
     """A check writes no checkpoint, output, ledger or table folder."""
     orders.write({"models/all.sql": f"{{{{ config(sink='lake') }}}}\nselect * {READS}"})
     before = _files(orders.root)
@@ -58,7 +58,7 @@ def test_a_good_project_passes_and_nothing_is_written_but_what_compile_writes(or
 
 
 @pytest.mark.smoke
-def test_findings_of_all_models_come_together_on_their_lines(orders: ProjectFolder) -> None:
+def test_findings_of_all_models_come_together(orders: ProjectFolder) -> None:
     """Findings of views, queries and rules come together on their lines; a reader of a broken model gets no finding."""
     orders.write(
         {
@@ -96,7 +96,7 @@ def test_a_broken_source_is_one_finding(orders: ProjectFolder) -> None:
     assert _heads(_refused(orders)) == ["models/typed.sql:2:8: sql-analysis", "sources.yml:9:42: source-unreadable"]
 
 
-def test_only_the_selected_models_and_what_they_read_are_asked_about(orders: ProjectFolder) -> None:
+def test_only_selected_models_are_checked(orders: ProjectFolder) -> None:
     """A selected view is analysed even if nothing else is selected; unselected models are not."""
     orders.write(
         {
@@ -111,7 +111,7 @@ def test_only_the_selected_models_and_what_they_read_are_asked_about(orders: Pro
     assert _heads(_refused(orders, "child")) == ["models/broken.sql:2:3: sql-analysis"]
 
 
-def test_a_secret_of_a_source_is_missed_and_that_of_a_sink_is_not(orders: ProjectFolder) -> None:
+def test_only_missing_secrets_of_sources_are_findings(orders: ProjectFolder) -> None:
     """A missing secret of a source is a finding; a sink's secret is not needed, because nothing is written."""
     orders.write({"models/all.sql": f"{{{{ config(sink='safe') }}}}\nselect id {READS}"})
     sinks = "sinks:\n  - {name: safe, format: noop, options: {key: \"{{ env_var('SQLSTREAM_SECRET_KEY') }}\"}}\n"
@@ -125,7 +125,7 @@ def test_a_secret_of_a_source_is_missed_and_that_of_a_sink_is_not(orders: Projec
     assert [finding.code for finding in _refused(orders)] == ["missing-env-var"]
 
 
-def test_the_command_prints_what_spark_refuses_as_json(orders: ProjectFolder) -> None:
+def test_findings_are_printed_as_json(orders: ProjectFolder) -> None:
     """With JSON output stdout has one object that includes the rules' warnings, and the exit code is 1."""
     orders.write({"models/broken.sql": BROKEN})
     process = orders.command("compile", "--check", "--output", "json", "--quiet")
@@ -163,7 +163,7 @@ def test_a_jvm_that_dies_is_one_finding(orders: ProjectFolder, tmp_path: Path) -
     assert len(asked) == 2
 
 
-def test_without_java_the_rules_findings_are_still_shown(orders: ProjectFolder, tmp_path: Path) -> None:
+def test_findings_of_rules_are_shown_without_java(orders: ProjectFolder, tmp_path: Path) -> None:
     """Missing Java adds one finding to those of the rules."""
     orders.write({"models/named.sql": f"select no_such_column\n{READS}"})
     process = orders.command("compile", "--check", env={"JAVA_HOME": "", "PATH": str(tmp_path / "empty")})
@@ -173,7 +173,7 @@ def test_without_java_the_rules_findings_are_still_shown(orders: ProjectFolder, 
     assert "[unknown-column]" in out
 
 
-def test_ctrl_c_ends_a_check_with_code_1_and_without_a_trace(orders: ProjectFolder) -> None:
+def test_ctrl_c_ends_a_check_with_code_1(orders: ProjectFolder) -> None:
     """Ctrl-C ends a check with exit code 1, also while Spark starts, so that it never looks like a clean check."""
     orders.write({"models/all.sql": f"select id {READS}"})
     process = orders.command("compile", "--check")

@@ -50,14 +50,14 @@ def _misjudged(asked: tuple[SparkRuntime, Project], cases: list[Case]) -> list[s
     return wrong
 
 
-def test_what_spark_refuses_at_analysis_or_start_is_found(asked: tuple[SparkRuntime, Project]) -> None:
+def test_refused_queries_have_findings(asked: tuple[SparkRuntime, Project]) -> None:
     """Every query of the sample that Spark refuses has a finding before anything starts."""
     cases = _sample(STAGES_FORETOLD)
     assert len(cases) > 40
     assert _misjudged(asked, cases) == []
 
 
-def test_what_spark_runs_passes(asked: tuple[SparkRuntime, Project]) -> None:
+def test_running_queries_have_no_findings(asked: tuple[SparkRuntime, Project]) -> None:
     """No query of the sample that ran has a finding."""
     cases = _sample((None,))
     assert len(cases) > 60

@@ -56,7 +56,7 @@ def test_a_changed_stateful_query_is_refused(sums: ProjectFolder) -> None:
     assert sums.committed("sums") == before
 
 
-def test_a_cosmetic_change_resumes(sums: ProjectFolder) -> None:
+def test_formatting_changes_resume(sums: ProjectFolder) -> None:
     """Changes to comments, white space or the case of keywords do not affect the state."""
     cosmetic = SUMS.format(aggregate="SUM( amount )  -- the sum\n").replace("select", "SELECT")
     sums.write({"models/sums.sql": cosmetic})
@@ -64,7 +64,7 @@ def test_a_cosmetic_change_resumes(sums: ProjectFolder) -> None:
     assert sums.result().rows_in == 5
 
 
-def test_an_accepted_change_resumes_and_is_written_down(sums: ProjectFolder) -> None:
+def test_an_accepted_change_is_recorded_in_the_ledger(sums: ProjectFolder) -> None:
     """`--accept-state-change` keeps the old state; after the first committed batch the ledger has the new SQL."""
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * 1000)")})
 
@@ -76,7 +76,7 @@ def test_an_accepted_change_resumes_and_is_written_down(sums: ProjectFolder) -> 
     assert sums.result().rows_in == 0
 
 
-def test_a_full_refresh_starts_over_and_keeps_the_old(sums: ProjectFolder, read_parquet: Rows) -> None:
+def test_a_full_refresh_keeps_the_old_version(sums: ProjectFolder, read_parquet: Rows) -> None:
     """`--full-refresh` uses a new checkpoint and a new output folder; the old ones stay the same, byte for byte."""
     old = sorted(path.read_bytes() for path in (sums.root / "store/sums").rglob("*.parquet"))
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * 1000)")})
@@ -103,7 +103,7 @@ def test_a_changed_stateless_query_resumes(orders: ProjectFolder, read_parquet: 
     assert sorted(row["id"] for row in read_parquet(orders.root / "store/big")) == [4, 14, 23, 24]
 
 
-def test_a_change_in_a_view_below_counts(orders: ProjectFolder) -> None:
+def test_a_change_in_an_upstream_view_counts(orders: ProjectFolder) -> None:
     """A query's identity includes the SQL of the views that it reads."""
     orders.write(
         {
@@ -119,7 +119,7 @@ def test_a_change_in_a_view_below_counts(orders: ProjectFolder) -> None:
     assert refused(orders) == ("state-change", "models/positive.sql:1:52")
 
 
-def test_queries_that_a_changed_view_refuses_have_one_finding(orders: ProjectFolder) -> None:
+def test_queries_over_a_changed_view_share_one_finding(orders: ProjectFolder) -> None:
     """All queries with state over a changed view share one finding, which is at the view and names them."""
     sums = SUMS.replace("source('shop', 'orders')", "ref('positive')")
     view = "select * from {{ source('shop', 'orders') }} where amount > "
@@ -143,7 +143,7 @@ def test_queries_that_a_changed_view_refuses_have_one_finding(orders: ProjectFol
     assert "--select counts sums" in finding.fix
 
 
-def test_a_changed_variable_is_told_from_changed_sql(orders: ProjectFolder) -> None:
+def test_a_changed_variable_is_named(orders: ProjectFolder) -> None:
     """When only a variable has changed, the finding names it with its old and new value."""
     orders.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * {{ var('factor') }})")})
     orders.run(variables={"factor": 3})
@@ -156,7 +156,7 @@ def test_a_changed_variable_is_told_from_changed_sql(orders: ProjectFolder) -> N
     assert "the variable `factor` changed from 3 to 5" in finding.message
 
 
-def test_a_change_that_spark_refuses_leaves_the_ledger_as_it_was(sums: ProjectFolder) -> None:
+def test_a_change_that_spark_refuses_does_not_change_the_ledger(sums: ProjectFolder) -> None:
     """An accepted change takes effect with its first committed batch; until then the old query resumes."""
     wrong = SUMS.format(aggregate="sum(amount)").replace("'1 hour')", "'1 hour'), kind")
     sums.write({"models/sums.sql": wrong})
@@ -171,7 +171,7 @@ def test_a_change_that_spark_refuses_leaves_the_ledger_as_it_was(sums: ProjectFo
     assert ledger(sums, "sums", 1)["pending"] is None
 
 
-def test_an_accepted_change_without_a_batch_is_not_in_effect_and_the_run_says_so(sums: ProjectFolder) -> None:
+def test_an_accepted_change_without_a_batch_is_announced(sums: ProjectFolder) -> None:
     """If an accepted change had no batch, the run warns that the next run refuses the change again."""
     sums.result()  # reads everything
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * 1000)")})
@@ -184,7 +184,7 @@ def test_an_accepted_change_without_a_batch_is_not_in_effect_and_the_run_says_so
     assert refused(sums)[0] == "state-change"
 
 
-def test_an_accepted_change_that_was_killed_after_its_commit_is_in_effect(sums: ProjectFolder) -> None:
+def test_an_accepted_change_survives_a_kill_after_its_commit(sums: ProjectFolder) -> None:
     """A run that is killed between the commit and the ledger still applies the change: the next run detects it."""
     path = sums.root / "store/queries/sums/v1/ledger.json"
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(id)")})
@@ -206,7 +206,7 @@ def test_an_accepted_change_that_was_killed_after_its_commit_is_in_effect(sums: 
 
 
 @pytest.mark.parametrize("full_refresh", [False, True])
-def test_a_first_run_without_a_committed_batch_is_begun_again(
+def test_a_first_run_without_a_commit_starts_over(
     orders: ProjectFolder, read_parquet: Rows, *, full_refresh: bool
 ) -> None:
     """After a first run without a commit, a corrected model needs no flag: the failed checkpoint is archived."""
@@ -252,7 +252,7 @@ def test_a_changed_type_of_a_stateless_query_is_refused(orders: ProjectFolder, r
     assert len(read_parquet(orders.root / "store/all")) == 15
 
 
-def test_other_partitions_of_an_output_are_refused(orders: ProjectFolder) -> None:
+def test_changed_partitions_are_refused(orders: ProjectFolder) -> None:
     """Changed partition columns are refused, because readers would miss the rows in the other folders."""
     model = "{{{{ config(sink='lake'{}) }}}} select id, kind from {{{{ source('shop', 'orders') }}}}"
     orders.write({"models/all.sql": model.format("")})
@@ -274,7 +274,7 @@ def test_an_output_of_another_checkpoint_is_refused(orders: ProjectFolder) -> No
     assert refused(orders) == ("output-not-empty", "models/all.sql:1:1")
 
 
-def test_a_checkpoint_without_a_readable_ledger_is_refused(sums: ProjectFolder) -> None:
+def test_an_unreadable_ledger_is_refused(sums: ProjectFolder) -> None:
     """A torn or missing ledger refuses the run, because nobody can tell what the checkpoint contains."""
     path = sums.root / "store/queries/sums/v1/ledger.json"
     text = path.read_text()
@@ -284,7 +284,7 @@ def test_a_checkpoint_without_a_readable_ledger_is_refused(sums: ProjectFolder) 
     assert refused(sums) == ("ledger-unreadable", "models/sums.sql:1:1")
 
 
-def test_a_failed_first_start_leaves_nothing_to_refuse(orders: ProjectFolder) -> None:
+def test_a_failed_first_start_allows_changes(orders: ProjectFolder) -> None:
     """A ledger without a batch does not bind the query: after a correction of the SQL it simply starts."""
     orders.write({"models/sums.sql": SUMS.format(aggregate="sum(amount)"), "store/sums": "a file in the way"})
     orders.run()
@@ -294,7 +294,7 @@ def test_a_failed_first_start_leaves_nothing_to_refuse(orders: ProjectFolder) ->
     assert orders.result().rows_in == 10
 
 
-def test_frozen_settings_stay_those_of_the_checkpoint(sums: ProjectFolder) -> None:
+def test_frozen_settings_come_from_the_checkpoint(sums: ProjectFolder) -> None:
     """The target's number of shuffle partitions does not change a query that already has state."""
     project = (
         (sums.root / "project.yml")
@@ -308,7 +308,7 @@ def test_frozen_settings_stay_those_of_the_checkpoint(sums: ProjectFolder) -> No
     assert ledger(sums, "sums", 1)["identity"]["settings"]["spark.sql.shuffle.partitions"] == "2"
 
 
-def test_another_time_zone_under_state_is_refused(sums: ProjectFolder) -> None:
+def test_a_changed_time_zone_is_refused(sums: ProjectFolder) -> None:
     """A changed time zone is refused for a query with state, because a date key would mean different days."""
     project = (
         (sums.root / "project.yml")
@@ -321,7 +321,7 @@ def test_another_time_zone_under_state_is_refused(sums: ProjectFolder) -> None:
 
 
 @pytest.mark.smoke
-def test_a_memory_query_has_a_fresh_checkpoint_on_each_run(orders: ProjectFolder) -> None:
+def test_a_memory_query_starts_over_on_each_run(orders: ProjectFolder) -> None:
     """A memory query reads all files again on each run, because Spark cannot restart it; each run says so once."""
     orders.write({"models/shown.sql": "{{ config(sink='table') }} select id from {{ source('shop', 'orders') }}"})
 
@@ -334,7 +334,7 @@ def test_a_memory_query_has_a_fresh_checkpoint_on_each_run(orders: ProjectFolder
     assert shown.count == 10
 
 
-def test_a_memory_querys_old_checkpoints_are_removed(orders: ProjectFolder) -> None:
+def test_old_checkpoints_of_a_memory_query_are_removed(orders: ProjectFolder) -> None:
     """Each run removes a memory query's old checkpoints, but keeps what the query made with another sink."""
     model = "{{{{ config(sink='{}') }}}} select id from {{{{ source('shop', 'orders') }}}}"
     versions = orders.root / "store/queries/shown"
@@ -347,7 +347,7 @@ def test_a_memory_querys_old_checkpoints_are_removed(orders: ProjectFolder) -> N
         assert sorted(path.name for path in versions.iterdir() if path.is_dir()) == ["v1", newest]
 
 
-def test_rows_without_those_of_a_table_keep_state(orders: ProjectFolder) -> None:
+def test_except_keeps_state(orders: ProjectFolder) -> None:
     """A change to EXCEPT is refused like that of any other aggregation, because Spark plans it as one."""
     model = "{{{{ config(sink='nowhere', output_mode='update') }}}} select {} from {{{{ source('shop', 'orders') }}}} except select 'b' from range(1)"
     orders.write({"models/kinds.sql": model.format("kind")})
@@ -357,7 +357,7 @@ def test_rows_without_those_of_a_table_keep_state(orders: ProjectFolder) -> None
     assert refused(orders) == ("state-change", "models/kinds.sql:1:59")
 
 
-def test_a_renamed_query_goes_on_where_it_was(orders: ProjectFolder, read_parquet: Rows) -> None:
+def test_a_renamed_query_resumes(orders: ProjectFolder, read_parquet: Rows) -> None:
     """`previous_name` keeps the checkpoint, and the output whose path contains the model's old name."""
     model = "{{{{ config(sink='lake'{}) }}}} select id from {{{{ source('shop', 'orders') }}}}"
     orders.write({"models/before.sql": model.format("")})
@@ -372,7 +372,7 @@ def test_a_renamed_query_goes_on_where_it_was(orders: ProjectFolder, read_parque
     assert len(read_parquet(orders.root / "store/before")) == 15
 
 
-def test_what_a_changed_query_goes_on_with_is_said(orders: ProjectFolder) -> None:
+def test_a_changed_stateless_query_is_announced(orders: ProjectFolder) -> None:
     """When a stateless query has changed, the run says so once."""
     model = "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"
     orders.write({"models/all.sql": model})
@@ -388,7 +388,7 @@ def test_what_a_changed_query_goes_on_with_is_said(orders: ProjectFolder) -> Non
     assert "the SQL of `all` changed" in said[0][0]
 
 
-def test_a_fresh_checkpoint_has_the_settings_of_today(orders: ProjectFolder) -> None:
+def test_a_fresh_checkpoint_has_current_settings(orders: ProjectFolder) -> None:
     """A fresh checkpoint ignores the frozen settings of an older version of a query that Spark cannot restart."""
     orders.write({"models/shown.sql": "{{ config(sink='table') }} select id from {{ source('shop', 'orders') }}"})
     orders.result()
@@ -402,7 +402,7 @@ def test_a_fresh_checkpoint_has_the_settings_of_today(orders: ProjectFolder) -> 
 
 
 @pytest.mark.parametrize("storage", ["nofs://bucket/x", "s3a://bucket/x", "/dev/null/x"])
-def test_storage_that_cannot_be_reached_is_a_finding(orders: ProjectFolder, storage: str) -> None:
+def test_unreachable_storage_is_a_finding(orders: ProjectFolder, storage: str) -> None:
     """An unknown file system scheme, a missing package and a file in place of a folder each give a finding."""
     orders.write(
         {
@@ -415,7 +415,7 @@ def test_storage_that_cannot_be_reached_is_a_finding(orders: ProjectFolder, stor
 
 
 @pytest.mark.parametrize("prefix", ["", "file:", "file://"])
-def test_storage_may_lie_under_any_local_path(orders: ProjectFolder, prefix: str) -> None:
+def test_storage_can_have_any_local_path(orders: ProjectFolder, prefix: str) -> None:
     """Spaces, non-ASCII letters and `%20` are literal in a storage path and in a URI; both lead to the same folder."""
     storage = orders.root / "ein Ordner é%20x"
     orders.write(
@@ -431,7 +431,7 @@ def test_storage_may_lie_under_any_local_path(orders: ProjectFolder, prefix: str
 
 
 @pytest.mark.smoke
-def test_named_sources_need_a_spark_that_can_name_them(orders: ProjectFolder) -> None:
+def test_an_older_spark_refuses_named_sources(orders: ProjectFolder) -> None:
     """An older Spark refuses a checkpoint from Spark 4.3, because it would match its sources by order."""
     orders.write({"models/all.sql": "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"})
     orders.result()

@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, told_by, wait_for
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, read_proc_file, wait_for
 
 from sqlstream.spark.jvm.class_archive import archive_path, is_complete
 
 
-def test_an_archive_is_built_once_and_used_by_the_next_run(orders: ProjectFolder, tmp_path: Path) -> None:
+def test_the_next_run_uses_the_archive(orders: ProjectFolder, tmp_path: Path) -> None:
     """The JVM of the next run maps the archive and prints nothing about it."""
     env = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     archive = archive_path({**os.environ, **env})
@@ -26,7 +26,7 @@ def test_an_archive_is_built_once_and_used_by_the_next_run(orders: ProjectFolder
     orders.write({"models/m.sql": "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"})
     process = orders.command("run", env=env)
     first = wait_for(process, "START stream m")
-    assert any(str(archive) in told_by(pid, "maps") for pid in descendants(process.pid))
+    assert any(str(archive) in read_proc_file(pid, "maps") for pid in descendants(process.pid))
     wait_for(process, "m batch 1")
     process.terminate()
     said, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)

@@ -51,7 +51,7 @@ def test_groups_that_the_watermark_has_passed_are_closed(
     assert sorted(map(tuple, found.collect())) == closed
 
 
-def test_rows_that_no_time_groups_are_all_there(spark: SparkSession, signals: DataFrame) -> None:
+def test_rows_without_a_time_group_are_unchanged(spark: SparkSession, signals: DataFrame) -> None:
     """Rows without a time group are returned unchanged; for two aggregations the result is unknown."""
     plain = spark.sql("select device from signals")
     twice = spark.sql("select count(*) as n from (select device, count(*) as n from signals group by device)")

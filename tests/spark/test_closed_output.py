@@ -16,7 +16,7 @@ from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
 Rows = Callable[[Path], list[dict[str, Any]]]
 
 
-def run_with_few_readers(orders: ProjectFolder, *arguments: str) -> tuple[str, str, int]:
+def run_with_closed_pipe(orders: ProjectFolder, *arguments: str) -> tuple[str, str, int]:
     """Runs the project, reads one line and closes the pipe; returns the line, stderr and the exit code."""
     errors = orders.root / "stderr.txt"
     with errors.open("w") as stderr:
@@ -36,11 +36,11 @@ def run_with_few_readers(orders: ProjectFolder, *arguments: str) -> tuple[str, s
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
-def test_a_run_goes_on_when_its_reader_has_gone(orders: ProjectFolder, log_format: str, read_parquet: Rows) -> None:
+def test_a_run_continues_without_a_reader(orders: ProjectFolder, log_format: str, read_parquet: Rows) -> None:
     """Without a reader, a run drops its output, writes every batch, and exits with code 0 and an empty stderr."""
     orders.write({"models/all.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"})
 
-    line, errors, code = run_with_few_readers(orders, "--log-format", log_format)
+    line, errors, code = run_with_closed_pipe(orders, "--log-format", log_format)
 
     assert "all" in line or "Spark" in line
     assert (errors, code) == ("", 0)
@@ -54,7 +54,7 @@ def test_a_failure_keeps_its_exit_code_without_a_reader(orders: ProjectFolder) -
     poor = "{{ config(sink='nowhere') }} select raise_error('spoilt') as x from {{ source('shop', 'orders') }}"
     orders.write({"models/poor.sql": poor})
 
-    _, errors, code = run_with_few_readers(orders)
+    _, errors, code = run_with_closed_pipe(orders)
 
     assert (errors, code) == ("", 1)
     results = json.loads((orders.root / "target/run_results.json").read_text())

@@ -44,9 +44,7 @@ def identity(spark: SparkSession, columns: str, sink_format: str) -> QueryIdenti
 
 
 @pytest.mark.parametrize("sink_format", ["parquet", "orc", "json"])
-def test_a_change_that_goes_on_can_be_read_whichever_file_gives_the_columns(
-    spark: SparkSession, tmp_path: Path, sink_format: str
-) -> None:
+def test_allowed_changes_can_be_read_with_any_columns(spark: SparkSession, tmp_path: Path, sink_format: str) -> None:
     """After an allowed change all values can be read with the old columns, the new columns and both.
 
     A reader of JSON that declares columns must choose a type that fits both.
@@ -67,7 +65,7 @@ def test_a_change_that_goes_on_can_be_read_whichever_file_gives_the_columns(
 
 
 @pytest.mark.parametrize("sink_format", ["parquet", "orc"])
-def test_a_type_that_is_refused_cannot_be_read_by_all(spark: SparkSession, tmp_path: Path, sink_format: str) -> None:
+def test_refused_type_changes_cannot_be_read(spark: SparkSession, tmp_path: Path, sink_format: str) -> None:
     """When a type change is refused, Spark cannot merge the types of the two files."""
     refused = 0
     for number, (before, after) in enumerate(CHANGES):
@@ -94,7 +92,7 @@ def _fails(reader: DataFrameReader, folder: str) -> bool:
     return False
 
 
-def test_json_records_that_differ_in_letter_case_alone_lose_values(spark: SparkSession, tmp_path: Path) -> None:
+def test_json_columns_that_differ_only_in_case_lose_values(spark: SparkSession, tmp_path: Path) -> None:
     """JSON columns that differ only in letter case lose values, so such a rename is refused."""
     for columns in ("1 as q", "2 as Q"):
         spark.sql(f"select {columns}").write.mode("append").json(str(tmp_path / "out"))

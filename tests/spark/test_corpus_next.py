@@ -11,7 +11,7 @@ SCRIPT = ROOT / "tests" / "corpus" / "run_corpus.py"
 VERDICTS = SCRIPT.with_name("verdicts.json")
 
 
-def test_another_spark_is_compared_and_nothing_recorded() -> None:
+def test_another_spark_is_compared_without_recording() -> None:
     """The comparison names both versions and leaves the recorded verdicts unchanged."""
     before = VERDICTS.read_bytes()
     command = [sys.executable, str(SCRIPT), "--other-spark", "windowed_count_append"]

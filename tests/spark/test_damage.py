@@ -154,7 +154,7 @@ def torn_sink(folder: ProjectFolder) -> str:
         torn_sink,
     ],
 )
-def test_what_was_not_committed_is_put_aside(
+def test_uncommitted_files_are_moved_aside(
     stopped: ProjectFolder, read_parquet: Rows, damage: Callable[[ProjectFolder], str]
 ) -> None:
     """The run is refused and names the file; after the repair each row comes out once, and nothing is deleted."""
@@ -176,7 +176,7 @@ def test_what_was_not_committed_is_put_aside(
     assert ids(stopped, read_parquet) == ROWS
 
 
-def test_there_may_be_nothing_to_repair(stopped: ProjectFolder) -> None:
+def test_a_healthy_checkpoint_needs_no_repair(stopped: ProjectFolder) -> None:
     """A healthy checkpoint stays as it is, and an unknown query name is a usage error."""
     before = sorted(path for path in stopped.root.rglob("*") if "target" not in path.parts)
 
@@ -191,7 +191,7 @@ def test_there_may_be_nothing_to_repair(stopped: ProjectFolder) -> None:
 @pytest.mark.parametrize(
     "entry", [f"{LOST}/offsets/2", f"{LOST}/sources/shop__orders/1", f"{SINK}/1", f"{LOST}/metadata"]
 )
-def test_what_was_committed_cannot_be_repaired(stopped: ProjectFolder, entry: str) -> None:
+def test_committed_batches_cannot_be_repaired(stopped: ProjectFolder, entry: str) -> None:
     """Damage to a committed batch cannot be repaired: restore a copy or start over. Nothing is touched."""
     tear(stopped.root / entry, 10)
 
@@ -208,7 +208,7 @@ def test_what_was_committed_cannot_be_repaired(stopped: ProjectFolder, entry: st
     assert (stopped.root / entry).exists()
 
 
-def test_a_file_that_is_gone_is_not_left_out(stopped: ProjectFolder, read_parquet: Rows) -> None:
+def test_a_missing_source_file_is_refused(stopped: ProjectFolder, read_parquet: Rows) -> None:
     """A batch with a missing file is refused, as Spark would commit it without its rows; with the file it resumes."""
     lose_batch(stopped)
     file = stopped.root / "in/orders/2.json"
@@ -226,7 +226,7 @@ def test_a_file_that_is_gone_is_not_left_out(stopped: ProjectFolder, read_parque
     assert ids(stopped, read_parquet) == ROWS
 
 
-def test_a_file_that_is_gone_for_good_is_given_up_when_asked(stopped: ProjectFolder, read_parquet: Rows) -> None:
+def test_a_repair_gives_up_a_missing_source_file(stopped: ProjectFolder, read_parquet: Rows) -> None:
     """On request, a repair gives up a missing file: the batch is planned again over the files that exist."""
     lose_batch(stopped)
     (stopped.root / "in/orders/2.json").unlink()
@@ -238,7 +238,7 @@ def test_a_file_that_is_gone_for_good_is_given_up_when_asked(stopped: ProjectFol
     assert ids(stopped, read_parquet) == [row for row in ROWS if row // 10 != 2]
 
 
-def test_what_the_sink_has_needs_no_file(stopped: ProjectFolder, read_parquet: Rows) -> None:
+def test_a_batch_in_the_sink_needs_no_source_file(stopped: ProjectFolder, read_parquet: Rows) -> None:
     """A batch that stopped between the sink's commit and its own is complete without its input files."""
     lose_batch(stopped, in_sink=False)
     (stopped.root / "in/orders/2.json").unlink()
@@ -247,7 +247,7 @@ def test_what_the_sink_has_needs_no_file(stopped: ProjectFolder, read_parquet: R
     assert ids(stopped, read_parquet) == ROWS
 
 
-def test_a_file_that_vanishes_before_a_restart_is_not_left_out(stopped: ProjectFolder, read_parquet: Rows) -> None:
+def test_a_file_that_vanishes_during_a_run_fails_the_query(stopped: ProjectFolder, read_parquet: Rows) -> None:
     """If a file vanishes during a run, the query fails in that batch and does not restart with fewer rows."""
     rows = "{{ source('shop', 'orders') }} where id < 30 or reflect('java.lang.Long', 'parseLong', concat('x', id)) = 0"
     stopped.write({"models/all.sql": f"{ALL} {rows}"})

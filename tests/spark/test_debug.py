@@ -8,7 +8,7 @@ from pathlib import Path
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
 
 
-def test_all_is_well(folder: ProjectFolder) -> None:
+def test_all_checks_pass(folder: ProjectFolder) -> None:
     """All checks pass: Python, PySpark, Java, project, target, write access and a start of Spark."""
     process = folder.command("debug")
     out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
@@ -21,7 +21,7 @@ def test_all_is_well(folder: ProjectFolder) -> None:
     assert {line.split()[0] for line in lines} == {"OK"}
 
 
-def test_what_is_wrong_has_its_fix(folder: ProjectFolder, tmp_path: Path) -> None:
+def test_failed_checks_have_a_fix(folder: ProjectFolder, tmp_path: Path) -> None:
     """Missing Java and a storage path that is a file are both reported, each with a fix."""
     folder.write({"store": "a file in the way"})
 
@@ -34,7 +34,7 @@ def test_what_is_wrong_has_its_fix(folder: ProjectFolder, tmp_path: Path) -> Non
     assert out.count("fix: ") == 2
 
 
-def test_secrets_that_are_missing_are_named_and_all_of_it_is_there_as_json(folder: ProjectFolder) -> None:
+def test_missing_secrets_and_packages_are_reported_as_json(folder: ProjectFolder) -> None:
     """Missing secrets are named even if a rule refuses a model; an unresolvable package is blamed, not Spark."""
     target = "name: shop\ntargets: {local: {master: 'local[1]', storage: store, packages: ['no.such:package_2.13:1'],"
     keys = "{spark.a: \"{{ env_var('SQLSTREAM_SECRET_A') }}\", spark.b: \"{{ env_var('SQLSTREAM_SECRET_B') }}\"}"

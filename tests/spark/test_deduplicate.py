@@ -68,7 +68,7 @@ def test_without_a_watermark_a_key_is_known_for_ever(folder: ProjectFolder, read
     assert amounts(read_parquet(folder.root / "store/out")) == [0, 9, 9, 9]
 
 
-def test_other_columns_are_another_state(folder: ProjectFolder) -> None:
+def test_other_columns_are_a_state_change(folder: ProjectFolder) -> None:
     """Other columns are a state change, another order of them is not; an accepted change continues where Spark can."""
     folder.rows("in/orders/0.json", [order(1, 0, 10)], modified=0)
     for columns in ("['id', 'kind']", "['KIND', 'id']"):
@@ -99,7 +99,7 @@ def test_static_rows_are_deduplicated_too(folder: ProjectFolder) -> None:
     assert folder.result().rows_out == 2
 
 
-def test_what_only_spark_knows_is_told_at_its_place(orders: ProjectFolder) -> None:
+def test_findings_of_spark_have_the_location_of_the_key(orders: ProjectFolder) -> None:
     """A missing column of a table without a schema, which only Spark detects, is reported where it is configured."""
     orders.write(
         {

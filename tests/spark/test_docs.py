@@ -19,7 +19,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
 
 
 @pytest.mark.parametrize("block", [pytest.param(block, id=str(block)) for block in SPARK_BLOCKS])
-def test_commands_print_what_is_shown(block: Block, projects: dict[bool, Path]) -> None:
+def test_commands_print_what_the_page_shows(block: Block, projects: dict[bool, Path]) -> None:
     """Each block prints the lines shown, except for figures and times; the order of lines does not matter."""
     assert missing_lines(block, run_block(block, projects[block.of_examples]), without_figures) == []
 

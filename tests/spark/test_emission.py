@@ -89,7 +89,7 @@ def _timed_model(name: str, text: str) -> str:
     return f"{{{{ config(sink='nowhere', output_mode='append', trigger='available_now') }}}}\n{body}"
 
 
-def test_a_group_comes_out_in_the_batch_after_the_event_that_is_named(tmp_path: Path) -> None:
+def test_a_group_comes_out_after_the_named_event(tmp_path: Path) -> None:
     """A group comes out after the named event, not after one a millisecond earlier: windows, sessions, chains."""
     models = {name: _timed_model(name, text) for name, text in TIMED.items()}
     folder = _project(tmp_path, models, [*(name for name in TIMED if name != "of_the_source"), "marked"])
@@ -105,7 +105,7 @@ def test_a_group_comes_out_in_the_batch_after_the_event_that_is_named(tmp_path: 
     assert found == {name: [0, 0, 0, 1] for name in TIMED}
 
 
-def test_the_slowest_of_several_inputs_holds_the_rest_back(tmp_path: Path) -> None:
+def test_the_slowest_input_holds_back_the_others(tmp_path: Path) -> None:
     """With several inputs, the window waits until every watermark has reached the event that is named."""
     union = (
         "{{ config(sink='nowhere', output_mode='append', trigger='available_now') }}\n"
@@ -124,7 +124,7 @@ def test_the_slowest_of_several_inputs_holds_the_rest_back(tmp_path: Path) -> No
     assert _rows_out(folder) == {"both": [0, 0, 0, 1]}
 
 
-def test_a_row_that_a_condition_drops_moves_no_watermark(tmp_path: Path) -> None:
+def test_a_filtered_row_moves_no_watermark(tmp_path: Path) -> None:
     """A row that a filter drops moves no watermark, even if the filter comes later, unless it is on event time."""
     grouped = (
         "select window.start as s from (select {hint} * from {read}) where {where} group by window(ts, '10 minutes')"
@@ -162,7 +162,7 @@ def test_a_trigger_of_one_batch_waits_for_a_run_with_new_rows(tmp_path: Path) ->
 
 
 @pytest.mark.smoke
-def test_what_waits_for_nothing_comes_out_at_once(tmp_path: Path) -> None:
+def test_output_without_a_watermark_comes_out_at_once(tmp_path: Path) -> None:
     """Stateless rows, update-mode groups, complete-mode groups and joined pairs come out at once."""
 
     def model(mode: str, text: str) -> str:

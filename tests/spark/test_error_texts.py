@@ -10,7 +10,7 @@ from sqlstream.spark.jvm.gateway import check_format, check_streaming
 from sqlstream.spark.spark_errors import SparkError, fails_again, read_error
 
 
-def said_of(spark: SparkSession, sql: str, mode: str = "append") -> SparkError:
+def error_of(spark: SparkSession, sql: str, mode: str = "append") -> SparkError:
     """Returns the error message and fix for a query over the stream `ticks`."""
     spark.readStream.format("rate").load().createOrReplaceTempView("ticks")
     with pytest.raises(PySparkException) as raised:
@@ -21,16 +21,16 @@ def said_of(spark: SparkSession, sql: str, mode: str = "append") -> SparkError:
 def test_a_watermark_on_text_says_how_to_make_a_timestamp(spark: SparkSession) -> None:
     """A watermark on text explains how to make a timestamp, and keeps Spark's condition but not its position."""
     text = "(select cast(timestamp as string) as ts from ticks)"
-    said = said_of(spark, f"select * from {text} watermark ts delay of interval 1 minute")
+    said = error_of(spark, f"select * from {text} watermark ts delay of interval 1 minute")
 
     assert said.condition == "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE"
     assert "to_timestamp(`ts`)" in (said.fix or "")
     assert "pos" not in said.message
 
 
-def test_a_table_that_is_not_there_is_said_in_one_sentence(spark: SparkSession) -> None:
+def test_a_missing_table_takes_one_sentence(spark: SparkSession) -> None:
     """A missing table takes one sentence, without Spark's advice on schemas and DROP VIEW, which models cannot use."""
-    said = said_of(spark, "select * from nothing")
+    said = error_of(spark, "select * from nothing")
 
     assert said.message == "The table or view `nothing` cannot be found"
     assert "ref(" in (said.fix or "")
@@ -44,13 +44,13 @@ def test_a_table_that_is_not_there_is_said_in_one_sentence(spark: SparkSession) 
         ("select row_number() over (order by timestamp) as n from ticks", "append", "OVER"),
     ],
 )
-def test_what_a_stream_cannot_do_is_taken_out(spark: SparkSession, sql: str, mode: str, word: str) -> None:
+def test_the_fix_names_an_unsupported_clause(spark: SparkSession, sql: str, mode: str, word: str) -> None:
     """The fix for an operation that streams do not support names the clause."""
-    assert word in (said_of(spark, sql, mode).fix or "")
+    assert word in (error_of(spark, sql, mode).fix or "")
 
 
 @pytest.mark.parametrize(("name", "package"), [("kafka", "spark-sql-kafka-0-10_2.13"), ("avro", "spark-avro_2.13")])
-def test_a_format_of_spark_that_needs_a_package_names_it(spark: SparkSession, name: str, package: str) -> None:
+def test_a_missing_package_of_a_format_is_named(spark: SparkSession, name: str, package: str) -> None:
     """A Spark format that needs a package names the package in a version that Maven Central has."""
     with pytest.raises(PySparkException) as raised:
         check_format(spark, name)
@@ -65,13 +65,13 @@ def test_a_format_of_spark_that_needs_a_package_names_it(spark: SparkSession, na
         "Race while writing batch 2 to the file sink metadata log: another writer already committed this batch",
     ],
 )
-def test_a_second_run_of_a_query_is_named(said: str) -> None:
+def test_two_runs_of_a_query_are_recognized(said: str) -> None:
     """Spark's errors about two runs of the same batch lead to the other run, and are not retried."""
     assert "another run" in (read_error(RuntimeError(said)).fix or "")
     assert fails_again(RuntimeError(said))
 
 
-def test_a_disk_that_is_full_is_named_when_state_is_written() -> None:
+def test_a_full_disk_is_named_for_state() -> None:
     """A full disk is named when state cannot be written, although Spark mentions it only among the causes."""
     error = RuntimeError(
         "[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing state store files for provider HDFSStateStore. "

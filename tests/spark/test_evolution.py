@@ -96,7 +96,7 @@ def test_a_stream_stream_join_over_one_source_runs(orders: ProjectFolder, read_p
     assert rows == [(0, 1), (2, 3), (10, 11), (12, 13)]
 
 
-def test_references_that_change_places_go_on_where_each_stopped(orders: ProjectFolder, read_parquet: Rows) -> None:
+def test_moved_references_resume_at_their_own_offsets(orders: ProjectFolder, read_parquet: Rows) -> None:
     """A reader keeps its name when another is added before it: it reads no row twice, the new one reads all rows."""
     small = "select id, 'small' as arm from {{ source('shop', 'orders') }} where amount < 2"
     orders.write({"models/small.sql": small, "models/some.sql": small.replace("small", "some")})
@@ -132,7 +132,7 @@ def test_a_source_that_has_moved_is_refused(orders: ProjectFolder) -> None:
 
 
 @pytest.mark.parametrize("path", ["{in,new}/orders", "."])
-def test_a_source_that_is_read_from_more_places_goes_on(orders: ProjectFolder, read_parquet: Rows, path: str) -> None:
+def test_a_source_with_more_folders_resumes(orders: ProjectFolder, read_parquet: Rows, path: str) -> None:
     """A pattern or a wider folder that still contains the last batch's files is allowed: each row is read once."""
     orders.write({"models/ids.sql": "{{ config(sink='lake') }}\nselect id from {{ source('shop', 'orders') }}"})
     orders.result()
@@ -147,7 +147,7 @@ def test_a_source_that_is_read_from_more_places_goes_on(orders: ProjectFolder, r
     assert sorted(row["id"] for row in read_parquet(orders.root / "store/ids")) == [*range(5), *range(10, 15), 20]
 
 
-def test_a_branch_that_is_put_above_another_in_one_text_is_refused(orders: ProjectFolder) -> None:
+def test_a_branch_inserted_above_another_is_refused(orders: ProjectFolder) -> None:
     """A new branch above another one in the same query is refused: only their order tells them apart, so the old branch
     would read everything again.
     """

@@ -110,7 +110,7 @@ def test_cloudtrail_reads_each_record_once(examples: ProjectFolder, read_parquet
     assert {(epoch(row["since"]), row["source_ip"]): row["failures"] for row in alerts} == attacks != {}
 
 
-def test_devices_leave_out_what_is_too_late(examples: ProjectFolder, read_parquet: Rows) -> None:
+def test_devices_leave_out_late_signals(examples: ProjectFolder, read_parquet: Rows) -> None:
     """Windows and sessions lack the signals that are too late; the running average includes them."""
     files = batches(data("devices", examples))
     rows, watermark = timely(files, lambda row: epoch(row["event_time"]))
@@ -139,7 +139,7 @@ def test_devices_leave_out_what_is_too_late(examples: ProjectFolder, read_parque
     )
 
 
-def test_words_are_counted_from_the_examples_own_server(examples: ProjectFolder) -> None:
+def test_words_are_counted_from_the_example_server(examples: ProjectFolder) -> None:
     """The line server feeds the socket, and the console's last table has the twenty most frequent words."""
     server = [sys.executable, "-u", str(ROOT / "tests/data/serve_lines.py"), "--port", "0", "--rate", "0"]
     serving = subprocess.Popen(server, stdout=subprocess.PIPE, text=True)
@@ -198,7 +198,7 @@ def test_events_are_counted_in_windows_and_joined(examples: ProjectFolder, read_
     assert found_open == left_open(rows, min(newest) - DELAY) != set()
 
 
-def test_logs_are_taken_once_and_parsed_by_their_form(examples: ProjectFolder, read_parquet: Rows) -> None:
+def test_logs_are_deduplicated_and_parsed(examples: ProjectFolder, read_parquet: Rows) -> None:
     """Lines delivered twice come out once, within a batch and across batches; unparsed text is kept as it is."""
     files = batches(data("logs", examples))
     rows, _ = timely(files, lambda row: epoch(row["collected_at"]))
@@ -245,7 +245,7 @@ def test_activity_is_counted_and_followed_per_user(examples: ProjectFolder, read
     assert "silence" in {spell[4] for ended in expected.values() for spell in ended}
 
 
-def test_transforms_show_what_nested_data_becomes(examples: ProjectFolder) -> None:
+def test_transforms_give_one_table_per_model(examples: ProjectFolder) -> None:
     """Each model of the cookbook gives one table, from streams and from static tables."""
     readings = [row for file in batches(data("transforms", examples) / "readings") for row in file]
     (messages,) = batches(data("transforms", examples) / "messages")

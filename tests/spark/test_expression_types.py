@@ -82,7 +82,7 @@ def compare(expressions: list[str], ours: list[str | None], theirs: list[str]) -
 
 
 @pytest.mark.parametrize("kind", ["plain", "aggregate"])
-def test_a_type_that_is_told_is_the_one_that_spark_gives(table: SparkSession, kind: str) -> None:
+def test_known_types_are_those_of_spark(table: SparkSession, kind: str) -> None:
     """Of more than a thousand expressions at least 95 % have a known type, and none is wrong."""
     expressions = (EXPRESSIONS / f"{kind}.txt").read_text().splitlines()
 
@@ -99,7 +99,7 @@ def test_time_windows_are_known(table: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("operator", ["+", "-", "*", "/", "%"])
-def test_every_pair_of_numbers_under_an_operator(table: SparkSession, operator: str) -> None:
+def test_arithmetic_has_sparks_types(table: SparkSession, operator: str) -> None:
     """Arithmetic has Spark's result types: decimals and literals follow its rules, and text becomes a number."""
     pairs = [f"{one} {operator} {other}" for one, other in product(NUMBERS, NUMBERS) if {one, other} - {"s", "n"}]
 
@@ -113,7 +113,7 @@ def test_every_pair_of_numbers_under_an_operator(table: SparkSession, operator: 
         *("array_append(array({0}), {1})", "array_union(array({0}), array({1}))"),
     ],
 )
-def test_every_pair_of_columns_that_go_together(table: SparkSession, form: str) -> None:
+def test_common_types_are_those_of_spark(table: SparkSession, form: str) -> None:
     """Columns that have a common type get the same one from Spark."""
     pairs = [form.format(one, other) for one, other in product(TYPES, TYPES) if _together(one, other)]
     found = ours(pairs)
@@ -153,7 +153,7 @@ def test_a_union_has_the_common_type(table: SparkSession) -> None:
     ],
 )
 @pytest.mark.parametrize("form", ["select {0} from t", "select g.* from t lateral view {0} g"])
-def test_a_generator_gives_these_columns(table: SparkSession, generator: str, form: str) -> None:
+def test_generators_have_sparks_columns(table: SparkSession, generator: str, form: str) -> None:
     """Generators give Spark's column names and types, in a select list and in LATERAL VIEW."""
     sql = form.format(generator)
     (tree,) = Spark().parse(sql)

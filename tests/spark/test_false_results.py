@@ -39,7 +39,7 @@ def test_grouping_sets_without_the_event_time_never_come_out(spark: SparkSession
     assert "set-without-time" in compiled.codes
 
 
-def test_rows_beside_an_aggregation_are_in_one_result_only(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_beside_an_aggregation_appear_only_once(spark: SparkSession, tmp_path: Path) -> None:
     """In complete mode the last result has the whole count, but of the rows beside it only those of the last batch."""
     compiled = compile_orders(
         tmp_path,

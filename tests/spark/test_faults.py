@@ -81,7 +81,7 @@ def told(result: QueryResult) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_sink_that_raises_gets_its_batch_again(faulty: ProjectFolder, when: str) -> None:
+def test_a_failed_sink_gets_its_batch_again(faulty: ProjectFolder, when: str) -> None:
     """A sink that fails gets the same batch again under the same number, by which it can detect a repeated batch."""
     faulty.write({"models/poor.sql": f"{{{{ config(sink='door') }}}} {IDS}", "fails": when})
     first, second = [0, 1, 2, 3, 4], [10, 11, 12, 13, 14]
@@ -101,7 +101,7 @@ def test_a_sink_that_raises_gets_its_batch_again(faulty: ProjectFolder, when: st
     assert sent(faulty) == [(0, first), *again, (1, second), (2, [50])]
 
 
-def test_a_python_function_that_raises(faulty: ProjectFolder, read_parquet: Rows) -> None:
+def test_a_python_function_that_fails(faulty: ProjectFolder, read_parquet: Rows) -> None:
     """An exception in a Python function is the cause that is reported; after a fix no row is lost or repeated."""
     faulty.write({"models/poor.sql": f"{{{{ config(sink='lake') }}}} select checked(id) as id from ({IDS})"})
 
@@ -118,7 +118,7 @@ def test_a_python_function_that_raises(faulty: ProjectFolder, read_parquet: Rows
     assert sorted(row["id"] for row in read_parquet(faulty.root / "store/poor")) == [0, 1, 2, 3, 4, *range(10, 15)]
 
 
-def test_one_bad_query_of_twenty(faulty: ProjectFolder) -> None:
+def test_one_failed_query_of_twenty(faulty: ProjectFolder) -> None:
     """When one query of twenty fails, the other nineteen finish."""
     for number in range(19):
         expression = "id / (id - 13)" if number == 7 else "id"

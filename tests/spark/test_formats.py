@@ -72,7 +72,7 @@ def test_file_sinks_are_written(orders: ProjectFolder, name: str) -> None:
     assert folders == {"kind=a", "kind=b"}
 
 
-def test_writer_options_of_sink_and_model_are_passed_through(orders: ProjectFolder) -> None:
+def test_writer_options_of_a_model_override_those_of_the_sink(orders: ProjectFolder) -> None:
     """Writer options of a model override those of its sink."""
     orders.write(
         {
@@ -96,7 +96,7 @@ def test_writer_options_of_sink_and_model_are_passed_through(orders: ProjectFold
         ("id, cast(null as void) as v", "orc", "sink-schema"),
     ],
 )
-def test_columns_that_a_sink_cannot_take_are_refused_before_start(
+def test_columns_that_a_sink_cannot_write_are_refused(
     orders: ProjectFolder, columns: str, sink: str, code: str
 ) -> None:
     """Columns that a sink cannot write are refused before the start; Spark would find them only in the first batch."""
@@ -113,7 +113,7 @@ def test_columns_that_a_sink_cannot_take_are_refused_before_start(
     assert {finding.code for finding in caught.value.findings} == {code}
 
 
-def test_a_partition_column_that_the_model_lacks_is_refused(orders: ProjectFolder) -> None:
+def test_a_missing_partition_column_is_refused(orders: ProjectFolder) -> None:
     """A partition column that the model lacks is refused, with the finding at `partition_by`."""
     orders.write(
         {
@@ -195,7 +195,7 @@ def test_a_socket_is_counted_on_the_console(folder: ProjectFolder, line_server: 
         assert sum("new checkpoint" in line for line in [*seen, *rest.splitlines()]) == 1
 
 
-def test_a_socket_cannot_be_read_to_the_end_of_what_is_there(folder: ProjectFolder) -> None:
+def test_available_now_refuses_a_socket(folder: ProjectFolder) -> None:
     """`available_now` over a socket is an error, also on the command line, because the run would read 0 rows."""
     folder.write(
         {
@@ -211,7 +211,7 @@ def test_a_socket_cannot_be_read_to_the_end_of_what_is_there(folder: ProjectFold
     assert [finding.code for finding in caught.value.findings] == ["socket-available-now"]
 
 
-def test_a_format_that_spark_does_not_know_is_refused_before_start(orders: ProjectFolder) -> None:
+def test_an_unknown_format_is_refused(orders: ProjectFolder) -> None:
     """An unknown format of a sink or a source is refused before the start."""
     orders.write(
         {
@@ -243,7 +243,7 @@ def test_partition_by_must_leave_a_column_for_the_files(orders: ProjectFolder) -
     assert [finding.code for finding in caught.value.findings] == ["partition-column"]
 
 
-def test_columns_of_one_name_are_refused(orders: ProjectFolder) -> None:
+def test_duplicate_column_names_are_refused(orders: ProjectFolder) -> None:
     """Two columns with the same name, ignoring case, are refused, because a stream would write unreadable files."""
     orders.write(
         {

@@ -12,7 +12,7 @@ from sqlstream.app.init import init_project
 from sqlstream.state.runs.events import Status, TableShown
 
 
-def test_a_fresh_project_runs_to_its_end_and_shows_rows(
+def test_a_new_project_runs_and_shows_rows(
     tmp_path: Path, read_parquet: Callable[[Path], list[dict[str, Any]]]
 ) -> None:
     """Both queries end without --available-now: one shows rows, and the other writes closed windows."""
@@ -35,9 +35,7 @@ def test_a_fresh_project_runs_to_its_end_and_shows_rows(
     assert sum(row["orders"] for row in rows) == 11
 
 
-def test_a_second_run_shows_rows_again_and_writes_none_twice(
-    tmp_path: Path, read_parquet: Callable[[Path], list[dict[str, Any]]]
-) -> None:
+def test_a_second_run_writes_no_row_twice(tmp_path: Path, read_parquet: Callable[[Path], list[dict[str, Any]]]) -> None:
     """A second run works as the scaffold's README says: old output stays the same, and the new line is read."""
     fresh = ProjectFolder(init_project("shop", tmp_path).root)
     fresh.run(available_now=False)

@@ -32,7 +32,7 @@ def _refuses_the_number(spark: SparkSession, name: str, count: int) -> bool:
 
 
 @pytest.mark.parametrize("side", ["fewer", "more"])
-def test_functions_refuse_other_numbers_of_arguments(spark: SparkSession, side: str) -> None:
+def test_other_numbers_of_arguments_are_refused(spark: SparkSession, side: str) -> None:
     """Spark refuses one argument fewer than the minimum and one more than the maximum.
 
     Each refusal takes a tenth of a second, so only every fifth function is checked.

@@ -28,7 +28,7 @@ def events(folder: ProjectFolder) -> list[dict[str, Any]]:
 
 
 @pytest.mark.smoke
-def test_a_killed_run_is_found_running(orders: ProjectFolder) -> None:
+def test_a_killed_run_leaves_its_progress(orders: ProjectFolder) -> None:
     """The results of a killed run name its process, the started query and its progress so far."""
     orders.write({"models/slow.sql": MODEL})
     process = orders.command("run", "--log-format", "json")
@@ -57,7 +57,7 @@ def test_a_killed_run_is_found_running(orders: ProjectFolder) -> None:
     assert told[5]["parts_ms"]["addBatch"] > 0
 
 
-def test_a_run_that_ends_says_so(orders: ProjectFolder) -> None:
+def test_a_finished_run_records_all_rows(orders: ProjectFolder) -> None:
     """A finished run records the query's last progress and all of its rows; each batch has one line in the journal."""
     orders.write({"models/all.sql": MODEL})
 
@@ -70,7 +70,7 @@ def test_a_run_that_ends_says_so(orders: ProjectFolder) -> None:
     assert (told[-1]["event"], told[-1]["succeeded"]) == ("run_ended", True)
 
 
-def test_a_journal_that_cannot_be_written_ends_no_run(orders: ProjectFolder) -> None:
+def test_an_unwritable_journal_does_not_end_a_run(orders: ProjectFolder) -> None:
     """A journal that cannot be written does not end the run, which warns about it once."""
     orders.write({"models/all.sql": MODEL, "logs": "a file where the folder should be"})
 

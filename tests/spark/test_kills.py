@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conftest import ProjectFolder, descendants, order_rows, told_by, wait_for
+from conftest import ProjectFolder, descendants, order_rows, read_proc_file, wait_for
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -24,7 +24,7 @@ FILES_FOR_A_KILL = 6
 
 def java_below(pid: int) -> int:
     """Returns the JVM that a process has started; it is listed before its own children."""
-    return next(each for each in descendants(pid) if told_by(each, "comm").strip() == "java")
+    return next(each for each in descendants(pid) if read_proc_file(each, "comm").strip() == "java")
 
 
 def test_killed_runs_leave_each_row_once(folder: ProjectFolder, read_parquet: Rows) -> None:

@@ -114,7 +114,7 @@ def project(killed: tuple[Path, Path]) -> ProjectFolder:
     return ProjectFolder(root)
 
 
-def test_leftovers_are_put_aside_and_spark_reads_the_same(project: ProjectFolder, read_parquet: Rows) -> None:
+def test_leftovers_are_moved_aside_after_the_next_run(project: ProjectFolder, read_parquet: Rows) -> None:
     """A reader of the whole folder counts rows twice after the query resumes, and once after the repair."""
     assert project.result().rows_out == 10
     output = project.root / "store/all"
@@ -136,7 +136,7 @@ def test_leftovers_are_put_aside_and_spark_reads_the_same(project: ProjectFolder
     assert project.result().rows_out == 5
 
 
-def test_leftovers_may_be_put_aside_before_the_next_run(project: ProjectFolder, read_parquet: Rows) -> None:
+def test_leftovers_are_moved_aside_before_the_next_run(project: ProjectFolder, read_parquet: Rows) -> None:
     """Leftover files can be moved aside before the next run, which repeats the batch: any reader gets each row once."""
     assert state(project, "repair", "all").code == 0
     assert ids(globbed(project)) == list(range(5))
@@ -180,7 +180,7 @@ def test_a_running_query_is_not_repaired(project: ProjectFolder) -> None:
 
 
 @pytest.mark.parametrize("gone", ["0", ""])
-def test_nothing_is_moved_where_the_log_is_not_whole(project: ProjectFolder, gone: str) -> None:
+def test_nothing_is_moved_if_the_log_is_incomplete(project: ProjectFolder, gone: str) -> None:
     """No file moves if the sink's log or an entry is missing, because every file would look uncommitted."""
     path = project.root / "store/all/_spark_metadata" / gone
     if gone:
@@ -213,7 +213,7 @@ def test_a_compacted_log_is_read(project: ProjectFolder) -> None:
     assert ids(globbed(project)) == sorted([*IDS, *(10 * number for number in range(3, 16))])
 
 
-def test_each_version_has_files_of_its_own(project: ProjectFolder) -> None:
+def test_files_of_an_old_version_can_be_listed(project: ProjectFolder) -> None:
     """A full refresh writes beside the old output, whose files can still be listed and moved aside."""
     project.run(full_refresh=("all",))
 

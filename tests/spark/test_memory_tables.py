@@ -40,7 +40,7 @@ def running(orders: ProjectFolder) -> ProjectFolder:
     return orders
 
 
-def test_the_whole_table_is_in_json_with_typed_values(running: ProjectFolder) -> None:
+def test_json_has_the_whole_table(running: ProjectFolder) -> None:
     """JSON has the whole table with typed values; people see the first 20 rows, or as many as `--limit` says."""
     lines = run(running, "run", "--available-now", "--log-format", "json")
 
@@ -58,7 +58,7 @@ def end(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def test_show_gives_the_table_of_a_run_that_lasts(running: ProjectFolder) -> None:
+def test_show_gives_the_table_of_a_running_query(running: ProjectFolder) -> None:
     """During a run `show` gets the table from the run's process without Spark; afterwards it reads the sources."""
     process = running.command("run")
     wait_for(process, "shown batch 2:")
@@ -75,7 +75,7 @@ def test_show_gives_the_table_of_a_run_that_lasts(running: ProjectFolder) -> Non
     assert (said, len(rows)) == (["Starting Spark"], 30)
 
 
-def test_a_table_without_rows_yet_is_shown_as_it_is(folder: ProjectFolder) -> None:
+def test_an_empty_table_shows_its_columns(folder: ProjectFolder) -> None:
     """A table without rows yet shows its columns and no rows, not the rows that the model would give as a batch."""
     (folder.root / "in/orders").mkdir(parents=True)
     folder.write({"models/shown.sql": MODEL})

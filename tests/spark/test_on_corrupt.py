@@ -124,7 +124,7 @@ QUARANTINE = "on_corrupt: quarantine, quarantine_sink: lake"
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_good_and_quarantined_are_all_records(case: str, folder: ProjectFolder, read_parquet: Rows) -> None:
+def test_good_and_quarantined_records_are_complete(case: str, folder: ProjectFolder, read_parquet: Rows) -> None:
     """Models of all columns, one column, no column and groups see the good records; the quarantine has all others."""
     form, options, texts, good, corrupt = CASES[case]
     write(folder, *texts)
@@ -255,7 +255,7 @@ def test_a_corrupt_record_fails_the_query_at_once(form: str, folder: ProjectFold
     assert (other.model, other.finding) == ("one", None)
 
 
-def test_who_captures_corrupt_records_has_them_as_before(folder: ProjectFolder, read_parquet: Rows) -> None:
+def test_sparks_own_capture_of_corrupt_records_works(folder: ProjectFolder, read_parquet: Rows) -> None:
     """A declared column for corrupt records and Spark's own option work as they do in Spark."""
     write(folder, '{"id": 1}\n{"id": 2\n')
     declare(folder, "", columns="id int, _corrupt_record string")
@@ -268,7 +268,7 @@ def test_who_captures_corrupt_records_has_them_as_before(folder: ProjectFolder, 
     assert [row["id"] for row in read_parquet(folder.root / "store/whole.v2")] == [1]
 
 
-def test_a_run_may_go_on_with_another_answer(folder: ProjectFolder, read_parquet: Rows) -> None:
+def test_on_corrupt_can_change_between_runs(folder: ProjectFolder, read_parquet: Rows) -> None:
     """`on_corrupt` may change between runs, as state has only good records; a new quarantine gets all corrupt ones."""
     write(folder, '{"id": 1, "name": "a"}\n{"id": 2\n')
     declare(folder, "on_corrupt: drop")
@@ -289,7 +289,7 @@ def test_a_run_may_go_on_with_another_answer(folder: ProjectFolder, read_parquet
     assert sorted(row["record"] for row in kept) == ['{"id": 2', '{"id": 4']
 
 
-def test_the_hidden_metadata_is_there_for_python(folder: ProjectFolder, read_parquet: Rows) -> None:
+def test_python_models_have_the_metadata_column(folder: ProjectFolder, read_parquet: Rows) -> None:
     """A Python model gets the reader itself, with Spark's column `_metadata`."""
     write(folder, '{"id": 1}\n{"id": 2\n')
     declare(folder, "on_corrupt: drop")
@@ -310,7 +310,7 @@ def show(folder: ProjectFolder, *select: str) -> list[list[tuple[object, ...]]]:
     return [list(node.rows) for node in show_rows(ShowRequest(ProjectRequest(folder.root), Selection(select))).nodes]
 
 
-def test_show_has_the_records_that_a_run_has(folder: ProjectFolder) -> None:
+def test_show_has_the_same_records_as_a_run(folder: ProjectFolder) -> None:
     """`show` has the good records of sources and models and the corrupt ones of the quarantine, or fails, as a run."""
     write(folder, '{"id": 1}\n{"id": 2\n')
     declare(folder, QUARANTINE)
@@ -328,7 +328,7 @@ def test_show_has_the_records_that_a_run_has(folder: ProjectFolder) -> None:
     assert [finding.code for finding in raised.value.findings] == ["corrupt-record"]
 
 
-def test_static_tables_have_the_same_answers(folder: ProjectFolder) -> None:
+def test_on_corrupt_applies_to_static_tables(folder: ProjectFolder) -> None:
     """Static tables are read completely on each run: corrupt records are left out, or fail the run."""
     import pyarrow.parquet as pq
 

@@ -213,7 +213,7 @@ PATTERNS = {
 
 
 @pytest.mark.parametrize(("pattern", "text"), PATTERNS.items())
-def test_a_pattern_is_taken_by_which_spark_reads_something(spark: SparkSession, pattern: str, text: str) -> None:
+def test_accepted_patterns_are_those_of_spark(spark: SparkSession, pattern: str, text: str) -> None:
     """The compiler accepts the patterns with which Spark reads a value; others fail or make all values NULL."""
     lines = spark.createDataFrame([(text,)], "value string")
     try:

@@ -49,7 +49,7 @@ except AnalysisException:
 """
 
 
-def test_logging_is_as_it_was(orders: ProjectFolder) -> None:
+def test_logging_is_restored(orders: ProjectFolder) -> None:
     """After a run, also one that Spark refuses, levels and handlers are restored and PySpark logs its errors again."""
     orders.write(
         {

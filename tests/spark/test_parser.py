@@ -47,7 +47,7 @@ def compiling(folder: ProjectFolder) -> Compilations:
 
 
 @pytest.mark.smoke
-def test_typos_are_errors_on_their_lines_and_asked_about_once(compiling: Compilations) -> None:
+def test_typos_are_errors_and_parsed_once(compiling: Compilations) -> None:
     """Typos are errors on their lines; Spark is asked about all texts once, and the second compile needs no Java."""
     compiling.project.write(
         {
@@ -76,7 +76,7 @@ def test_typos_are_errors_on_their_lines_and_asked_about_once(compiling: Compila
     assert compiling.told == []
 
 
-def test_the_targets_settings_are_those_of_the_parser(compiling: Compilations) -> None:
+def test_the_parser_uses_the_targets_settings(compiling: Compilations) -> None:
     """The parser uses the target's settings, such as whether double quotes mark names."""
     compiling.project.write({"models/a.sql": f'select id as "my id", x:y:z::string {READS}'})
     (refused,) = compiling.findings()
@@ -88,7 +88,7 @@ def test_the_targets_settings_are_those_of_the_parser(compiling: Compilations) -
     assert len(compiling.told) == 1  # another setting needs a new answer
 
 
-def test_a_misspelt_from_is_the_one_mistake_of_a_model_with_a_watermark_hint(compiling: Compilations) -> None:
+def test_a_misspelt_from_is_the_only_error(compiling: Compilations) -> None:
     """A misspelt FROM is the only error of a model with a watermark hint; where Spark parses the text, the hint is."""
     hint = "/*+ WATERMARK(at, '1 minute') */"
     compiling.project.write(
@@ -102,7 +102,7 @@ def test_a_misspelt_from_is_the_one_mistake_of_a_model_with_a_watermark_hint(com
     assert found == {("models/a.sql", "sql-syntax"), ("models/b.sql", "misplaced-watermark")}
 
 
-def test_nothing_is_started_for_sql_that_can_be_read(compiling: Compilations) -> None:
+def test_java_does_not_start_for_readable_sql(compiling: Compilations) -> None:
     """Java does not start for valid SQL, nor for mistakes that sqlstream finds itself."""
     compiling.project.write(
         {"models/a.sql": f"select id {READS}", "models/b.sql": f"select kind {READS} gruop by kind"}
@@ -114,7 +114,7 @@ def test_nothing_is_started_for_sql_that_can_be_read(compiling: Compilations) ->
     assert compiling.told == []
 
 
-def test_a_java_that_does_not_start_is_a_warning_with_its_words(compiling: Compilations) -> None:
+def test_a_java_that_does_not_start_is_a_warning(compiling: Compilations) -> None:
     """A Java that does not start gives a warning with its message, because the model may be right."""
     compiling.project.write({"models/a.sql": f"select id as x y {READS}"})
     (found,) = compiling.findings(env={**os.environ, "JAVA_TOOL_OPTIONS": "-Xmx1k"})
@@ -123,7 +123,7 @@ def test_a_java_that_does_not_start_is_a_warning_with_its_words(compiling: Compi
     assert "Too small maximum heap" in found.why
 
 
-def test_no_text_that_spark_reads_is_refused_for_what_follows_an_alias(spark: SparkSession) -> None:
+def test_keywords_are_accepted_as_aliases(spark: SparkSession) -> None:
     """No SQL that Spark parses is refused because of a keyword as an alias or after an alias."""
     parser: Any = spark._jsparkSession.sessionState().sqlParser()
     keywords = [row.keyword for row in spark.sql("select keyword from sql_keywords()").collect()]

@@ -194,7 +194,7 @@ def test_rows_go_to_functions_and_classes_of_the_project(coded: ProjectFolder) -
     assert noted(coded, "later") == [{"batch": 2, "ids": [99]}]
 
 
-def test_functions_of_the_project_are_sql(coded: ProjectFolder, read_parquet: Rows) -> None:
+def test_functions_of_the_project_work_in_sql(coded: ProjectFolder, read_parquet: Rows) -> None:
     """Functions of the project work in expressions and in FROM; the compiler knows their names and declared types."""
     coded.write(
         {
@@ -222,7 +222,7 @@ def test_a_data_source_of_the_project_streams(coded: ProjectFolder, read_parquet
         read = len(numbers)
 
 
-def test_what_cannot_be_imported_or_does_not_fit_is_found_at_start(coded: ProjectFolder) -> None:
+def test_failed_imports_are_found_at_start(coded: ProjectFolder) -> None:
     """Failed imports and unsuitable objects are all found at start, at the keys that name them."""
     coded.write(
         {
@@ -246,7 +246,7 @@ def test_what_cannot_be_imported_or_does_not_fit_is_found_at_start(coded: Projec
     }
 
 
-def test_a_changed_function_is_a_changed_query(coded: ProjectFolder) -> None:
+def test_a_changed_function_changes_the_query(coded: ProjectFolder) -> None:
     """A changed function changes the query, because the old code made the state; changed comments do not."""
     coded.write(
         {

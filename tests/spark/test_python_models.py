@@ -96,7 +96,7 @@ def test_each_reference_has_a_reader_of_its_own(orders: ProjectFolder) -> None:
     assert orders.result().rows_out == 0
 
 
-def test_state_with_timers_goes_on_after_a_restart(folder: ProjectFolder, read_parquet: Rows) -> None:
+def test_state_with_timers_survives_a_restart(folder: ProjectFolder, read_parquet: Rows) -> None:
     """State with timers survives a restart; only this query uses RocksDB, and a changed file changes the query."""
     pytest.importorskip("google.protobuf", reason="Spark sends state to Python in its messages")
     folder.write(
@@ -138,7 +138,7 @@ def test_state_with_timers_goes_on_after_a_restart(folder: ProjectFolder, read_p
         ("return spark.readStream.format('rate').load()", 3, "Spark reports"),
     ],
 )
-def test_an_error_is_told_on_the_line_of_the_model(orders: ProjectFolder, body: str, line: int, word: str) -> None:
+def test_an_error_has_the_line_of_the_model(orders: ProjectFolder, body: str, line: int, word: str) -> None:
     """An error points to the last line of the model's file, with the message of Python or Spark and no traceback."""
     text = f"def model(sqlstream, spark):\n    sqlstream.config(sink='nowhere')\n    {body}\n\ndef helper(spark):\n    x = 1\n"
     orders.write({"models/broken.py": f"{text}    return x / 0\n"})

@@ -39,7 +39,7 @@ def test_every_row_is_written_once_over_several_runs(orders: ProjectFolder, read
     assert orders.committed("big") == {"0", "1", "2"}
 
 
-def test_figures_are_true(orders: ProjectFolder) -> None:
+def test_row_counts_are_correct(orders: ProjectFolder) -> None:
     """Rows in count all rows of the files, although the reader could apply the filter; rows out count the kept rows."""
     orders.write({"models/big.sql": BIG})
 
@@ -50,7 +50,7 @@ def test_figures_are_true(orders: ProjectFolder) -> None:
     assert [(batch.batch_id, batch.rows_in, batch.rows_out) for batch in batches] == [(0, 5, 4), (1, 5, 4)]
 
 
-def test_rows_that_nobody_counted_are_not_given_as_zero(orders: ProjectFolder, written: Path) -> None:
+def test_uncounted_rows_are_unknown(orders: ProjectFolder, written: Path) -> None:
     """When a Parquet filter skips rows unread, the number of rows in is unknown instead of 0."""
     orders.write(
         {
@@ -77,7 +77,7 @@ def written(tmp_path: Path) -> Path:
     return folder
 
 
-def test_many_batches_are_all_counted(orders: ProjectFolder) -> None:
+def test_totals_include_all_batches(orders: ProjectFolder) -> None:
     """A run of more batches than Spark keeps progress for (100) still has correct totals."""
     for number in range(2, 110):
         orders.rows(f"in/orders/{number}.json", [{"id": number}], modified=number)
@@ -141,7 +141,7 @@ def test_nothing_starts_when_one_query_is_refused(orders: ProjectFolder) -> None
     assert not (orders.root / "store/queries").exists()
 
 
-def test_a_run_warns_about_what_it_runs(orders: ProjectFolder) -> None:
+def test_a_run_warns_only_about_its_models(orders: ProjectFolder) -> None:
     """A run prints and counts only warnings about its selected and upstream models."""
     kinds = "select kind, count(*) as n from {{ source('shop', 'orders') }} group by kind"
     orders.write(
@@ -159,7 +159,7 @@ def test_a_run_warns_about_what_it_runs(orders: ProjectFolder) -> None:
     assert (warning.code, warning.location and warning.location.path) == ("unbounded-state", "models/kinds.sql")
 
 
-def test_a_failing_query_does_not_take_the_others_with_it(orders: ProjectFolder) -> None:
+def test_a_failed_query_does_not_stop_the_others(orders: ProjectFolder) -> None:
     """A query that fails in a batch is reported with its cause; the others run to their end."""
     orders.write(
         {
@@ -179,7 +179,7 @@ def test_a_failing_query_does_not_take_the_others_with_it(orders: ProjectFolder)
     assert not outcome.succeeded
 
 
-def test_once_runs_one_batch_over_all_there_is(orders: ProjectFolder) -> None:
+def test_once_runs_one_batch_over_all_data(orders: ProjectFolder) -> None:
     """`once` runs one batch over all available data, ignoring the source's limits, as Spark does today."""
     orders.write(
         {"models/all.sql": "{{ config(sink='lake', trigger='once') }} select id from {{ source('shop', 'orders') }}"}
@@ -190,7 +190,7 @@ def test_once_runs_one_batch_over_all_there_is(orders: ProjectFolder) -> None:
     assert (result.batches, result.rows_in, result.rows_out) == (1, 10, 10)
 
 
-def test_the_output_can_be_queried_while_it_is_written(orders: ProjectFolder, spark: SparkSession) -> None:
+def test_the_output_can_be_queried_during_a_run(orders: ProjectFolder, spark: SparkSession) -> None:
     """During a run, another Spark session reads whole batches, and sees the next batch after it is written."""
     orders.write(
         {

@@ -102,7 +102,7 @@ def test_names_with_hyphens_and_reserved_words_run(orders: ProjectFolder) -> Non
     assert (shown.model, shown.count) == ("a-b", 10)
 
 
-def test_the_projects_folder_is_no_pattern(tmp_path: Path) -> None:
+def test_the_project_folder_is_no_pattern(tmp_path: Path) -> None:
     """Brackets in the path of the project folder are literal, not a file pattern."""
     project = ProjectFolder(tmp_path / "orders [1] {a,b}")
     project.write(
@@ -136,7 +136,7 @@ def test_a_seed_is_csv_as_spreadsheets_write_it(orders: ProjectFolder) -> None:
     assert shown.rows == ((1, 'say "hi"\nand go', "01234"),)
 
 
-def test_the_text_that_runs_is_the_compiled_one(orders: ProjectFolder) -> None:
+def test_the_compiled_text_runs_unchanged(orders: ProjectFolder) -> None:
     """The compiled text runs unchanged: Spark does not substitute what looks like a variable."""
     orders.write(
         {
@@ -162,7 +162,7 @@ def test_the_text_that_runs_is_the_compiled_one(orders: ProjectFolder) -> None:
         "set spark.sql.shuffle.partitions=3",
     ],
 )
-def test_a_model_that_is_a_command_is_refused_and_not_carried_out(orders: ProjectFolder, command: str) -> None:
+def test_a_model_that_is_a_command_never_runs(orders: ProjectFolder, command: str) -> None:
     """A model that is a command is refused and never runs; Spark would execute an INSERT OVERWRITE and delete data."""
     orders.write(
         {

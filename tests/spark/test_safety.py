@@ -16,7 +16,7 @@ LISTEN = "0A"
 """The state of a listening socket in /proc/net/tcp (include/net/tcp_states.h of Linux)."""
 
 
-def test_a_secret_is_found_in_nothing_that_a_run_leaves(orders: ProjectFolder) -> None:
+def test_no_file_and_no_line_contains_a_secret(orders: ProjectFolder) -> None:
     """No file that a run leaves and no line that it prints contains a secret, although options of source, sink and
     target contain it and Spark raises an error about one.
     """
@@ -67,7 +67,7 @@ def test_no_secret_reaches_sql(orders: ProjectFolder) -> None:
     assert CANARY not in out
 
 
-def test_json_lines_are_all_there_is_on_stdout(orders: ProjectFolder) -> None:
+def test_stdout_has_only_json_lines(orders: ProjectFolder) -> None:
     """With JSON output stdout has only JSON lines; a console sink prints to stderr."""
     orders.write(
         {
@@ -118,7 +118,7 @@ def test_nothing_listens_beyond_loopback(orders: ProjectFolder) -> None:
     assert addresses <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
 
 
-def test_what_is_wrong_in_java_is_said_without_its_traces(orders: ProjectFolder) -> None:
+def test_errors_have_no_java_stack_traces(orders: ProjectFolder) -> None:
     """An analysis error and a failing batch take three lines each, without stack traces, JSON dumps or repeated SQL."""
     orders.write(
         {

@@ -9,7 +9,7 @@ from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import TableShown
 
 
-def test_seed_below_a_folder_with_a_pattern_in_its_name(orders: ProjectFolder) -> None:
+def test_a_seed_in_a_folder_with_pattern_characters(orders: ProjectFolder) -> None:
     """A seed in a folder with pattern characters in its name runs, with inferred types."""
     orders.write(
         {
@@ -29,7 +29,7 @@ def test_seed_below_a_folder_with_a_pattern_in_its_name(orders: ProjectFolder) -
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
-def test_values_that_are_not_of_their_type(ansi: str, orders: ProjectFolder) -> None:
+def test_values_of_the_wrong_type_are_found(ansi: str, orders: ProjectFolder) -> None:
     """Values that do not fit their type are found before anything starts, at their place in the file."""
     orders.write(
         {
@@ -53,7 +53,7 @@ def test_values_that_are_not_of_their_type(ansi: str, orders: ProjectFolder) -> 
     ]
 
 
-def test_types_that_no_text_can_have(orders: ProjectFolder) -> None:
+def test_types_without_a_cast_from_text_are_found(orders: ProjectFolder) -> None:
     """Types that no text can be cast to are found before anything starts, at their place in the YAML."""
     orders.write(
         {

@@ -88,7 +88,7 @@ def random_value(random: Random) -> str:
 
 
 @pytest.mark.parametrize("number", range(6))  # hypothesis is not installed in the environment with the oldest Spark
-def test_whatever_the_check_lets_through_is_the_same(number: int, spark: SparkSession, tmp_path: Path) -> None:
+def test_random_accepted_text_is_the_same(number: int, spark: SparkSession, tmp_path: Path) -> None:
     """Spark reads every random text that the check accepts as the check does."""
     random, read = Random(number), 0
     while read < 10:

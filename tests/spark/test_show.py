@@ -55,7 +55,7 @@ def _files(root: Path) -> set[str]:
 
 
 @pytest.mark.smoke
-def test_a_stateful_model_is_shown_whole_and_nothing_is_left_behind(orders: ProjectFolder, temporary: Path) -> None:
+def test_a_stateful_model_shows_every_window(orders: ProjectFolder, temporary: Path) -> None:
     """A stateful model shows every window, also one that a stream would still hold; no files are left behind."""
     orders.write(
         {
@@ -80,7 +80,7 @@ def test_a_stateful_model_is_shown_whole_and_nothing_is_left_behind(orders: Proj
     assert list(temporary.iterdir()) == []
 
 
-def test_values_are_whole_and_nested_ones_are_structures(orders: ProjectFolder) -> None:
+def test_values_keep_their_digits_and_structure(orders: ProjectFolder) -> None:
     """Values keep all digits, microseconds, years beyond Python's, duplicate names and types that JSON lacks."""
     rows = inline(
         orders,
@@ -96,7 +96,7 @@ def test_values_are_whole_and_nested_ones_are_structures(orders: ProjectFolder) 
     )  # fmt: skip
 
 
-def test_what_only_streams_is_sampled_once_and_read_as_a_batch(orders: ProjectFolder, temporary: Path) -> None:
+def test_a_rate_source_is_sampled_once(orders: ProjectFolder, temporary: Path) -> None:
     """A rate source is sampled once and read as a batch, so that a model over it can join it with itself."""
     orders.write(
         {
@@ -116,7 +116,7 @@ def test_what_only_streams_is_sampled_once_and_read_as_a_batch(orders: ProjectFo
     assert list(temporary.iterdir()) == []
 
 
-def test_a_function_of_the_projects_own_is_called(orders: ProjectFolder) -> None:
+def test_functions_of_the_project_can_be_called(orders: ProjectFolder) -> None:
     """`show` can call functions of the project, as a run can."""
     project = (orders.root / "project.yml").read_text()
     own = "from pyspark.sql.functions import udf\n@udf('int')\ndef twice(number):\n    return 2 * number\n"
@@ -125,7 +125,7 @@ def test_a_function_of_the_projects_own_is_called(orders: ProjectFolder) -> None
     assert inline(orders, f"select twice(id) as two {READS} where id = 3") == ((6,),)
 
 
-def test_findings_stand_on_the_models_own_lines(orders: ProjectFolder) -> None:
+def test_findings_are_on_the_models_own_lines(orders: ProjectFolder) -> None:
     """Findings of rules, analysis and row errors are on the model's own lines; other broken models do not matter."""
     orders.write(
         {
@@ -147,7 +147,7 @@ def test_findings_stand_on_the_models_own_lines(orders: ProjectFolder) -> None:
     assert len(show(orders, "good")[0].rows) == 5
 
 
-def test_a_source_that_is_not_there_is_a_finding_of_its_own(orders: ProjectFolder) -> None:
+def test_a_missing_source_is_a_finding(orders: ProjectFolder) -> None:
     """A missing source gives a finding at its path, and a missing secret is reported."""
     sources = (orders.root / "sources.yml").read_text()
     orders.write({"sources.yml": sources.replace("in/orders", "in/nothing")})

@@ -44,7 +44,7 @@ def writes(spark: SparkSession, folder: Path, format_name: str, columns: str, *p
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_types_that_are_written_are_written(spark: SparkSession, tmp_path: Path, format_name: str) -> None:
+def test_accepted_types_are_written(spark: SparkSession, tmp_path: Path, format_name: str) -> None:
     """All accepted columns go into one file together; text files have only one column."""
     taken = [name for name, type_ in TYPES.items() if unwritten_reason(format_name, type_) is None]
 
@@ -54,7 +54,7 @@ def test_types_that_are_written_are_written(spark: SparkSession, tmp_path: Path,
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_types_that_are_not_written_are_refused(spark: SparkSession, tmp_path: Path, format_name: str) -> None:
+def test_refused_types_are_not_written(spark: SparkSession, tmp_path: Path, format_name: str) -> None:
     """Each column that the compiler refuses makes the query fail."""
     refused = [name for name, type_ in TYPES.items() if unwritten_reason(format_name, type_) is not None]
     assert refused
@@ -62,7 +62,7 @@ def test_types_that_are_not_written_are_refused(spark: SparkSession, tmp_path: P
     assert [name for name in refused if writes(spark, tmp_path / name, format_name, value_of(name))] == []
 
 
-def test_partitions_of_refused_types_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_refused_partition_types_are_not_written(spark: SparkSession, tmp_path: Path) -> None:
     """Each type that is refused as a partition makes the query fail, and all accepted types together do not."""
     refused = [name for name, type_ in TYPES.items() if unfit_partition(type_)]
     taken = [name for name in TYPES if name not in refused]

@@ -13,7 +13,7 @@ Rows = Callable[[Path], list[dict[str, Any]]]
 
 
 @pytest.mark.parametrize(("schema", "columns"), [("id int", {"id"}), ("day date, id int", {"day", "id"})])
-def test_columns_of_folder_names_are_there_where_they_are_declared(
+def test_partition_columns_need_a_declaration(
     folder: ProjectFolder, read_parquet: Rows, schema: str, columns: set[str]
 ) -> None:
     """Partition columns in folder names need a declaration; otherwise `select *` would change with the data."""

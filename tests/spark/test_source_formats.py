@@ -52,7 +52,7 @@ def test_binary_files_need_no_schema(folder: ProjectFolder, read_parquet: Rows) 
     assert (row["length"], row["content"]) == (5, b"hello")
 
 
-def test_text_has_one_column_and_others_only_where_they_are_declared(folder: ProjectFolder, read_parquet: Rows) -> None:
+def test_text_has_one_column_unless_more_are_declared(folder: ProjectFolder, read_parquet: Rows) -> None:
     """Text has one column; folder names add columns only to a declared schema."""
     folder.write({"in/rows/day=2024-01-01/a.txt": "one\ntwo\n"})
     declare(folder, "format: text, path: in/rows")
@@ -114,7 +114,7 @@ def test_a_pattern_chooses_the_files(folder: ProjectFolder, read_parquet: Rows) 
     assert {row["name"] for row in read_parquet(folder.root / "store/out")} == {"old", "new"}
 
 
-def test_files_that_have_been_read_are_moved_away(folder: ProjectFolder, read_parquet: Rows) -> None:
+def test_files_are_archived_after_reading(folder: ProjectFolder, read_parquet: Rows) -> None:
     """`cleanSource: archive` moves a batch's files after the next batch was read, and no file is read twice."""
     write_files(folder)
     archive = folder.root / "archive"
@@ -174,7 +174,7 @@ def test_static_tables_are_read(orders: ProjectFolder, read_parquet: Rows, name:
         ("format: text, path: in/rows, options: {modifiedAfter: '2000-01-01T00:00:00'}", "option-value"),
     ],
 )
-def test_what_spark_would_refuse_late_is_found(folder: ProjectFolder, table: str, code: str) -> None:
+def test_late_refusals_of_spark_are_found_early(folder: ProjectFolder, table: str, code: str) -> None:
     """Problems that Spark would report late are found before anything starts."""
     declare(folder, table)
 

@@ -95,7 +95,7 @@ def test_only_a_sample_of_the_files_is_read(shop: ProjectFolder) -> None:
     ]
 
 
-def test_files_that_know_their_types_and_folders_that_name_columns(folder: ProjectFolder) -> None:
+def test_parquet_files_and_partition_folders(folder: ProjectFolder) -> None:
     """Parquet files with different schemas are merged, and folders by day add a column."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -116,7 +116,7 @@ def test_files_that_know_their_types_and_folders_that_name_columns(folder: Proje
     assert notes["amount"] == ("files differ: int in 1, string in 1, such as a.parquet",)
 
 
-def test_formats_without_files_and_what_is_not_there(shop: ProjectFolder, tmp_path: Path) -> None:
+def test_formats_without_files_and_missing_files(shop: ProjectFolder, tmp_path: Path) -> None:
     """Formats without files show their fixed columns; empty folders and wrong paths, files or names give findings."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "blank").mkdir()
@@ -141,7 +141,7 @@ def test_formats_without_files_and_what_is_not_there(shop: ProjectFolder, tmp_pa
         found(shop, "shop.beat")
 
 
-def test_a_csv_follows_its_own_options(shop: ProjectFolder) -> None:
+def test_csv_options_apply(shop: ProjectFolder) -> None:
     """CSV options apply: a header gives names, and types are inferred."""
     (shop.root / "in" / "csv").mkdir()
     (shop.root / "in" / "csv" / "a.csv").write_text("id;ts\n1;2024-01-01 00:00:00\n")

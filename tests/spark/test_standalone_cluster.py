@@ -75,7 +75,7 @@ def notices(folder: ProjectFolder) -> list[str]:
     return [event.text for event in folder.events if isinstance(event, Notice) and "shuffle partitions" in event.text]
 
 
-def test_a_run_before_it_in_the_same_process_has_no_say(orders: ProjectFolder, master: str) -> None:
+def test_an_earlier_run_in_the_process_has_no_effect(orders: ProjectFolder, master: str) -> None:
     """An earlier run's number of partitions, which is still in the JVM's Spark configuration, is ignored."""
     project_on(orders, "local[2]", f"{PARTITIONS}: '5'")
     orders.result()
@@ -105,7 +105,7 @@ def test_a_new_checkpoint_gets_twice_the_cores_of_the_cluster(orders: ProjectFol
     assert (partitions(orders), notices(orders)) == (str(2 * CORES), [])
 
 
-def test_a_number_of_the_targets_own_goes_first(orders: ProjectFolder, master: str) -> None:
+def test_the_targets_number_takes_precedence(orders: ProjectFolder, master: str) -> None:
     """The target's own number of partitions takes precedence, and the cluster is not asked."""
     project_on(orders, master, f"{PARTITIONS}: '5'")
 

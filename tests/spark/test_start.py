@@ -15,7 +15,7 @@ MODEL = "{{ config(sink='nowhere') }} select * from {{ source('shop', 'orders') 
     "target",
     ["master: nonsense", "spark: {spark.driver.memory: much}", "spark: {spark.scheduler.mode: NONE_SUCH}"],
 )
-def test_settings_that_spark_refuses_are_a_finding_at_the_target(orders: ProjectFolder, target: str) -> None:
+def test_refused_settings_are_a_finding_at_the_target(orders: ProjectFolder, target: str) -> None:
     """A setting that the launcher, the JVM or Spark refuses gives three lines and exit code 1."""
     orders.write(
         {
@@ -34,7 +34,7 @@ def test_settings_that_spark_refuses_are_a_finding_at_the_target(orders: Project
 
 
 @pytest.mark.parametrize(("home", "path", "code"), [("", "EMPTY", "java-missing"), ("OLD", "", "java-too-old")])
-def test_java_that_cannot_be_used_is_one_clear_message(
+def test_an_unusable_java_gives_one_message(
     orders: ProjectFolder, tmp_path: Path, home: str, path: str, code: str
 ) -> None:
     """If Java is missing or too old, one message says what to install, before Spark starts."""
@@ -71,7 +71,7 @@ def test_a_target_over_spark_connect_is_refused(orders: ProjectFolder) -> None:
 
 
 @pytest.mark.parametrize("setting", ["spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"])
-def test_a_collector_of_the_users_is_the_only_one(orders: ProjectFolder, setting: str) -> None:
+def test_a_configured_garbage_collector_replaces_the_default(orders: ProjectFolder, setting: str) -> None:
     """A configured garbage collector replaces the default of a small run, because a JVM does not start with two."""
     orders.write(
         {

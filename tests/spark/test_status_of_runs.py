@@ -80,7 +80,7 @@ from {{ source('shop', 'orders') }} o join {{ source('shop', 'returns') }} r
     assert (silent["cause"], "shop.returns has sent no rows for 3 batches" in silent["text"]) == ("idle_source", True)
 
 
-def test_rows_behind_the_watermark_are_counted_and_told(folder: ProjectFolder) -> None:
+def test_rows_behind_the_watermark_are_counted(folder: ProjectFolder) -> None:
     """After one event moves the watermark, status counts the late rows that follow. Spark 4.3 compares rows with the
     watermark of the batch before, so the first of them still makes a window, which comes out at once.
     """
@@ -98,7 +98,7 @@ def test_rows_behind_the_watermark_are_counted_and_told(folder: ProjectFolder) -
     assert [event.silence.cause for event in folder.events if isinstance(event, QuerySilent)][-1] is Cause.LATE
 
 
-def test_a_run_that_ends_without_rows_says_why_and_so_does_status(orders: ProjectFolder) -> None:
+def test_a_run_without_rows_explains_why(orders: ProjectFolder) -> None:
     """A run without rows explains why, as status does; a second run without input gives a different reason."""
     orders.write(
         {

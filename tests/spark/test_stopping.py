@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, told_by, wait_for
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, read_proc_file, wait_for
 
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.state.runs.events import QueryStarted, RunEvent, Status
@@ -126,11 +126,11 @@ def test_for_stops_by_itself(folder: ProjectFolder) -> None:
 
 def launches(process: subprocess.Popen[str]) -> bool:
     """Returns whether the launch of the JVM for the queries has begun."""
-    return any("pyspark-shell" in told_by(child, "cmdline") for child in descendants(process.pid))
+    return any("pyspark-shell" in read_proc_file(child, "cmdline") for child in descendants(process.pid))
 
 
 @pytest.mark.parametrize(("number", "group"), WAYS)
-def test_a_signal_while_the_jvm_starts_starts_no_query(
+def test_a_signal_during_the_start_of_the_jvm_skips_queries(
     slow: ProjectFolder, number: signal.Signals, group: bool
 ) -> None:
     """A signal during the JVM's start is not lost: the run marks its query as skipped and exits with code 0."""
@@ -147,7 +147,7 @@ def test_a_signal_while_the_jvm_starts_starts_no_query(
     assert not (slow.root / "store/queries/slow").exists()
 
 
-def test_a_stop_between_two_starts_starts_no_more(orders: ProjectFolder) -> None:
+def test_a_stop_between_two_starts_skips_the_second(orders: ProjectFolder) -> None:
     """After a stop between two starts the first query finishes its batch and the second is skipped; none fails."""
     model = "{{ config(sink='nowhere', trigger='1 hour') }} select id from {{ source('shop', 'orders') }}"
     orders.write({"models/a.sql": model, "models/b.sql": model})

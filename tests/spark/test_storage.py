@@ -24,7 +24,7 @@ def storage(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Had
     configuration.set(IMPLEMENTATION, before)
 
 
-def test_what_is_written_is_read_back(storage: HadoopStorage, tmp_path: Path) -> None:
+def test_a_written_text_is_read_back(storage: HadoopStorage, tmp_path: Path) -> None:
     """A write creates parent folders and replaces the previous text; no other files are left behind."""
     folder = f"file://{tmp_path}/queries/größe/v1"
 
@@ -35,7 +35,7 @@ def test_what_is_written_is_read_back(storage: HadoopStorage, tmp_path: Path) ->
     assert [name for name in storage.names(folder) if not name.endswith(".crc")] == ["ledger.json"]
 
 
-def test_a_folder_is_removed_with_all_that_is_in_it(storage: HadoopStorage, tmp_path: Path) -> None:
+def test_a_folder_is_removed_with_its_content(storage: HadoopStorage, tmp_path: Path) -> None:
     """Removing a folder removes everything in it, and nothing beside it."""
     for version in ("v1", "v2"):
         storage.write_text(f"file://{tmp_path}/{version}/checkpoint/metadata", "{}")
@@ -45,7 +45,7 @@ def test_a_folder_is_removed_with_all_that_is_in_it(storage: HadoopStorage, tmp_
     assert storage.names(f"file://{tmp_path}") == ("v2",)
 
 
-def test_what_is_not_there_is_none(storage: HadoopStorage, tmp_path: Path) -> None:
+def test_missing_files_are_none(storage: HadoopStorage, tmp_path: Path) -> None:
     """A query that has never run has no ledger and no folder."""
     assert storage.read_text(f"file://{tmp_path}/none/ledger.json") is None
     assert storage.names(f"file://{tmp_path}/none") == ()

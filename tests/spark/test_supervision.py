@@ -43,7 +43,7 @@ def restarts(events: list[RunEvent]) -> list[QueryRestarting]:
 
 
 @pytest.mark.smoke
-def test_a_failed_query_starts_again_and_goes_on(orders: ProjectFolder, read_parquet: Rows) -> None:
+def test_a_failed_query_restarts(orders: ProjectFolder, read_parquet: Rows) -> None:
     """A query that fails twice reports each cause, restarts, and then writes each row once."""
     orders.write({"models/moody.sql": moody("first")})
     events: list[RunEvent] = []
@@ -65,7 +65,7 @@ def test_a_failed_query_starts_again_and_goes_on(orders: ProjectFolder, read_par
     assert [type(event) for event in events].count(QueryStarted) == 1
 
 
-def test_it_is_reported_when_the_attempts_are_used_up(orders: ProjectFolder) -> None:
+def test_a_query_fails_after_its_last_attempt(orders: ProjectFolder) -> None:
     """After the last attempt the query is reported as failed; delays grow, and the other query runs to its end."""
     orders.write({"models/moody.sql": moody("second"), "models/good.sql": f"{{{{ config(sink='lake') }}}} {ALL}"})
 
@@ -80,7 +80,7 @@ def test_it_is_reported_when_the_attempts_are_used_up(orders: ProjectFolder) -> 
     "expression",
     ["raise_error('no')", "cast(concat('x', id) as int)", "id / (id - id)", "element_at(array(id), 5)"],
 )
-def test_what_the_rows_themselves_cause_is_not_tried_again(orders: ProjectFolder, expression: str) -> None:
+def test_failures_that_rows_cause_are_not_retried(orders: ProjectFolder, expression: str) -> None:
     """Failures that the rows cause are not retried, because the same rows would come again."""
     orders.write({"models/poor.sql": f"{{{{ config(sink='nowhere') }}}} select {expression} as x from ({ALL})"})
 
@@ -89,7 +89,7 @@ def test_what_the_rows_themselves_cause_is_not_tried_again(orders: ProjectFolder
     assert (result.status, restarts(orders.events)) == (Status.ERROR, [])
 
 
-def test_an_expression_that_fails_is_pointed_at_in_the_model_that_has_it(orders: ProjectFolder) -> None:
+def test_a_failing_expression_is_located_in_its_model(orders: ProjectFolder) -> None:
     """A failing expression is located in the model that contains it, also in an upstream view or below Jinja."""
     every = ALL.replace("id", "*")
     orders.write(
@@ -124,7 +124,7 @@ def test_a_start_that_fails(orders: ProjectFolder, fail_fast: bool) -> None:
     assert ("b has failed" if fail_fast else "no query had anything to read for 3 s") in said
 
 
-def test_a_run_until_idle_waits_for_what_comes(orders: ProjectFolder, read_parquet: Rows) -> None:
+def test_new_rows_reset_the_idle_timer(orders: ProjectFolder, read_parquet: Rows) -> None:
     """New rows reset the idle timer, and all of them are written before the run ends."""
     orders.write({"models/all.sql": f"{{{{ config(sink='lake', trigger='100 milliseconds') }}}} {ALL}"})
     events: list[RunEvent] = []
@@ -142,7 +142,7 @@ def test_a_run_until_idle_waits_for_what_comes(orders: ProjectFolder, read_parqu
     assert len(read_parquet(orders.root / "store/all")) == 25
 
 
-def test_threads_bound_the_queries_that_end_by_themselves(orders: ProjectFolder) -> None:
+def test_threads_limit_queries_that_end(orders: ProjectFolder) -> None:
     """With one thread, queries that end start one after the other; endless queries need no thread."""
     orders.write({"project.yml": PROJECT.replace("storage: store", "storage: store, threads: 1")})
     orders.write({f"models/{name}.sql": f"{{{{ config(sink='lake', trigger='once') }}}} {ALL}" for name in "abc"})
@@ -197,7 +197,7 @@ class Reader(SimpleDataSourceStreamReader):
 """
 
 
-def test_a_query_that_has_not_looked_yet_is_not_idle(orders: ProjectFolder) -> None:
+def test_a_query_is_not_idle_before_its_first_look(orders: ProjectFolder) -> None:
     """A query is not idle before its first look at the source, however long that takes; the run reads what it finds."""
     gate = orders.root / "gate"
     os.mkfifo(gate)

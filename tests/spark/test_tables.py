@@ -84,7 +84,7 @@ def test_another_process_reads_the_tables(written: ProjectFolder, read_parquet: 
     assert not list(written.root.glob("spark-warehouse/*writing*"))
 
 
-def test_what_a_killed_run_left_in_a_table_is_put_aside(written: ProjectFolder) -> None:
+def test_leftovers_in_a_table_are_moved_aside(written: ProjectFolder) -> None:
     """Leftovers are moved aside: the table of a stream has a file sink's log, which engines may ignore."""
     (folder,) = written.root.glob("**/gold_all")
     first, *_ = sorted(folder.glob("part-*.parquet"))
@@ -101,7 +101,7 @@ def test_what_a_killed_run_left_in_a_table_is_put_aside(written: ProjectFolder) 
     assert len(list((folder.parent / "_archive/gold_all").rglob(left.name))) == 1
 
 
-def test_a_declared_schema_must_be_the_tables_own(written: ProjectFolder) -> None:
+def test_a_declared_schema_must_match_the_table(written: ProjectFolder) -> None:
     """A declared schema must match the table's own columns and types."""
     written.write({"models/wrong.sql": "{{ config(sink='lake') }} select id from {{ source('gold', 'wrong') }}"})
 
@@ -133,7 +133,7 @@ def test_columns_that_a_table_cannot_hold_are_refused(
     assert (code, "[output-columns]" in output, problem in output, fix in output) == (1, True, True, True), output
 
 
-def test_a_catalog_in_memory_is_refused(orders: ProjectFolder) -> None:
+def test_an_in_memory_catalog_is_refused(orders: ProjectFolder) -> None:
     """An in-memory catalog is refused: a second run would find the folder, but no table."""
     orders.write(
         {

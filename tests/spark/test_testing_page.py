@@ -25,7 +25,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_blocks_of_the_page_make_a_project_whose_tests_pass(project: Path) -> None:
+def test_the_tests_of_the_page_pass(project: Path) -> None:
     """The page's tests pass in batches, and with all rows at once."""
     outcome = run_tests(UnitTestRequest(ProjectRequest(project), equivalence=True), lambda _result, _total: None)
 
@@ -33,7 +33,7 @@ def test_the_blocks_of_the_page_make_a_project_whose_tests_pass(project: Path) -
     assert outcome.succeeded, "\n".join(failure_text(result, None) for result in outcome.results)
 
 
-def test_the_failure_that_the_page_shows_is_what_is_printed(project: Path) -> None:
+def test_the_page_shows_the_printed_failure(project: Path) -> None:
     """The page shows the failure that a model that counts one too many prints."""
     model = project / "models" / "clicks_per_page.sql"
     model.write_text(model.read_text().replace("count(*)", "count(*) + 1"))

@@ -53,7 +53,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_damaged_file_of_state_is_named_with_the_way_out(case: str, orders: ProjectFolder) -> None:
+def test_a_damaged_state_file_is_named_with_the_fix(case: str, orders: ProjectFolder) -> None:
     """A damaged file is named with the fix, in the last version of the state and in one that it builds on."""
     settings, damages = CASES[case]
     orders.write(

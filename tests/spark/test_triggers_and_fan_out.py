@@ -38,7 +38,7 @@ def test_several_queries_read_one_view(
     assert ids == {"big": [3, 4, 13, 14], "small": [1, 2, 11, 12]}
 
 
-def test_a_continuous_query_runs_until_it_is_stopped_and_goes_on(folder: ProjectFolder) -> None:
+def test_a_continuous_query_stops_and_resumes(folder: ProjectFolder) -> None:
     """A continuous query writes rows, Ctrl-C ends it successfully, and the next run resumes from its checkpoint."""
     folder.write(
         {
@@ -62,7 +62,7 @@ def test_a_continuous_query_runs_until_it_is_stopped_and_goes_on(folder: Project
     assert len(commits) >= 6
 
 
-def test_a_continuous_query_that_takes_every_core_is_warned_of(orders: ProjectFolder) -> None:
+def test_a_continuous_query_that_takes_every_core_gives_a_warning(orders: ProjectFolder) -> None:
     """A continuous query that takes every core gives a warning with its tasks, the cores and the waiting queries."""
     table = "{{name: ticks_{0}, format: rate, options: {{rowsPerSecond: 10, numPartitions: {0}}}}}"
     model = "{{{{ config(sink='nowhere', trigger={}) }}}} select {} from {{{{ source('{}', '{}') }}}}"
@@ -90,7 +90,7 @@ def test_a_continuous_query_that_takes_every_core_is_warned_of(orders: ProjectFo
 
 
 @pytest.mark.smoke
-def test_a_spark_without_the_real_time_trigger_says_so(orders: ProjectFolder) -> None:
+def test_a_spark_without_real_time_triggers_is_a_finding(orders: ProjectFolder) -> None:
     """On a Spark without real-time triggers, the finding is at the trigger and the run continues without the query."""
     if "realTime" in signature(DataStreamWriter.trigger).parameters:
         pytest.skip("this Spark has the trigger")

@@ -27,7 +27,7 @@ def refusal(raised: pytest.ExceptionInfo[FindingsError]) -> tuple[str, str]:
 
 
 @pytest.mark.smoke
-def test_a_query_that_runs_is_refused_to_a_second_run_and_free_after_a_kill(
+def test_a_second_run_of_a_query_is_refused(
     orders: ProjectFolder, read_parquet: Callable[[Path], list[dict[str, Any]]]
 ) -> None:
     """The refusal names the process; other queries run in parallel, and a killed run leaves no lock behind."""

@@ -30,7 +30,7 @@ def resolves(spark: SparkSession) -> Callable[[str], bool]:
         ("case when b then {0} else {1} end", have_common_type),
     ],
 )
-def test_what_is_said_not_to_go_together_does_not(
+def test_refused_pairs_of_types_are_refused(
     resolves: Callable[[str], bool], form: str, rule: Callable[[DataType, DataType], bool]
 ) -> None:
     """Spark refuses every pair of types that the compiler refuses."""

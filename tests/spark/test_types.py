@@ -27,7 +27,7 @@ def spark_schema(spark: SparkSession, ddl: str) -> Any:
 
 
 @pytest.mark.parametrize("ddl", GOOD)
-def test_what_is_read_spark_reads_alike(spark: SparkSession, ddl: str) -> None:
+def test_accepted_types_are_the_same_in_spark(spark: SparkSession, ddl: str) -> None:
     """The parser builds the same tree as Spark, from DDL and from Spark's JSON."""
     found = spark_schema(spark, ddl)
 
@@ -37,7 +37,7 @@ def test_what_is_read_spark_reads_alike(spark: SparkSession, ddl: str) -> None:
 
 
 @pytest.mark.parametrize("ddl", BAD)
-def test_what_is_refused_spark_refuses(spark: SparkSession, ddl: str) -> None:
+def test_refused_types_are_refused_by_spark(spark: SparkSession, ddl: str) -> None:
     """No type that Spark accepts is an error."""
     with pytest.raises((PySparkException, Py4JJavaError)):
         spark_schema(spark, ddl)

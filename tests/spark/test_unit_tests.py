@@ -42,7 +42,7 @@ def results(outcome: UnitTestOutcome) -> dict[str, CaseResult]:
 
 
 @pytest.mark.smoke
-def test_rows_go_in_and_come_out_on_every_spark() -> None:
+def test_cases_run_on_every_spark() -> None:
     """Late rows, restarts and equivalence work on every Spark, although its test internals differ by version."""
     outcome = run(
         Selection(("unit_test:a_watermark_*", "unit_test:ten_late_*", "unit_test:every_type_*")), equivalence=True
@@ -51,7 +51,7 @@ def test_rows_go_in_and_come_out_on_every_spark() -> None:
     assert [result.outcome for result in outcome.results] == [PASSED, PASSED, PASSED]
 
 
-def test_every_case_ends_as_its_name_says(outcome: UnitTestOutcome) -> None:
+def test_cases_end_as_their_names_say(outcome: UnitTestOutcome) -> None:
     """Cases named `fails_`, `broken_` or `skipped_` end that way, and all others pass."""
     wanted = {"fails": FAILED, "broken": BROKEN, "skipped": SKIPPED}
 
@@ -68,7 +68,7 @@ def heads(result: CaseResult) -> list[str]:
     return [f"{finding.location}: {finding.code}" for finding in result.findings]
 
 
-def test_a_column_that_is_read_and_left_out_is_named(results: dict[str, CaseResult]) -> None:
+def test_a_missing_input_column_is_named(results: dict[str, CaseResult]) -> None:
     """A missing input column that the model reads is named; columns that it does not read may be left out."""
     (finding,) = results["broken_because_a_column_is_left_out"].findings
 
@@ -76,7 +76,7 @@ def test_a_column_that_is_read_and_left_out_is_named(results: dict[str, CaseResu
     assert finding.message.endswith("lack `device`")
 
 
-def test_a_single_row_that_leaves_a_column_out_is_named(results: dict[str, CaseResult]) -> None:
+def test_a_row_without_a_column_is_located(results: dict[str, CaseResult]) -> None:
     """Rows that leave out a column are counted and located at the first one, although other rows have the column."""
     (finding,) = results["broken_because_a_row_leaves_a_column_out"].findings
 
@@ -97,7 +97,7 @@ def test_a_failure_shows_the_rows_that_differ(results: dict[str, CaseResult]) ->
     assert said.endswith("run only this test: sqlstream test --select unit_test:counts.fails_in_its_second_batch")
 
 
-def test_a_failure_of_a_figure_says_both(results: dict[str, CaseResult]) -> None:
+def test_a_failed_figure_shows_both_values(results: dict[str, CaseResult]) -> None:
     """A failed check of late rows, watermark or state shows the expected and the actual value."""
     (late, watermark, state) = results["fails_by_its_figures"].differences
 
@@ -106,7 +106,7 @@ def test_a_failure_of_a_figure_says_both(results: dict[str, CaseResult]) -> None
     assert [state.expected, state.actual] == ["7", "1"]  # type: ignore[union-attr]
 
 
-def test_a_batch_that_fails_says_why(results: dict[str, CaseResult]) -> None:
+def test_a_failed_batch_has_its_cause(results: dict[str, CaseResult]) -> None:
     """A batch with an unexpected error reports it as a failed query does."""
     (finding,) = results["fails_with_an_error"].findings
 
@@ -114,7 +114,7 @@ def test_a_batch_that_fails_says_why(results: dict[str, CaseResult]) -> None:
     assert "DIVIDE_BY_ZERO" in finding.why
 
 
-def test_a_stream_that_is_not_its_batch_is_shrunk() -> None:
+def test_a_stream_that_differs_from_its_batch_is_shrunk() -> None:
     """A stream that differs from its batch is shrunk to two rows in two batches; joins and totals do not differ."""
     chosen = Selection(("rare", "joined", "acked", "unit_test:only_what_changes_*", "unit_test:a_query_may_give_*"))
     results = {result.name: result for result in run(chosen, equivalence=True).results}
@@ -125,7 +125,7 @@ def test_a_stream_that_is_not_its_batch_is_shrunk() -> None:
     assert [result.outcome for result in results.values()] == [PASSED] * 5
 
 
-def test_a_split_that_fails_is_told() -> None:
+def test_a_failed_split_is_reported() -> None:
     """If the row-by-row split fails although the given batches pass, the failure says so."""
     (result,) = run(Selection(("shares",)), equivalence=True).results
 
@@ -135,7 +135,7 @@ def test_a_split_that_fails_is_told() -> None:
     assert said.count("  batch ") == 2
 
 
-def test_a_target_without_idle_batches_compares_all_that_is_closed() -> None:
+def test_equivalence_without_idle_batches_compares_closed_groups() -> None:
     """Without idle batches, equivalence compares only what later rows close; nothing follows the last batch."""
     chosen = Selection(("unit_test:a_window_that_is_closed*", "unit_test:a_watermark_of_the_source"))
 
@@ -147,12 +147,12 @@ def test_a_target_without_idle_batches_compares_all_that_is_closed() -> None:
     }
 
 
-def test_the_sql_of_an_older_model_is_refused_or_goes_on(results: dict[str, CaseResult]) -> None:
+def test_a_refused_upgrade_is_reported(results: dict[str, CaseResult]) -> None:
     """An unexpected refusal of an upgrade is reported with the code that `run` uses."""
     assert heads(results["broken_because_an_upgrade_is_refused"]) == ["models/counts.sql:3:55: state-change"]
 
 
-def test_selection_takes_cases_by_name_model_and_tag() -> None:
+def test_cases_are_selected_by_name_and_model() -> None:
     """A selected model selects its cases; the selected case is disabled, so nothing runs."""
     chosen = Selection(("unit_test:skipped_*", "test_name:skipped_*"), ("unit_test:totals.*",))
     told: list[CaseResult] = []
@@ -170,7 +170,7 @@ def run_cli(*arguments: str) -> int:
     return int(str(ended.value.code))
 
 
-def test_the_command_ends_with_1_and_tells_machines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_failure_exits_with_1_and_writes_json_and_xml(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A failing case exits with code 1 and writes one JSON object and a JUnit XML file."""
     report = tmp_path / "junit.xml"
 

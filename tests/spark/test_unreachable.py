@@ -35,7 +35,7 @@ def restarts(events: list[RunEvent]) -> list[int]:
     return [event.attempt for event in events if isinstance(event, QueryRestarting)]
 
 
-def test_a_refused_socket_is_tried_again_and_named(orders: ProjectFolder) -> None:
+def test_a_refused_socket_is_named_and_retried(orders: ProjectFolder) -> None:
     """A refused socket is named and retried with a new checkpoint per attempt, because Spark cannot resume a socket."""
     port = closed_port()
     orders.write(
@@ -55,7 +55,7 @@ def test_a_refused_socket_is_tried_again_and_named(orders: ProjectFolder) -> Non
     assert (orders.root / "store/queries/lines/v3").exists()
 
 
-def test_a_stream_into_memory_is_tried_again_from_the_beginning(orders: ProjectFolder) -> None:
+def test_a_memory_query_is_retried_from_the_beginning(orders: ProjectFolder) -> None:
     """A retried memory query starts from the beginning: its table has each row once, also from earlier batches."""
     said = "reflect('java.lang.System', 'getProperty', 'mood', 'bad')"
     mood = f"case when id < 10 then 1 else reflect('java.lang.Integer', 'parseInt', {said}) end"
@@ -92,7 +92,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Endpoint:
     return endpoint
 
 
-def test_a_broker_that_is_down_is_named_and_the_query_tried_again(orders: ProjectFolder, broker: Endpoint) -> None:
+def test_a_broker_that_is_down_is_named_and_retried(orders: ProjectFolder, broker: Endpoint) -> None:
     """A broker that is down is named before Spark connects, because Kafka's client would wait for minutes."""
     orders.write(
         {
@@ -108,7 +108,7 @@ def test_a_broker_that_is_down_is_named_and_the_query_tried_again(orders: Projec
     assert "sources.yml:5:29" in result.finding.fix
 
 
-def test_a_stop_is_obeyed_while_a_broker_is_down(orders: ProjectFolder, broker: Endpoint) -> None:
+def test_a_stop_takes_effect_while_a_broker_is_down(orders: ProjectFolder, broker: Endpoint) -> None:
     """A stop during the wait for the next attempt takes effect at once."""
     assert broker.addresses
     model = "{{ config(sink='nowhere', trigger='1 second', retries={'attempts': 9, 'first_delay': '1 hour', 'longest_delay': '1 hour'}) }}"
@@ -137,7 +137,7 @@ def test_one_broker_of_a_list_is_enough() -> None:
     ("scheme", "package"),
     [("s3a", "hadoop-aws"), ("abfss", "hadoop-azure"), ("gs", "hadoop-gcp"), ("s3", "hadoop-aws")],
 )
-def test_a_file_system_without_its_package_names_it(orders: ProjectFolder, scheme: str, package: str) -> None:
+def test_a_missing_file_system_package_is_named(orders: ProjectFolder, scheme: str, package: str) -> None:
     """A missing file system package is named on the source's line, in the version that Spark's Hadoop needs."""
     sources = (orders.root / "sources.yml").read_text()
     orders.write(
@@ -158,7 +158,7 @@ def test_a_file_system_without_its_package_names_it(orders: ProjectFolder, schem
 
 
 @pytest.mark.parametrize(("source", "package"), [("KAFKA", "spark-sql-kafka-0-10"), ("AVRO", "spark-avro")])
-def test_a_package_of_spark_is_named_in_a_release_that_there_is(source: str, package: str) -> None:
+def test_a_spark_package_is_named_in_an_existing_version(source: str, package: str) -> None:
     """A Spark package is named in a version that exists, which may differ from Spark's own version."""
     fix = package_fix("", f"{source}_DATA_SOURCE_NOT_ENABLED")
 

@@ -8,7 +8,7 @@ from conftest import ProjectFolder
 from sqlstream.errors import FindingsError
 
 
-def test_every_source_that_cannot_be_opened_is_found(orders: ProjectFolder) -> None:
+def test_all_unreadable_sources_are_found(orders: ProjectFolder) -> None:
     """A missing folder and a type that only Spark can check are both found in one run."""
     orders.write(
         {

@@ -11,7 +11,7 @@ from conftest import ProjectFolder
 Rows = Callable[[Path], list[dict[str, Any]]]
 
 
-def test_a_model_may_have_the_view_name_of_what_another_input_reads(orders: ProjectFolder, read_parquet: Rows) -> None:
+def test_a_model_can_share_a_view_name_with_a_source(orders: ProjectFolder, read_parquet: Rows) -> None:
     """Model `shop__orders` is read although another input later reads a source that has the same view name."""
     orders.write(
         {
@@ -28,7 +28,7 @@ def test_a_model_may_have_the_view_name_of_what_another_input_reads(orders: Proj
     assert ids == [0, 10, *range(1000, 1005), *range(1010, 1015)]
 
 
-def test_a_source_is_read_beside_a_view_over_it(orders: ProjectFolder) -> None:
+def test_a_source_and_a_view_over_it_have_separate_readers(orders: ProjectFolder) -> None:
     """A source and a view over it have separate readers."""
     orders.write(
         {

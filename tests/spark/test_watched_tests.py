@@ -26,7 +26,7 @@ CASES = "unit_tests:\n" + "".join(
 )
 
 
-def test_a_save_runs_the_tests_again_that_it_may_change(folder: ProjectFolder) -> None:
+def test_a_save_runs_the_affected_tests_again(folder: ProjectFolder) -> None:
     """A save repeats the tests of the model and of the models below it in the same Spark; Ctrl-C ends it cleanly."""
     folder.write({"models/doubled.sql": MODEL, "models/fourfold.sql": BELOW, "tests/models/t.yml": CASES})
     watching = folder.command("test", "--watch")

@@ -74,13 +74,13 @@ def test_tokens_are_those_of_sparks_lexer(spark: SparkSession, sql: str) -> None
         "select /*+ A('*/', b -- c\n) /* d */ */ {# x #} {% y %} `ü``b` sélect",
     ],
 )
-def test_odd_text_is_split_as_spark_does(spark: SparkSession, sql: str) -> None:
+def test_unusual_text_is_split_as_in_spark(spark: SparkSession, sql: str) -> None:
     """Unusual numbers, literals, operators and comments are split as in Spark's lexer."""
     assert _flat(tokenize(sql)) == _lexed(spark, sql)
 
 
 @pytest.mark.parametrize("sql", _sections("in", "relations"))
-def test_every_relation_takes_clauses_where_they_go(spark: SparkSession, sql: str) -> None:
+def test_every_relation_accepts_clauses_at_its_end(spark: SparkSession, sql: str) -> None:
     """Spark's plan has the relations that sqlstream finds, and takes a watermark clause and an alias there."""
     plan = _parsed(spark, sql)
     relations = read_sql(sql).relations

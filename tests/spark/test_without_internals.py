@@ -103,7 +103,7 @@ def test_a_query_that_waits_for_its_trigger_stops_at_once(public: ProjectFolder)
     assert public.committed("copied") == {"0"}
 
 
-def test_what_no_check_refuses_is_refused_at_the_start(public: ProjectFolder) -> None:
+def test_sparks_refusal_comes_at_the_start(public: ProjectFolder) -> None:
     """Without the internals nothing can be checked in advance, so Spark's refusal is reported for the query."""
     rules = "rules: {append-without-watermark: ignore}\n"
     model = (
@@ -116,7 +116,7 @@ def test_what_no_check_refuses_is_refused_at_the_start(public: ProjectFolder) ->
     assert (result.status, result.finding and result.finding.code) == (Status.ERROR, "query-failed")
 
 
-def test_a_command_is_not_carried_out(public: ProjectFolder) -> None:
+def test_a_command_does_not_run(public: ProjectFolder) -> None:
     """A model that is a command does not run; the compiler sees from its first words that it is not a query."""
     public.write({"models/gone.sql": "{{ config(sink='lake') }}\ndrop table orders"})
     process = public.command("run")
@@ -155,14 +155,14 @@ MISSING: dict[str, Callable[[SparkSession], object]] = {
 
 
 @pytest.mark.parametrize("internal", MISSING.values(), ids=MISSING)
-def test_what_is_missing_is_done_the_public_way(
+def test_missing_internals_have_a_public_fallback(
     spark: SparkSession, internal: Callable[[SparkSession], object]
 ) -> None:
     """The public way is used whatever has moved: a class, a method, a parameter or a field."""
     assert call_internal(spark, "thing", lambda: internal(spark), lambda: "public") == "public"
 
 
-def test_a_refusal_of_spark_is_no_missing_internal(spark: SparkSession) -> None:
+def test_an_error_of_spark_is_no_missing_internal(spark: SparkSession) -> None:
     """An error that Spark raises about a query is raised, not treated as a missing internal."""
     with pytest.raises(AnalysisException):
         call_internal(spark, "parser", lambda: spark.sql("select nothing"), lambda: None)
@@ -174,7 +174,7 @@ def test_a_mistake_in_the_code_is_no_missing_internal(error: Exception) -> None:
     assert not is_missing(error)
 
 
-def test_internals_are_used_where_they_are_there(spark: SparkSession) -> None:
+def test_internals_are_used_if_available(spark: SparkSession) -> None:
     """A tested Spark uses the internals, unless the session turns them off."""
     session = spark.newSession()
     assert can_change_queries(session)
@@ -187,12 +187,12 @@ def test_internals_are_used_where_they_are_there(spark: SparkSession) -> None:
     assert call_internal(session, "thing", lambda: "internal", lambda: "public") == "public"
 
 
-def test_unit_tests_on_a_later_spark_that_has_what_they_need(spark: SparkSession) -> None:
+def test_unit_tests_run_on_a_later_spark_with_internals(spark: SparkSession) -> None:
     """Unit tests run on a later Spark if it still has the internals that they need."""
     check_supported(spark, "4.9.0")
 
 
-def test_unit_tests_on_a_later_spark_that_has_moved_what_they_need(
+def test_unit_tests_are_refused_on_a_spark_without_internals(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without them, one finding lists the Spark versions on which unit tests run."""
