@@ -11,11 +11,11 @@ from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.running.check import check_with_spark
 from sqlstream.spark.secrets import Secrets
 
-SAID_BY_RULES = frozenset({"batch-model", "output-mode", "continuous-trigger", "real-time-trigger"})
+REPORTED_BY_RULES = frozenset({"batch-model", "output-mode", "continuous-trigger", "real-time-trigger"})
 """Codes of the compiler's own errors where Spark would say the same only as it starts: about queries without a stream,
 modes of file sinks, and triggers. The check leaves these to the compiler."""
 
-STAGES_FORETOLD = ("analysis", "start")
+CHECKED_STAGES = ("analysis", "start")
 """Where Spark refuses what a check must find; what fails in a batch may depend on the data."""
 
 
@@ -27,10 +27,10 @@ def check_case(attempt: Attempt, case: Case, runtime: SparkRuntime) -> tuple[Fin
     return tuple(refusal.finding for refusal in refusals)
 
 
-def is_checked_rightly(case: Case, attempt: Attempt, verdict: Verdict, checked: tuple[Finding, ...]) -> bool:
+def is_check_correct(case: Case, attempt: Attempt, verdict: Verdict, checked: tuple[Finding, ...]) -> bool:
     """Returns whether the check of `case` agrees with what Spark did, as far as it can be told before a batch."""
     if verdict.accepted:
         known = {case.own} | ({error.code for error in attempt.errors} if case.wrong else set())
         return all(finding.code in known for finding in checked)
-    said = bool(checked) or any(error.code in SAID_BY_RULES for error in attempt.errors)
-    return said or verdict.stage not in STAGES_FORETOLD
+    said = bool(checked) or any(error.code in REPORTED_BY_RULES for error in attempt.errors)
+    return said or verdict.stage not in CHECKED_STAGES

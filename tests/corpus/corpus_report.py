@@ -12,7 +12,7 @@ from corpus_verdicts import Verdict
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedCase:
     """A case with both verdicts, Spark's recorded one (None for a new case), and whether `compile --check` agrees with
     Spark's as far as it can be told before a batch.
     """
@@ -21,25 +21,25 @@ class Judged:
     attempt: Attempt
     spark: Verdict
     recorded: Verdict | None
-    is_checked_rightly: bool = True
+    is_check_correct: bool = True
 
     @property
-    def is_refused_wrongly(self) -> bool:
+    def is_wrongly_refused(self) -> bool:
         """Whether sqlstream refuses what Spark runs, and runs rightly."""
         errors = judging_errors(self.case, self.attempt)
         return self.spark.accepted and self.case.wrong is None and bool(errors)
 
     @property
-    def is_passed_wrongly(self) -> bool:
+    def is_wrongly_accepted(self) -> bool:
         """Whether sqlstream says nothing of what Spark refuses, or runs wrongly, in which case a warning would do."""
         if self.spark.accepted:
             return self.case.wrong is not None and not self.attempt.findings
         return not judging_errors(self.case, self.attempt)
 
     @property
-    def is_passed_unexcused(self) -> bool:
+    def is_missed(self) -> bool:
         """Whether sqlstream says nothing of what Spark refuses, and could know it without Spark."""
-        return self.is_passed_wrongly and self.case.unknown_because is None
+        return self.is_wrongly_accepted and self.case.unknown_because is None
 
     @property
     def has_changed(self) -> bool:
@@ -52,13 +52,13 @@ def judging_errors(case: Case, attempt: Attempt) -> tuple[str, ...]:
     return tuple(finding.head for finding in attempt.errors if finding.code != case.own)
 
 
-def describe(judged: Sequence[Judged], seconds: float, *, verbose: bool) -> tuple[str, bool]:
+def describe(judged: Sequence[JudgedCase], seconds: float, *, verbose: bool) -> tuple[str, bool]:
     """Returns the report, and whether nothing in it has to be fixed."""
-    passed = [item for item in judged if item.is_passed_unexcused]
-    unknown = [item for item in judged if item.is_passed_wrongly and item.case.unknown_because is not None]
-    refused = [item for item in judged if item.is_refused_wrongly]
+    passed = [item for item in judged if item.is_missed]
+    unknown = [item for item in judged if item.is_wrongly_accepted and item.case.unknown_because is not None]
+    refused = [item for item in judged if item.is_wrongly_refused]
     changed = [item for item in judged if item.has_changed]
-    misjudged = [item for item in judged if not item.is_checked_rightly]
+    misjudged = [item for item in judged if not item.is_check_correct]
     misfiled = [item for item in judged if item.spark.accepted == item.case.refused]
     sections = [
         _section("sqlstream refuses what Spark runs", refused, lambda item: _errors(item)),
@@ -76,7 +76,7 @@ def describe(judged: Sequence[Judged], seconds: float, *, verbose: bool) -> tupl
     )
 
 
-def _section(title: str, items: Sequence[Judged], words: Callable[[Judged], str]) -> str:
+def _section(title: str, items: Sequence[JudgedCase], words: Callable[[JudgedCase], str]) -> str:
     if not items:
         return ""
     width = max(len(f"{item.case.theme}/{item.case.name}") for item in items)
@@ -84,25 +84,25 @@ def _section(title: str, items: Sequence[Judged], words: Callable[[Judged], str]
     return "\n".join([f"{title}: {len(items)}", *lines, ""])
 
 
-def _errors(item: Judged) -> str:
+def _errors(item: JudgedCase) -> str:
     return "; ".join(judging_errors(item.case, item.attempt))
 
 
-def _trouble(item: Judged) -> str:
+def _trouble(item: JudgedCase) -> str:
     return f"runs, but {item.case.wrong}" if item.spark.accepted else item.spark.words
 
 
-def _change(item: Judged) -> str:
+def _change(item: JudgedCase) -> str:
     return f"{item.spark.words} (recorded: {item.recorded.words if item.recorded else 'nothing'})"
 
 
-def _verbose(item: Judged) -> str:
+def _verbose(item: JudgedCase) -> str:
     said = f"{item.spark.words}, {item.spark.rows} rows" if item.spark.accepted else item.spark.words
     codes = ", ".join(finding.code for finding in item.attempt.findings)
     return f"{said}{f' | sqlstream: {codes}' if codes else ''}"
 
 
-def _totals(judged: Sequence[Judged], seconds: float, refused: int, passed: int, unknown: int) -> str:
+def _totals(judged: Sequence[JudgedCase], seconds: float, refused: int, passed: int, unknown: int) -> str:
     stages = Counter(item.spark.stage for item in judged if not item.spark.accepted)
     accepted = sum(item.spark.accepted for item in judged)
     sourced = sum(item.case.source is not None for item in judged)

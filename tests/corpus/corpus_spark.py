@@ -30,10 +30,10 @@ from sqlstream.state.runs.progress import ROWS_OUT
 LONGEST_SECONDS = 90
 """A query over ten rows that takes longer is stuck."""
 
-UNENDING = ("continuous", "real_time")
+ENDLESS = ("continuous", "real_time")
 """The kinds of trigger under which Spark runs no micro-batches, and cannot count rows."""
 
-UNENDING_SECONDS = 4
+ENDLESS_SECONDS = 4
 """How long a query without micro-batches is watched: it never ends by itself, and fails at once if it does."""
 
 MESSAGE_LENGTH = 200
@@ -91,7 +91,7 @@ class Judge:
         if output is None:
             raise ValueError(f"{case.name} names no sink")
         # runs count their rows in this way, so the node must not change what Spark says; continuous ones cannot
-        counts_rows = self.counts_rows and model.config.trigger.kind not in UNENDING
+        counts_rows = self.counts_rows and model.config.trigger.kind not in ENDLESS
         rows = frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if counts_rows else frame
         writer = rows.writeStream.format(output.format).outputMode(model.config.output_mode).queryName(case.name)
         writer = writer.option("checkpointLocation", str(self.storage / "checkpoints" / case.name))
@@ -105,7 +105,7 @@ class Judge:
     def _watched(self, case: Case, model: CompiledModel, query: StreamingQuery) -> Verdict:
         ends = model.config.trigger.kind in ("available_now", "once")
         try:
-            ended = query.awaitTermination(LONGEST_SECONDS if ends else UNENDING_SECONDS)
+            ended = query.awaitTermination(LONGEST_SECONDS if ends else ENDLESS_SECONDS)
         finally:
             query.stop()
         if ends and not ended:

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from corpus_cases import NOT_YET, PROJECT, Case, read_cases
-from corpus_check import check_case, is_checked_rightly
+from corpus_check import check_case, is_check_correct
 from corpus_compile import Attempt, compile_case, load_corpus_project
 from corpus_data import write_data
-from corpus_report import Judged, describe
+from corpus_report import JudgedCase, describe
 from corpus_spark import Judge
 from corpus_verdicts import Verdict, read_verdicts, recorded_version, write_verdicts
 
@@ -47,11 +47,11 @@ def main() -> int:
         elif not arguments.words and not arguments.no_row_counts:
             write_verdicts(verdicts, version)
     judged = [
-        Judged(case, attempts[name], verdicts[name], recorded.get(name), checked.get(name, True))
+        JudgedCase(case, attempts[name], verdicts[name], recorded.get(name), checked.get(name, True))
         for name, case in ((case.name, case) for case in cases)
     ]
     if arguments.write_not_yet:
-        NOT_YET.write_text("".join(f"{item.case.name}\n" for item in judged if item.is_passed_unexcused))
+        NOT_YET.write_text("".join(f"{item.case.name}\n" for item in judged if item.is_missed))
     text, is_right = describe(judged, time.monotonic() - began, verbose=arguments.verbose)
     print(text)
     return 0 if is_right or arguments.other_spark else 1
@@ -109,7 +109,7 @@ def _verdict(judge: Judge, case: Case, attempt: Attempt) -> Verdict:
 
 
 def _check(runtime: SparkRuntime, case: Case, attempt: Attempt, verdict: Verdict) -> bool:
-    return is_checked_rightly(case, attempt, verdict, check_case(attempt, case, runtime))
+    return is_check_correct(case, attempt, verdict, check_case(attempt, case, runtime))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The real projects that fuzzing starts from, as files in memory."""
+"""The real projects that the fuzzer mutates, as files in memory."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from corpus_cases import Case, read_cases
 
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLES = ("project.yml", "sources.yml", "sinks.yml", "models", "macros", "seeds")
-"""What belongs to the project at the repository's root."""
+"""The files of the project in the repository's root."""
 
-NOT_OF_THE_PROJECT = ("expected.txt", ".md")
-"""Endings of files that lie in a project's folder for its tests alone."""
+TEST_FILES = ("expected.txt", ".md")
+"""Endings of files in a project's folder that only tests use."""
 
 
 @dataclass(frozen=True)
 class Base:
-    """A project: its name, and the content of its files by posix path."""
+    """A project: its name, and the content of its files by POSIX path."""
 
     name: str
     files: Mapping[str, bytes]
 
 
 def pick_base(rng: Random) -> Base:
-    """Returns a project: the examples, that of the selection, one of the broken ones, or a case of the corpus."""
+    """Returns a random project: the examples, tests/projects/selection, a broken project, or a case of the corpus."""
     kind = rng.choices(("examples", "selection", "broken", "corpus"), (25, 10, 12, 53))[0]
     if kind == "examples":
         return _examples()
@@ -40,7 +40,7 @@ def pick_base(rng: Random) -> Base:
 
 @cache
 def sql_texts() -> tuple[str, ...]:
-    """Returns the SQL of the corpus, to be spliced into other queries."""
+    """Returns the SQL of the corpus, for insertion into other queries."""
     return tuple(case.sql for case in _cases())
 
 
@@ -72,5 +72,5 @@ def _with_case(case: Case) -> Base:
 
 
 def _read(root: Path, paths: list[Path]) -> dict[str, bytes]:
-    files = sorted(path for path in paths if path.is_file() and not path.name.endswith(NOT_OF_THE_PROJECT))
+    files = sorted(path for path in paths if path.is_file() and not path.name.endswith(TEST_FILES))
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}

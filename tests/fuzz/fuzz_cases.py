@@ -1,8 +1,9 @@
-"""One fuzzed project for each seed: always the same one."""
+"""Creates the fuzzed project of a seed, always the same one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -14,7 +15,7 @@ from fuzz_sql import SQL_MUTATIONS
 from fuzz_yaml import YAML_MUTATIONS
 
 KINDS = ("yaml", "sql", "jinja", "sql", "yaml", "jinja", "sql", "bytes", "yaml", "seed")
-"""Which kind of mutation the seeds get in turn."""
+"""The kinds of mutations, which the seeds use in turn."""
 
 ENDINGS = {
     "yaml": (".yml",),
@@ -22,7 +23,7 @@ ENDINGS = {
     "sql": (".sql", ".sql", ".sql", ".sql", ".ddl"),
     "seed": (".csv",),
 }
-"""The files that a kind changes."""
+"""The endings of the files that a kind changes, with repetitions as weights."""
 
 TEXT_MUTATIONS: dict[str, Sequence[Callable[[Random, str], str]]] = {
     "yaml": YAML_MUTATIONS,
@@ -32,12 +33,12 @@ TEXT_MUTATIONS: dict[str, Sequence[Callable[[Random, str], str]]] = {
 }
 
 LARGEST = 3_000_000
-"""Bytes of a mutated file, most of which the compiler still reads."""
+"""The maximal size of a mutated file in bytes. The compiler still reads most files of this size."""
 
 
 @dataclass(frozen=True)
 class FuzzCase:
-    """A mutated project: `mutations` say what was done to which file, `files` is what came of it."""
+    """A mutated project: `mutations` describe the changes, `files` are the changed files."""
 
     seed: int
     kind: str
@@ -46,21 +47,19 @@ class FuzzCase:
     files: dict[str, bytes]
 
     def write(self, folder: Path) -> None:
-        """Writes the files below `folder`; a name that this system cannot write is left out."""
+        """Writes the files into `folder`, except those with names that this system does not support."""
         for path, data in self.files.items():
             target = folder / path
-            try:
+            with suppress(OSError):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(data)
-            except OSError:
-                continue
 
     def __str__(self) -> str:
         return f"seed {self.seed}: {self.base}: {', '.join(self.mutations)}"
 
 
 def make_case(seed: int) -> FuzzCase:
-    """Returns the project of `seed`, which one to three mutations have changed."""
+    """Returns the project of `seed`, with one to three mutations."""
     rng = Random(seed)
     kind = KINDS[seed % len(KINDS)]
     base = pick_base(rng)
@@ -70,7 +69,7 @@ def make_case(seed: int) -> FuzzCase:
 
 
 def _mutate(rng: Random, kind: str, files: dict[str, bytes]) -> str:
-    """Changes `files`, and returns what was done."""
+    """Changes `files` and returns a description of the change."""
     if kind == "bytes":
         return _mutate_bytes(rng, files)
     ending = rng.choice(ENDINGS[kind])

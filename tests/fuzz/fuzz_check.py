@@ -1,6 +1,4 @@
-"""What becomes of one fuzzed project: `compile`, `ls`, `lineage` and `compile --explain`, and what must hold of every
-finding.
-"""
+"""Runs `compile`, `ls`, `lineage` and `compile --explain` on one fuzzed project, and checks the form of every finding."""
 
 from __future__ import annotations
 
@@ -8,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 
 from sqlstream.app.compile import Compiled, compile_models
@@ -28,14 +27,14 @@ SECRET = "canary-4711"
 ENVIRONMENT = {"HOME": "/home/ana", "SQLSTREAM_SECRET_X": SECRET}
 
 LONGEST_LINE = 2_000
-"""Characters of a finding's line: a longer one hides what it says."""
+"""The maximal length of a finding's line that people can read."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """`result` is `compiled`, `refused` or `usage`; `codes` are those of the findings; `faults` are what broke."""
+    """`result` is `compiled`, `refused` or `usage`. `codes` are those of the findings. `faults` are errors found."""
 
     result: str
     codes: frozenset[str]
@@ -43,7 +42,7 @@ class Outcome:
 
 
 def check_project(folder: Path) -> Outcome:
-    """Returns what the commands make of the project in `folder`. Raises: what they raise, beyond what they may."""
+    """Returns the result of the commands on the project in `folder`. Raises: any exception that they should not raise."""
     request = ProjectRequest(folder, env=ENVIRONMENT)
     try:
         compiled = compile_models(request)
@@ -59,23 +58,22 @@ def check_project(folder: Path) -> Outcome:
 
 
 def _is_of_the_moment(compiled: Compiled) -> bool:
-    """Whether a template may ask for what is another each time."""
+    """Whether a template may use values that differ each time, such as the present time."""
     project = compiled.loaded.compiled.project
     texts = [*(model.text for model in project.models), *(macros.text for macros in project.macros)]
     return any(name in text for text in texts for name in OF_THE_MOMENT)
 
 
 def _printed(request: ProjectRequest, compiled: Compiled) -> tuple[str, ...]:
-    """All that the commands print of a project that compiles, the last of its models for those that take one."""
+    """Returns all output of the commands for a project that compiles. Some commands get the last of its models."""
     whole, models, findings = compiled.loaded.compiled, compiled.models, compiled.findings
     texts = [compiled_text(whole, models), compiled_json(whole, models, findings), findings_text(findings)]
     texts += list_nodes(request).names
-    for name in [model.name for model in models[-1:]]:
-        for printed in (_lineage, _explanation):
-            try:
-                texts += printed(request, name)
-            except UsageError as error:
-                texts.append(str(error))
+    for output, model in product((_lineage, _explanation), models[-1:]):
+        try:
+            texts += output(request, model.name)
+        except UsageError as error:
+            texts.append(str(error))
     return tuple(texts)
 
 
@@ -108,7 +106,7 @@ def _outcome(result: str, findings: Iterable[Finding], folder: Path, texts: Iter
 
 
 def finding_faults(finding: Finding, folder: Path) -> list[str]:
-    """Returns what is wrong with the form of a finding of the project in `folder`."""
+    """Returns errors in the form of a finding of the project in `folder`."""
     faults = [] if finding.code in CODES else [f"the code {finding.code} is unknown"]
     if not finding.head.isprintable():
         faults.append(f"the first line of {finding.code} is more than one line")
@@ -123,7 +121,7 @@ def finding_faults(finding: Finding, folder: Path) -> list[str]:
 
 
 def _is_inside(location: Location, folder: Path) -> bool:
-    """Whether a place exists, the one after the last character of a line among them; a missing file has one only."""
+    """Whether a location exists in its file, or is the end of a line. A missing file has only the location 1:1."""
     if not location.line >= 1 or not location.column >= 1:
         return False
     lines = _lines(folder / location.path)

@@ -1,4 +1,4 @@
-"""Mutations of bytes, of seeds, and of the files of a project themselves."""
+"""Mutations of bytes, of seeds, and of a project's files as a whole."""
 
 from __future__ import annotations
 
@@ -9,43 +9,20 @@ from random import Random
 from fuzz_pools import odd_text, size
 
 PIECES = (
-    b"\xff",
-    b"\x00",
-    b"\xc3",
-    b"\xed\xa0\x80",
-    b"\xf4\x90\x80\x80",
-    b"\xef\xbb\xbf",
-    b"\xfe\xff",
-    b"\r",
-    b"\x1b[2J",
-    b"\x1a",
+    *(b"\xff", b"\x00", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xef\xbb\xbf", b"\xfe\xff", b"\r"),
+    *(b"\x1b[2J", b"\x1a"),
 )
-"""Bytes that are no UTF-8, or rare in it."""
+"""Bytes that are invalid or rare in UTF-8."""
 
 NAMES = (
-    "a b",
-    "ü",
-    "select",
-    "a.b",
-    "-",
-    "a'b",
-    "a`b",
-    "😀",
-    "A",
-    "a\nb",
-    "1",
-    "_",
-    "a" * 200,
-    " ",
-    "\x1b[31m",
-    "con",
-    "{{ x }}",
+    *("a b", "ü", "select", "a.b", "-", "a'b", "a`b", "😀", "A", "a\nb", "1", "_", "a" * 200, " ", "\x1b[31m", "con"),
+    *("{{ x }}",),
 )
 """Names of files, without their endings."""
 
 
 def insert_bytes(rng: Random, data: bytes) -> bytes:
-    """Puts in bytes that do not belong there."""
+    """Inserts invalid or random bytes."""
     at = rng.randint(0, len(data))
     return data[:at] + rng.choice((*PIECES, rng.randbytes(size(rng, 200)))) + data[at:]
 
@@ -57,12 +34,12 @@ def change_byte(rng: Random, data: bytes) -> bytes:
 
 
 def truncate(rng: Random, data: bytes) -> bytes:
-    """Takes off the end."""
+    """Removes the end."""
     return data[: rng.randint(0, len(data))]
 
 
 def delete_bytes(rng: Random, data: bytes) -> bytes:
-    """Takes out a piece."""
+    """Removes a piece."""
     at = rng.randint(0, len(data))
     return data[:at] + data[at + size(rng, 100) :]
 
@@ -81,18 +58,18 @@ def encode_otherwise(rng: Random, data: bytes) -> bytes:
 
 
 def random_bytes(rng: Random, data: bytes) -> bytes:
-    """Puts noise in the place of everything."""
+    """Replaces everything by random bytes."""
     return rng.randbytes(size(rng, len(data) + 1))
 
 
 BYTE_MUTATIONS: tuple[Callable[[Random, bytes], bytes], ...] = (
     *(insert_bytes, change_byte, truncate, delete_bytes, repeat_bytes, encode_otherwise, random_bytes),
 )
-"""Each takes the content of a file and gives another."""
+"""Mutations of a file's content."""
 
 
 def change_cell(rng: Random, text: str) -> str:
-    """Puts an odd text in the place of a value."""
+    """Replaces a value by an odd text."""
     cells = text.split(",")
     cells[rng.randrange(len(cells))] = rng.choice(
         (odd_text(rng), '"', '""', '"a\nb"', '"a"b', " 1", "1e999", "2024-02-30")
@@ -101,7 +78,7 @@ def change_cell(rng: Random, text: str) -> str:
 
 
 def change_separator(rng: Random, text: str) -> str:
-    """Adds or takes out commas, quotes and line ends."""
+    """Adds or removes commas, quotes and line ends."""
     at = rng.randint(0, len(text))
     return (
         text[:at]
@@ -125,11 +102,11 @@ def repeat_rows(rng: Random, text: str) -> str:
 
 
 SEED_MUTATIONS: tuple[Callable[[Random, str], str], ...] = (change_cell, change_separator, change_header, repeat_rows)
-"""Each takes the text of a seed and gives another."""
+"""Mutations of a seed's text."""
 
 
 def rename(rng: Random, files: dict[str, bytes], path: str) -> None:
-    """Gives a file another name, ending or folder."""
+    """Changes the name, ending or folder of a file."""
     old = PurePosixPath(path)
     new = rng.choice(
         (
@@ -142,20 +119,20 @@ def rename(rng: Random, files: dict[str, bytes], path: str) -> None:
 
 
 def copy(rng: Random, files: dict[str, bytes], path: str) -> None:
-    """Repeats a file under another path, or in the place of another file."""
+    """Copies a file to another path, or over another file."""
     target = rng.choice((f"models/copy/{PurePosixPath(path).name}", rng.choice(sorted(files))))
     files[target] = files[path]
 
 
 def remove(rng: Random, files: dict[str, bytes], path: str) -> None:
-    """Takes a file out."""
+    """Removes a file."""
     del files[path]
 
 
 def below(rng: Random, files: dict[str, bytes], path: str) -> None:
-    """Makes a folder out of a file."""
+    """Replaces a file by a folder that contains it."""
     files[f"{path}/{PurePosixPath(path).name}"] = files.pop(path)
 
 
 FILE_MUTATIONS: tuple[Callable[[Random, dict[str, bytes], str], None], ...] = (rename, copy, remove, below)
-"""Each changes the files of a project, of which one is named."""
+"""Mutations of a project's files, each of one given file."""

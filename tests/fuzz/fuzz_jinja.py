@@ -33,30 +33,30 @@ def expression(rng: Random, depth: int = 2) -> str:
 
 
 def statement(rng: Random) -> str:
-    """Returns one statement's tag."""
+    """Returns the tag of one statement."""
     dash = rng.choice(("", "", "-", "+"))
     return "{%" + dash + " " + rng.choice(STATEMENTS).replace("{}", expression(rng, 1)) + " %}"
 
 
 def insert_expression(rng: Random, text: str) -> str:
-    """Puts an expression somewhere."""
+    """Inserts an expression."""
     return insert(rng, text, "{{ " + expression(rng) + " }}")
 
 
 def insert_statement(rng: Random, text: str) -> str:
-    """Puts a statement somewhere, most of them without what they need around them."""
+    """Inserts a statement, usually without the tags that it needs around it."""
     return insert(rng, text, statement(rng))
 
 
 def insert_statements(rng: Random, text: str) -> str:
-    """Puts several statements around pieces of the text."""
+    """Inserts several statements."""
     for _ in range(rng.randint(2, 6)):
         text = insert_statement(rng, text)
     return text
 
 
 def delete_delimiter(rng: Random, text: str) -> str:
-    """Takes out one of `{{`, `}}`, `{%`, `%}`, `{#`, `#}`, or puts one where there was none."""
+    """Removes, replaces or inserts one of `{{`, `}}`, `{%`, `%}`, `{#`, `#}`."""
     found = list(_DELIMITERS.finditer(text))
     if not found or rng.random() < 0.3:
         return insert(rng, text, rng.choice(("{{", "}}", "{%", "%}", "{#", "#}", "{{-", "-}}", "{%-", "-%}", "{", "}")))
@@ -65,12 +65,12 @@ def delete_delimiter(rng: Random, text: str) -> str:
 
 
 def replace_expression(rng: Random, text: str) -> str:
-    """Puts another expression in the place of one."""
+    """Replaces an expression by another one."""
     return _in_expression(rng, text, lambda _: expression(rng))
 
 
 def filter_expression(rng: Random, text: str) -> str:
-    """Puts the result of an expression through filters."""
+    """Adds filters to an expression."""
     filters = "".join(
         f"|{rng.choice(FILTERS)}" + rng.choice(("", f"({expression(rng, 1)})")) for _ in range(rng.randint(1, 3))
     )
@@ -78,7 +78,7 @@ def filter_expression(rng: Random, text: str) -> str:
 
 
 def damage_expression(rng: Random, text: str) -> str:
-    """Puts an odd text into an expression."""
+    """Inserts an odd text into an expression."""
     return _in_expression(rng, text, lambda inner: insert(rng, inner, odd_text(rng)))
 
 
@@ -116,7 +116,7 @@ def nest(rng: Random, text: str) -> str:
 
 
 def recurse(rng: Random, text: str) -> str:
-    """Adds a macro that calls itself, or work without end."""
+    """Adds a recursive macro, or a very long loop."""
     loops = (
         "{% macro m(n) %}{{ m(n + 1) }}{% endmacro %}{{ m(0) }}",
         "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(99) }}",
@@ -144,4 +144,4 @@ JINJA_MUTATIONS: tuple[Callable[[Random, str], str], ...] = (
     *(insert_expression, insert_statement, insert_statements, delete_delimiter, replace_expression, filter_expression),
     *(damage_expression, configure, nest, recurse, insert_expression, replace_expression, configure),
 )
-"""Each takes the text of a template and gives another; those that stand twice are twice as likely."""
+"""Mutations of a template's text. Repeated ones are more likely."""

@@ -25,60 +25,60 @@ def _tokens(change: Callable[[Random, list[str]], None]) -> Callable[[Random, st
 
 @_tokens
 def delete_tokens(rng: Random, tokens: list[str]) -> None:
-    """Takes out a token, or several in a row."""
+    """Removes one or more adjacent tokens."""
     at = rng.randrange(len(tokens))
     del tokens[at : at + size(rng, 12)]
 
 
 @_tokens
 def duplicate_tokens(rng: Random, tokens: list[str]) -> None:
-    """Repeats some tokens, be it many times."""
+    """Repeats some tokens, possibly many times."""
     at = rng.randrange(len(tokens))
     tokens[at:at] = tokens[at : at + size(rng, 30)] * size(rng, 100)
 
 
 @_tokens
 def swap_tokens(rng: Random, tokens: list[str]) -> None:
-    """Exchanges two tokens."""
+    """Swaps two tokens."""
     one, other = rng.randrange(len(tokens)), rng.randrange(len(tokens))
     tokens[one], tokens[other] = tokens[other], tokens[one]
 
 
 @_tokens
 def replace_token(rng: Random, tokens: list[str]) -> None:
-    """Puts a piece of SQL in the place of a token."""
+    """Replaces a token by a piece of SQL."""
     tokens[rng.randrange(len(tokens))] = f" {rng.choice(WORDS)} "
 
 
 @_tokens
 def insert_words(rng: Random, tokens: list[str]) -> None:
-    """Puts a few pieces of SQL between tokens."""
+    """Inserts a few pieces of SQL between tokens."""
     for _ in range(rng.randint(1, 4)):
         tokens.insert(rng.randint(0, len(tokens)), f" {rng.choice(WORDS)} ")
 
 
 @_tokens
 def odd_identifier(rng: Random, tokens: list[str]) -> None:
-    """Puts an odd name, quoted or not, in the place of a token."""
+    """Replaces a token by an odd name, quoted or not."""
     quote = rng.choice(("", "`", "'", '"'))
     tokens[rng.randrange(len(tokens))] = quote + odd_text(rng) + quote
 
 
 @_tokens
 def nest(rng: Random, tokens: list[str]) -> None:
-    """Puts very deep nesting in the place of a token, sometimes one that is not closed again."""
+    """Replaces a token by very deep nesting, which is sometimes not closed."""
     tokens[rng.randrange(len(tokens))] = " " + nested(rng) + " "
 
 
 @_tokens
 def chain(rng: Random, tokens: list[str]) -> None:
-    """Puts a very long chain behind a token."""
+    """Inserts a very long chain after a token."""
     tokens.insert(rng.randint(0, len(tokens)), rng.choice(CHAINS) * size(rng, 10_000))
 
 
 @_tokens
 def splice(rng: Random, tokens: list[str]) -> None:
-    """Puts a part of another query somewhere."""
+    """Inserts a part of another query."""
     other = _TOKEN.findall(rng.choice(sql_texts()))
     start = rng.randrange(len(other))
     at = rng.randint(0, len(tokens))
@@ -86,7 +86,7 @@ def splice(rng: Random, tokens: list[str]) -> None:
 
 
 def nested(rng: Random) -> str:
-    """Returns very deep nesting, of one kind or of two by turns."""
+    """Returns very deep nesting, of one kind or of two alternating kinds."""
     depth = size(rng, 20_000)
     before, inner, after = rng.choice(NESTS)
     if rng.random() < 0.3:
@@ -96,7 +96,7 @@ def nested(rng: Random) -> str:
 
 
 def wrap(rng: Random, text: str) -> str:
-    """Puts the query into another one."""
+    """Wraps the query in another one."""
     before, after = rng.choice(
         (
             ("select * from (", ")"),
@@ -116,7 +116,7 @@ def wrap(rng: Random, text: str) -> str:
 
 
 def wrap_many(rng: Random, text: str) -> str:
-    """Puts the query into itself, some times over."""
+    """Wraps the query several times."""
     for _ in range(rng.randint(2, 5)):
         text = wrap(rng, text)
     return text[:200_000]
@@ -134,23 +134,13 @@ def line_ends(rng: Random, text: str) -> str:
 
 
 def insert_text(rng: Random, text: str) -> str:
-    """Puts an odd text somewhere."""
+    """Inserts an odd text."""
     return insert(rng, text, odd_text(rng))
 
 
 SQL_MUTATIONS: tuple[Callable[[Random, str], str], ...] = (
-    *(
-        delete_tokens,
-        duplicate_tokens,
-        swap_tokens,
-        replace_token,
-        insert_words,
-        odd_identifier,
-        nest,
-        chain,
-        splice,
-        wrap,
-    ),
-    *(wrap_many, long_list, line_ends, insert_text, delete_tokens, swap_tokens, insert_words, splice, replace_token),
+    *(delete_tokens, duplicate_tokens, swap_tokens, replace_token, insert_words, odd_identifier, nest, chain, splice),
+    *(wrap, wrap_many, long_list, line_ends, insert_text, delete_tokens, swap_tokens, insert_words, splice),
+    *(replace_token,),
 )
-"""Each takes the text of a model and gives another; those that stand twice are twice as likely."""
+"""Mutations of a model's text. Repeated ones are more likely."""

@@ -1,7 +1,7 @@
-"""A process that goes through fuzzed projects one by one, and that the operating system ends where one takes too much.
+"""A process that checks fuzzed projects one by one. The operating system ends it if one takes too much time or memory.
 
-Prints a line of JSON when a project is begun and one when it is done. The processor time is limited by a timer whose
-signal ends the process, wherever it is: also within a library's own code.
+Prints a line of JSON when a project starts and another one when it is done. A timer limits the processor time; its
+signal ends the process even inside a library's native code.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from fuzz_check import Outcome, check_project
 from peak_memory import peak_megabytes
 
 SECONDS = 5.0
-"""Processor time that one project may take."""
+"""The processor time limit of one project."""
 
 MEGABYTES = 500.0
-"""Memory that the process may have at its peak."""
+"""The limit of the process's peak memory."""
 
 WALL_SECONDS = 120
-"""Time by the clock after which a project that does nothing at all counts as hanging."""
+"""The wall time after which a project counts as hanging."""
 
 STDERR = 2
-"""The descriptor that stays open when sys.stderr is replaced: where a process that is ended says what it was doing."""
+"""The file descriptor for stack traces, which stays open when sys.stderr is replaced."""
 
 ADDRESS_SPACE = 4 << 30
-"""Bytes: what takes more than this fails with a MemoryError and does not take the machine down."""
+"""The memory limit in bytes. Beyond it, allocation raises a MemoryError."""
 
 
 @dataclass(frozen=True)
-class Done:
-    """One project's outcome. `faults` are what broke; `seconds` are of processor time, `megabytes` the peak so far."""
+class FuzzResult:
+    """The result of one project. `seconds` is processor time, `megabytes` the peak of the process so far."""
 
     seed: int
     kind: str
@@ -54,8 +54,8 @@ class Done:
     megabytes: float
 
 
-def work(seeds: Iterable[int], check: Callable[[int], Done], seconds: float = SECONDS) -> None:
-    """Checks the project of each seed and prints what came of it."""
+def work(seeds: Iterable[int], check: Callable[[int], FuzzResult], seconds: float = SECONDS) -> None:
+    """Checks the project of each seed and prints its result."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.enable(STDERR)
@@ -68,11 +68,11 @@ def work(seeds: Iterable[int], check: Callable[[int], Done], seconds: float = SE
         signal.setitimer(signal.ITIMER_PROF, 0)
         print(json.dumps(done.__dict__), flush=True)
         if done.megabytes > MEGABYTES:
-            return  # the peak never goes down again: the next project gets a process of its own
+            return  # the peak never decreases, so the next project needs a new process
 
 
-def check_seed(seed: int) -> Done:
-    """Makes the project of `seed` in a new folder and checks it."""
+def check_seed(seed: int) -> FuzzResult:
+    """Creates the project of `seed` in a temporary folder and checks it."""
     case = make_case(seed)
     with tempfile.TemporaryDirectory(prefix="fuzz") as folder:
         case.write(Path(folder))
@@ -84,20 +84,20 @@ def check_seed(seed: int) -> Done:
         seconds = time.process_time() - started
     peak = peak_megabytes()
     faults = outcome.faults if peak <= MEGABYTES else (*outcome.faults, f"a peak of {peak:.0f} MB")
-    return Done(seed, case.kind, str(case), outcome.result, tuple(sorted(outcome.codes)), faults, seconds, peak)
+    return FuzzResult(seed, case.kind, str(case), outcome.result, tuple(sorted(outcome.codes)), faults, seconds, peak)
 
 
 def _where(error: BaseException) -> str:
-    """An exception on one line: its kind, the last lines of ours that it went through, and its text."""
+    """Returns an exception on one line: its class, its last lines in sqlstream, and its text."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "sqlstream" in frame.filename]
     places = " > ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[-3:])
     return f"{type(error).__name__} at {places}: {str(error)[:200]}"
 
 
 def main() -> None:
-    """Goes through the seeds of the arguments `first`, `stop` and `step`."""
+    """Checks the seeds given by the arguments `first`, `stop` and `step`."""
     first, stop, step = map(int, sys.argv[1:])
-    with contextlib.redirect_stderr(open(os.devnull, "w", encoding="utf-8")):  # noqa: PTH123 - what templates log
+    with contextlib.redirect_stderr(open(os.devnull, "w", encoding="utf-8")):  # noqa: PTH123 - hides messages of templates
         work(range(first, stop, step), check_seed)
 
 

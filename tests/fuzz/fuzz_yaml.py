@@ -10,138 +10,28 @@ from fuzz_jinja import expression
 from fuzz_pools import insert, odd_text, size
 
 VALUES = (
-    *(
-        "null",
-        "~",
-        "",
-        "[]",
-        "{}",
-        "[[]]",
-        "[{}]",
-        "{a: b}",
-        "[a, [b, {c: d}]]",
-        "true",
-        "no",
-        "off",
-        "y",
-        "0",
-        "-1",
-        "00",
-    ),
-    *(
-        "1_000",
-        "0x1F",
-        "0o17",
-        "017",
-        "1e400",
-        "-1e400",
-        ".inf",
-        "-.inf",
-        ".nan",
-        "12:30:45",
-        "190:20:30.15",
-        "=",
-        "<<",
-    ),
-    *("2024-01-01", "2024-02-30", "2024-01-01T00:00:00Z", "0001-01-01", "9999-12-31 23:59:59.999999999 +14:00"),
-    *("!!python/object/apply:os.system [id]", "!!binary aGk=", "!!set {a, b}", "!!omap [a: 1]", "!!str 5", "!!int x"),
-    *("!!float x", "!!timestamp x", "!!null x", "!!bool x", "!!map []", "!!seq {}", "!foo bar", "! x", "!<tag:x> y"),
-    *(
-        "*a",
-        "&a b",
-        "&a [*a]",
-        "'",
-        '"',
-        "|",
-        ">",
-        "|9",
-        "|+",
-        ">-\n  a\n\n  b",
-        "'a''b'",
-        '"\\x00"',
-        '"\\ud800"',
-        '"\\U00110000"',
-    ),
-    *(
-        '"\\e[31m"',
-        '"\\N\\L\\P"',
-        "? a",
-        "- a",
-        "@a",
-        "`a",
-        "%a",
-        "a: b: c",
-        "a #b",
-        "#",
-        "[a",
-        "{a",
-        "]",
-        "}",
-        ",",
-        ": ",
-    ),
-    *("10 seconds", "{continuous: 1 second}", "{real_time: 0 minutes}", "available_now", "-5 minutes", "1 fortnight"),
-    *(
-        "complete",
-        "update",
-        "append",
-        "stream",
-        "batch",
-        "kafka",
-        "json",
-        "../x",
-        "/",
-        "local[*]",
-        "sc://x",
-        "s3://b/k",
-    ),
-    *("a int", "a struct<b: array<int>>", "a int, a int", "a decimal(99, -1)", "struct<", "array<array<", "a map<int>"),
+    *("null", "~", "", "[]", "{}", "[[]]", "[{}]", "{a: b}", "[a, [b, {c: d}]]", "true", "no", "off", "y", "0", "-1"),
+    *("00", "1_000", "0x1F", "0o17", "017", "1e400", "-1e400", ".inf", "-.inf", ".nan", "12:30:45", "190:20:30.15"),
+    *("=", "<<", "2024-01-01", "2024-02-30", "2024-01-01T00:00:00Z", "0001-01-01"),
+    *("9999-12-31 23:59:59.999999999 +14:00", "!!python/object/apply:os.system [id]", "!!binary aGk=", "!!set {a, b}"),
+    *("!!omap [a: 1]", "!!str 5", "!!int x", "!!float x", "!!timestamp x", "!!null x", "!!bool x", "!!map []"),
+    *("!!seq {}", "!foo bar", "! x", "!<tag:x> y", "*a", "&a b", "&a [*a]", "'", '"', "|", ">", "|9", "|+"),
+    *(">-\n  a\n\n  b", "'a''b'", '"\\x00"', '"\\ud800"', '"\\U00110000"', '"\\e[31m"', '"\\N\\L\\P"', "? a", "- a"),
+    *("@a", "`a", "%a", "a: b: c", "a #b", "#", "[a", "{a", "]", "}", ",", ": ", "10 seconds"),
+    *("{continuous: 1 second}", "{real_time: 0 minutes}", "available_now", "-5 minutes", "1 fortnight", "complete"),
+    *("update", "append", "stream", "batch", "kafka", "json", "../x", "/", "local[*]", "sc://x", "s3://b/k", "a int"),
+    *("a struct<b: array<int>>", "a int, a int", "a decimal(99, -1)", "struct<", "array<array<", "a map<int>"),
 )
-"""Values in the place of another one."""
+"""Values that replace others."""
 
 KEYS = (
-    *(
-        "name",
-        "version",
-        "vars",
-        "targets",
-        "models",
-        "seeds",
-        "sources",
-        "sinks",
-        "tables",
-        "columns",
-        "options",
-        "path",
-    ),
-    *(
-        "schema",
-        "schema_file",
-        "format",
-        "mode",
-        "watermark",
-        "column",
-        "delay",
-        "trigger",
-        "output_mode",
-        "partition_by",
-    ),
-    *(
-        "+tags",
-        "+trigger",
-        "+enabled",
-        "config",
-        "meta",
-        "tags",
-        "description",
-        "master",
-        "storage",
-        "spark",
-        "packages",
-    ),
-    *("?", "null", "1", "1.5", "true", "[a]", "{a: b}", "2024-01-01", "<<", "''", "ref", "data_type", "column_types"),
+    *("name", "version", "vars", "targets", "models", "seeds", "sources", "sinks", "tables", "columns", "options"),
+    *("path", "schema", "schema_file", "format", "mode", "watermark", "column", "delay", "trigger", "output_mode"),
+    *("partition_by", "+tags", "+trigger", "+enabled", "config", "meta", "tags", "description", "master", "storage"),
+    *("spark", "packages", "?", "null", "1", "1.5", "true", "[a]", "{a: b}", "2024-01-01", "<<", "''", "ref"),
+    *("data_type", "column_types"),
 )
-"""Keys in the place of another one."""
+"""Keys that replace others."""
 
 _SCALAR = re.compile(r"(?P<before>(?::|-)[ ]+)(?P<value>[^\n#]+)")
 _KEY = re.compile(r"(?P<before>^[ ]*(?:- )?)(?P<value>[\w+.-]+)(?=:)", re.MULTILINE)
@@ -159,56 +49,56 @@ def _lines(change: Callable[[Random, list[str]], None]) -> Callable[[Random, str
 
 @_lines
 def delete_lines(rng: Random, lines: list[str]) -> None:
-    """Takes out a line, or several in a row."""
+    """Removes one or more adjacent lines."""
     at = rng.randrange(len(lines))
     del lines[at : at + size(rng, 5)]
 
 
 @_lines
 def duplicate_lines(rng: Random, lines: list[str]) -> None:
-    """Repeats some lines, be it many times."""
+    """Repeats some lines, possibly many times."""
     at = rng.randrange(len(lines))
     lines[at:at] = lines[at : at + size(rng, 5)] * size(rng, 300)
 
 
 @_lines
 def swap_lines(rng: Random, lines: list[str]) -> None:
-    """Exchanges two lines."""
+    """Swaps two lines."""
     one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
     lines[one], lines[other] = lines[other], lines[one]
 
 
 @_lines
 def indent_line(rng: Random, lines: list[str]) -> None:
-    """Changes how far a line is indented, with tabs among the blanks now and then."""
+    """Changes the indentation of a line, sometimes with tabs."""
     at = rng.randrange(len(lines))
     lines[at] = rng.choice(("", " ", "  ", "   ", "      ", "\t", " \t", "\u00a0", " " * 5000)) + lines[at].lstrip()
 
 
 def replace_value(rng: Random, text: str) -> str:
-    """Puts an odd value in the place of another one."""
+    """Replaces a value by an odd one."""
     return _replaced(rng, _SCALAR, text, rng.choice(VALUES))
 
 
 def replace_value_by_text(rng: Random, text: str) -> str:
-    """Puts an odd text, quoted or not, in the place of a value."""
+    """Replaces a value by an odd text, quoted or not."""
     quote = rng.choice(("", "'", '"'))
     return _replaced(rng, _SCALAR, text, f"{quote}{odd_text(rng)}{quote}")
 
 
 def replace_value_by_template(rng: Random, text: str) -> str:
-    """Puts a template in the place of a value."""
+    """Replaces a value by a template."""
     return _replaced(rng, _SCALAR, text, '"' + rng.choice(("", "a/", " ")) + "{{ " + expression(rng) + ' }}"')
 
 
 def replace_value_by_number(rng: Random, text: str) -> str:
-    """Puts a very large or small number in the place of a value."""
+    """Replaces a value by a very large or small number."""
     number = rng.choice(("9", "-9", "0.", "1e", "0x", ".")) + "9" * size(rng, 20_000)
     return _replaced(rng, _SCALAR, text, number)
 
 
 def replace_key(rng: Random, text: str) -> str:
-    """Puts another key in the place of one."""
+    """Replaces a key by another one."""
     return _replaced(rng, _KEY, text, rng.choice((*KEYS, odd_text(rng))))
 
 
@@ -220,12 +110,12 @@ def insert_pair(rng: Random, text: str) -> str:
 
 
 def insert_text(rng: Random, text: str) -> str:
-    """Puts an odd text somewhere."""
+    """Inserts an odd text."""
     return insert(rng, text, odd_text(rng))
 
 
 def nest(rng: Random, text: str) -> str:
-    """Puts very deep nesting in the place of a value."""
+    """Replaces a value by very deep nesting."""
     depth = size(rng, 20_000)
     opening, closing = rng.choice(
         (("[", "]"), ("{a: ", "}"), ("{", "}"), ("[{a: ", "}]"), ("? ", ""), ("- ", ""), ("!!str ", ""))
@@ -234,7 +124,7 @@ def nest(rng: Random, text: str) -> str:
 
 
 def bomb(rng: Random, text: str) -> str:
-    """Adds aliases of aliases, and uses them in the place of a value."""
+    """Adds aliases of aliases, and sometimes replaces a value by one."""
     depth = rng.randint(2, 40)
     width = rng.choice((2, 9))
     merge = rng.random() < 0.3
@@ -254,7 +144,7 @@ def many_keys(rng: Random, text: str) -> str:
 
 
 def insert_document(rng: Random, text: str) -> str:
-    """Adds directives and the edges of documents."""
+    """Adds directives and document separators."""
     return insert(
         rng, text, rng.choice(("\n---\n", "\n...\n", "%YAML 9.9\n---\n", "%TAG ! x\n---\n", "--- a\n", "\n---\n" * 500))
     )
@@ -273,4 +163,4 @@ YAML_MUTATIONS: tuple[Callable[[Random, str], str], ...] = (
     *(replace_value_by_template, replace_value_by_number, insert_pair, insert_text, nest, bomb, many_keys),
     *(insert_document, replace_value, replace_key, insert_pair),
 )
-"""Each takes the text of a YAML file and gives another; those that stand twice are twice as likely."""
+"""Mutations of a YAML file's text. Repeated ones are more likely."""

@@ -1,4 +1,4 @@
-"""The memory that a measured process has had at its peak."""
+"""The peak memory of the process."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def peak_megabytes() -> float:
-    """Returns the most memory that this process has held at once (Linux: `VmHWM`, which starts anew with each program).
+    """Returns the peak memory of this process (Linux: `VmHWM`, which each program resets).
 
-    `ru_maxrss` does not tell: in a new program it starts at the peak of the process that started it.
+    `ru_maxrss` is not correct, because a new program inherits it from the process that started it.
     """
     status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)

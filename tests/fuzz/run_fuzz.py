@@ -1,6 +1,6 @@
-"""`make fuzz`: mutated projects through the compiler, with figures. Exits with 1 where one gives no findings but breaks.
+"""`make fuzz`: compiles mutated projects and prints statistics. Exits with 1 if the compiler breaks on one.
 
-A seed always gives the same project: `make fuzz FIRST=1373 COUNT=1` goes through one alone.
+A seed always creates the same project: `make fuzz FIRST=1373 COUNT=1` checks a single one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fuzz_cases import make_case
 from fuzz_watch import fuzz
-from fuzz_worker import MEGABYTES, SECONDS, Done
+from fuzz_worker import MEGABYTES, SECONDS, FuzzResult
 
 from sqlstream.codes import CODES
 
@@ -24,11 +24,11 @@ RESULTS = ("compiled", "refused", "usage", "broke")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 where nothing broke, else 1; a project that broke is saved below target/fuzz/."""
-    parser = argparse.ArgumentParser(description="Compiles mutated projects and prints what came of them.")
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--count", type=int, default=10_000, help="how many seeds")
-    parser.add_argument("--workers", type=int, default=2, help="processes at a time")
+    """Returns 1 if the compiler broke on a project, otherwise 0. Saves such projects in target/fuzz/."""
+    parser = argparse.ArgumentParser(description="Compiles mutated projects and prints the results.")
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--count", type=int, default=10_000, help="number of seeds")
+    parser.add_argument("--workers", type=int, default=2, help="number of parallel processes")
     given = parser.parse_args(arguments)
     started = time.monotonic()
     outcomes = []
@@ -51,8 +51,8 @@ def _save(seed: int) -> Path:
     return folder
 
 
-def figures(outcomes: Sequence[Done]) -> str:
-    """Returns the figures of all outcomes as a table, a line for each kind of mutation and one for all."""
+def figures(outcomes: Sequence[FuzzResult]) -> str:
+    """Returns the statistics as a table, with a row for each kind of mutation and one for all."""
     kinds = sorted({done.kind for done in outcomes})
     lines = [f"{'':8}{'projects':>9}" + "".join(f"{name:>10}" for name in RESULTS) + f"{'slowest':>10}{'peak':>9}"]
     lines += [_row(kind, [done for done in outcomes if done.kind == kind]) for kind in kinds]
@@ -66,7 +66,7 @@ def figures(outcomes: Sequence[Done]) -> str:
     return "\n".join(lines)
 
 
-def _row(name: str, outcomes: Sequence[Done]) -> str:
+def _row(name: str, outcomes: Sequence[FuzzResult]) -> str:
     results = Counter("broke" if done.faults else done.result for done in outcomes)
     counts = "".join(f"{results[result]:>10,}" for result in RESULTS)
     slowest, peak = max(done.seconds for done in outcomes), max(done.megabytes for done in outcomes)

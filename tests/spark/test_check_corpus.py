@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from corpus_cases import PROJECT, Case, read_cases
-from corpus_check import STAGES_FORETOLD, check_case, is_checked_rightly
+from corpus_check import CHECKED_STAGES, check_case, is_check_correct
 from corpus_compile import compile_case, load_corpus_project
 from corpus_data import write_data
 from corpus_verdicts import Verdict, read_verdicts
@@ -45,14 +45,14 @@ def _misjudged(asked: tuple[SparkRuntime, Project], cases: list[Case]) -> list[s
     for case in cases:
         attempt = compile_case(project, case)
         verdict: Verdict = VERDICTS[case.name]
-        if not is_checked_rightly(case, attempt, verdict, check_case(attempt, case, runtime)):
+        if not is_check_correct(case, attempt, verdict, check_case(attempt, case, runtime)):
             wrong.append(f"{case.name}: {verdict.words}")
     return wrong
 
 
 def test_refused_queries_have_findings(asked: tuple[SparkRuntime, Project]) -> None:
     """Every query of the sample that Spark refuses has a finding before anything starts."""
-    cases = _sample(STAGES_FORETOLD)
+    cases = _sample(CHECKED_STAGES)
     assert len(cases) > 40
     assert _misjudged(asked, cases) == []
 

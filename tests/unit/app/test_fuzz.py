@@ -20,11 +20,11 @@ PROJECTS = 200
 
 WORKER = """
 import sys, time
-from fuzz_worker import Done, work
+from fuzz_worker import FuzzResult, work
 BYTES = []
 def check(seed):
     {body}
-    return Done(seed, "sql", "", "refused", (), (), 0.1, 100.0)
+    return FuzzResult(seed, "sql", "", "refused", (), (), 0.1, 100.0)
 work([7, 8], check, seconds=0.5)
 """
 """A worker whose seed 8 misbehaves instead of giving findings."""
