@@ -1,4 +1,4 @@
-"""Queries and chains of models of any depth are followed, or left alone; none exhausts Python's stack."""
+"""Queries and chains of models of any depth compile or are skipped, and never overflow Python's stack."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONFIG = "{{ config(sink='k', output_mode='update') }}"
 
 
 def project(folder: Path, **models: str) -> ProjectRequest:
-    """Writes a project of one source, one sink and these models."""
+    """Writes a project with one source, one sink and the given models."""
     (folder / "models").mkdir()
     for path, text in (("project.yml", PROJECT), ("sources.yml", SOURCES), ("sinks.yml", SINKS)):
         (folder / path).write_text(text)
@@ -48,15 +48,15 @@ def project(folder: Path, **models: str) -> ProjectRequest:
         ("select value", " || 'a'"),
     ],
 )
-def test_a_long_chain_is_no_fault(start: str, more: str, times: int, tmp_path: Path) -> None:
-    """What sqlglot reads as a tree of hundreds of levels compiles, with its rules or without."""
+def test_a_long_chain_of_operators_compiles(start: str, more: str, times: int, tmp_path: Path) -> None:
+    """A query that sqlglot reads as a tree of thousands of levels compiles."""
     end = "" if "from" in start else " as x from (select array(struct(1 as a)) as value)"
     compiled = compile_models(project(tmp_path, m=start + more * times + end))
     assert [model.name for model in compiled.models] == ["m"]
 
 
 def test_a_long_chain_of_models_is_followed(tmp_path: Path) -> None:
-    """A thousand models, each of which reads the one before, are followed from the source to the sink."""
+    """Lineage traces a column through a chain of a thousand models from the sink back to the source."""
     models = {"m0": f"select timestamp, value from {SOURCE}"}
     models |= {f"m{at}": f"select timestamp, value from {{{{ ref('m{at - 1}') }}}}" for at in range(1, 1000)}
     models["last"] = CONFIG + "select value, count(*) as n from {{ ref('m999') }} group by value"
@@ -86,7 +86,7 @@ def test_a_long_chain_of_models_is_followed(tmp_path: Path) -> None:
     ],
 )
 def test_a_long_text_takes_little_time(text: str, tmp_path: Path) -> None:
-    """Work grows with the length of a text, and not with its square: within the five seconds that any text may take."""
+    """Compile time does not grow with the square of the text: even extreme texts take less than five seconds."""
     request = project(tmp_path, m=text)
     started = time.process_time()
     with suppress(FindingsError):

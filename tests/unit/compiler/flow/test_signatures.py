@@ -1,4 +1,4 @@
-"""The notation for functions: what an entry says of counts, families and results."""
+"""The notation for function signatures: argument counts, type families and result types."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ def signature(entry: str) -> Signature:
         ("* (any)", [0, 1, 7], None, None),
     ],
 )
-def test_counts(entry: str, accepted: list[int], refused: int | None, words: str | None) -> None:
-    """What is accepted is named in words where a call has another number of arguments."""
+def test_wrong_numbers_of_arguments_are_described(
+    entry: str, accepted: list[int], refused: int | None, words: str | None
+) -> None:
+    """A wrong number of arguments gives a description of the accepted numbers."""
     counts = signature(entry).counts
 
     assert [counts.wanted(count) for count in accepted] == [None] * len(accepted)
@@ -38,7 +40,7 @@ def test_counts(entry: str, accepted: list[int], refused: int | None, words: str
 
 
 def test_families_apply_to_the_call_with_the_fewest_arguments() -> None:
-    """With further arguments Spark may accept others."""
+    """Type families apply only to the shortest call, because Spark may accept other types with more arguments."""
     found = signature("1,2 (number|span) -> double")
 
     assert found.families(1) == {"number", "year-month", "day-time"}
@@ -67,25 +69,25 @@ def test_families_apply_to_the_call_with_the_fewest_arguments() -> None:
     ],
 )
 def test_results(entry: str, types: list[str], result: str | None) -> None:
-    """Variables are bound by the arguments; where one cannot be, the type is not known."""
+    """Type variables are bound by the arguments; if one cannot be bound, the result type is unknown."""
     found = signature(entry).result_type([parse_type(each) for each in types])
 
     assert (None if found is None else str(found)) == result
 
 
 def test_an_argument_of_unknown_type_leaves_the_result_unknown() -> None:
-    """A result that does not depend on it is known all the same."""
+    """An argument of unknown type makes the result unknown only if the result depends on that argument."""
     assert signature("(T) -> T").result_type([None]) is None
     assert str(signature("(any) -> int").result_type([None])) == "int"
 
 
 @pytest.mark.parametrize("entry", ["any -> int: f", "(any) => int: f", "(any) -> int"])
-def test_an_entry_of_another_form_is_refused(entry: str) -> None:
-    """A mistake in the table shows when it is read."""
+def test_a_malformed_entry_is_refused(entry: str) -> None:
+    """A malformed entry in the signature table raises an error when the table is read."""
     with pytest.raises(ValueError, match="not a signature"):
         list(read_signatures(entry))
 
 
 def test_every_function_without_a_place_is_in_the_table() -> None:
-    """The names that stand for classes of sqlglot are names of functions."""
+    """The function names listed for sqlglot classes are all in the table of known functions."""
     assert {name for names in WITHOUT_PLACE.values() for name in names} <= FUNCTIONS.keys()

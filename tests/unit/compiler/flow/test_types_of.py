@@ -1,4 +1,4 @@
-"""Types of expressions, without Spark; `tests/spark/test_expression_types.py` compares a thousand with Spark's."""
+"""Expression types inferred without Spark; `tests/spark/test_expression_types.py` compares a thousand with Spark."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ COLUMNS = {"amount": "decimal(10,2)", "name": "string", "at": "timestamp", "odd"
 
 
 def column_type(node: exp.Expr) -> DataType | None:
-    """Returns the type of a column by its last name; that of a scalar subquery is not known."""
+    """Returns the type of the column with this last name, or None; also None for a scalar subquery."""
     type_ = COLUMNS.get(node.name)
     return None if type_ is None else parse_type(type_)
 
 
-def told(expression: str) -> str | None:
+def inferred_type(expression: str) -> str | None:
     """Returns the type of one expression as Spark writes it."""
     sql = f"select {expression}"
     (tree,) = Spark().parse(sql)
@@ -40,8 +40,8 @@ def told(expression: str) -> str | None:
     ],
 )
 def test_everyday_expressions_have_a_type(expression: str, type_: str) -> None:
-    """Types come through functions, fields and lambdas."""
-    assert told(expression) == type_
+    """Types are inferred through functions, fields and lambdas."""
+    assert inferred_type(expression) == type_
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_everyday_expressions_have_a_type(expression: str, type_: str) -> None:
         *("if(true, name, array(1))", "cast(name as decimal(50,60))", "struct(*)", "case when true then missing end"),
     ],
 )
-def test_what_is_not_certain_is_not_told(expression: str) -> None:
-    """A column without a type, a function of the user's, and what sqlglot reads otherwise than Spark, give none."""
-    assert told(expression) is None
+def test_uncertain_types_are_unknown(expression: str) -> None:
+    """Untyped columns, user functions and expressions that sqlglot reads differently from Spark have no type."""
+    assert inferred_type(expression) is None
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def test_what_is_not_certain_is_not_told(expression: str) -> None:
         "transform_keys()",
     ],
 )
-def test_calls_that_are_wrong_give_no_type(expression: str) -> None:
-    """Spark refuses them; here they must do no harm."""
-    assert told(expression) is None
+def test_invalid_calls_have_no_type(expression: str) -> None:
+    """An invalid call has no type and raises no error; Spark itself refuses it."""
+    assert inferred_type(expression) is None
 
 
-def test_deep_nesting_ends() -> None:
-    """A chain of operators may be longer than Python's stack bears."""
-    assert told(" || ".join(["name"] * 200)) is None
+def test_deep_nesting_has_no_type() -> None:
+    """A chain of operators too deep for Python's stack has no type and raises no error."""
+    assert inferred_type(" || ".join(["name"] * 200)) is None

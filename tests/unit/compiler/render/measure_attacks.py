@@ -1,4 +1,4 @@
-"""Renders the named attacks of attacks.txt one after the other, and prints what became of each as a line of JSON."""
+"""Renders the named attacks from attacks.txt one after the other and prints each outcome as one line of JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rendering import model, renderer
 from sqlstream.errors import FindingsError
 
 ADDRESS_SPACE = 4 << 30
-"""Bytes: an attack that gets through fails with MemoryError, and does not take the machine down."""
+"""Bytes: with this limit, an attack that succeeds fails with MemoryError instead of exhausting the machine's memory."""
 
 
 def read_attacks() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What the tests of rendering share: options, model files and short ways to render."""
+"""Helpers of the rendering tests: options, model files and shortcuts to render."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOGGED: list[tuple[str, bool]] = []
 
 
 def options() -> RenderOptions:
-    """Returns the options of all tests."""
+    """Returns the options that all rendering tests use."""
     return RenderOptions(
         variables=VARIABLES,
         env=ENV,
@@ -32,7 +32,7 @@ def options() -> RenderOptions:
 
 
 def model(text: str, name: str = "orders", configs: tuple[ConfigPatch, ...] = ()) -> ModelFile:
-    """Returns a model file of that text."""
+    """Returns a model file with this text."""
     return ModelFile(name, f"models/{name}.sql", text, (), "", (), configs)
 
 
@@ -42,14 +42,14 @@ def renderer(*macros: str) -> ModelRenderer:
 
 
 def render(text: str, *macros: str) -> RenderedModel:
-    """Returns the rendered model, whose macros must be without findings."""
+    """Returns the rendered model after checking that the macros have no findings."""
     made = renderer(*macros)
     assert made.macro_findings == ()
     return made.render(model(text))
 
 
 def finding_of(text: str, *macros: str) -> Finding:
-    """Returns the one finding that rendering gives."""
+    """Returns the only finding that rendering raises."""
     with pytest.raises(FindingsError) as caught:
         render(text, *macros)
     (finding,) = caught.value.findings
@@ -57,6 +57,6 @@ def finding_of(text: str, *macros: str) -> Finding:
 
 
 def place_of(finding: Finding) -> str:
-    """Returns a finding's code and place in short: `jinja-syntax 3:7`."""
+    """Returns a finding's code, line and column, such as `jinja-syntax 3:7`."""
     assert finding.location is not None
     return f"{finding.code} {finding.location.line}:{finding.location.column}"

@@ -1,7 +1,8 @@
-"""Renders each escape of escapes.yml in a model, a macro, a YAML value and a sink's path, and prints what came of it.
+"""Renders each escape from escapes.yml in every kind of file and prints the outcomes.
 
-Each line is JSON: name, where it stood, the finding's code (or None), the text that came out or the finding's texts,
-and what the interpreter was asked for meanwhile that a template has no business with.
+Each line is JSON: the escape's name, the kind of file (model, macro, YAML value, ...), the finding's code (or None),
+the rendered text or the finding's texts, and the audit events that the interpreter raised and that no template should
+cause.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ WATCHED = (
     "tempfile.",
     "sys._getframe",
 )
-"""Audit events of Python, or their beginnings (https://docs.python.org/3/library/audit_events.html)."""
+"""Names or prefixes of Python's audit events (https://docs.python.org/3/library/audit_events.html)."""
 
 
 def read_escapes() -> list[dict[str, str]]:
@@ -43,12 +44,12 @@ def read_escapes() -> list[dict[str, str]]:
 
 
 def in_model(template: str) -> object:
-    """Returns the SQL of a model that is the template."""
+    """Returns the SQL of a model that consists of the template."""
     return renderer().render(model(template)).sql
 
 
 def in_macro(template: str) -> object:
-    """Returns the SQL of a model that calls a macro whose body is the template. Raises: FindingsError."""
+    """Returns the SQL of a model that calls a macro with the template as its body. Raises: FindingsError."""
     made = renderer("{% macro harmless() %}" + template + "{% endmacro %}")
     if made.macro_findings:
         raise FindingsError(made.macro_findings)
@@ -56,7 +57,7 @@ def in_macro(template: str) -> object:
 
 
 def in_macro_file(template: str) -> object:
-    """Returns nothing; the template stands in a macro file, outside of macros. Raises: FindingsError."""
+    """Returns an empty text after reading a macro file with the template outside any macro. Raises: FindingsError."""
     made = renderer(template)
     if made.macro_findings:
         raise FindingsError(made.macro_findings)
@@ -64,7 +65,7 @@ def in_macro_file(template: str) -> object:
 
 
 def in_yaml(template: str) -> object:
-    """Returns the value of an option in YAML, where secrets are references."""
+    """Returns the value of a YAML option that may contain secrets, which are kept as references."""
     return make_yaml_renderer(ENV)(VARIABLES, "local")(template, PLACE, secrets=True)
 
 
@@ -84,10 +85,10 @@ SETTINGS: dict[str, Callable[[str], object]] = {
 
 
 def main() -> None:
-    """Prints the outcomes of all escapes, the events of each apart."""
+    """Prints the outcome of every escape with its own audit events."""
     events: list[str] = []
     escapes = read_escapes()
-    for render in SETTINGS.values():  # what is imported late is imported now
+    for render in SETTINGS.values():  # modules that are imported on first use are imported now
         for template in ("{{ nope }}", "{{ ''.__class__ }}", "{{ ''['__class__'] }}", "{{ 1 / 0 }}", "{% nope %}"):
             outcome_of(render, template)
     sys.addaudithook(lambda event, _: events.append(event) if event.startswith(WATCHED) else None)
@@ -100,7 +101,7 @@ def main() -> None:
 
 
 def outcome_of(render: Callable[[str], object], template: str) -> tuple[str | None, str]:
-    """Returns a finding's code and texts, or None and what was rendered."""
+    """Returns a finding's code and texts, or None and the rendered value."""
     try:
         return None, str(render(template))
     except FindingsError as error:

@@ -1,4 +1,4 @@
-"""Rendering is bounded in work, size and memory, whatever the template does."""
+"""Rendering is limited in work, size and memory for every template."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SECONDS = 2.0
 MEGABYTES = 300.0
 
 ISSUE = ("power", "repeat_text", "nested_loops")
-"""The three that the issue names; each is measured in a process of its own."""
+"""The three attacks that the issue names; each is measured in its own process."""
 
 
 class Outcome(NamedTuple):
-    """What became of one attack."""
+    """The outcome of one attack."""
 
     name: str
     code: str | None
@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
 
 
 def measured(*names: str) -> dict[str, Outcome]:
-    """Returns the outcomes of attacks that ran in one new process; all of them without names."""
+    """Returns the outcomes of the named attacks (default: all), which run in one new process."""
     command = [sys.executable, str(Path(__file__).parent / "measure_attacks.py"), *names]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True)
@@ -41,13 +41,13 @@ def measured(*names: str) -> dict[str, Outcome]:
 
 @pytest.fixture(scope="module")
 def all_outcomes() -> dict[str, Outcome]:
-    """The outcomes of all attacks."""
+    """Returns the outcomes of all attacks."""
     return measured()
 
 
 @pytest.mark.parametrize("name", ISSUE)
-def test_issue(name: str) -> None:
-    """The issue's own three are findings within 2 s and 300 MB."""
+def test_attacks_from_the_issue_are_stopped(name: str) -> None:
+    """Each of the three attacks from the issue is stopped with a finding within 2 s and 300 MB."""
     outcome = measured(name)[name]
     assert (outcome.code, outcome.line) == ("jinja-limit", 1)
     assert outcome.seconds < SECONDS
@@ -55,8 +55,8 @@ def test_issue(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", read_attacks())
-def test_attack(name: str, all_outcomes: dict[str, Outcome]) -> None:
-    """Each attack is refused at a line of its template, in little processor time and memory."""
+def test_each_attack_is_stopped(name: str, all_outcomes: dict[str, Outcome]) -> None:
+    """Each attack is stopped with a finding at a line of its template, within 2 s and 300 MB."""
     outcome = all_outcomes[name]
     assert outcome.code == "jinja-limit"
     assert outcome.line > 0
@@ -76,7 +76,7 @@ def test_attack(name: str, all_outcomes: dict[str, Outcome]) -> None:
     ],
 )
 def test_a_limit_is_found_at_the_innermost_line(text: str, place: str) -> None:
-    """The finding lies at the line that was running."""
+    """The finding points at the innermost line that was running."""
     assert place_of(finding_of(text)) == place
 
 
@@ -95,11 +95,11 @@ def test_a_limit_is_found_at_the_innermost_line(text: str, place: str) -> None:
     ],
 )
 def test_ordinary_work_is_within_the_limits(text: str, length: int) -> None:
-    """Templates of a size that people write are far from the limits."""
+    """Templates of realistic size stay within the limits."""
     assert len(render(text).sql) == length
 
 
-def test_a_budget_is_one_models_own() -> None:
-    """A model that spends all of its budget leaves the next one with a full one."""
+def test_each_model_has_its_own_budget() -> None:
+    """A model that uses up its budget does not reduce the budget of the next model."""
     finding_of("{% for i in range(10 ** 6) %}{{ i }}{% endfor %}")
     assert render("{{ 1 }}").sql == "1"

@@ -1,4 +1,4 @@
-"""Known ways out of Jinja's sandbox: none of them executes anything, whatever file it stands in."""
+"""Known escapes from Jinja's sandbox execute nothing in any kind of file."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CANARIES = (
     "<code",
     " at 0x",
 )
-"""Values of secrets, the first line of /etc/passwd, and how Python shows its insides."""
+"""Values of secrets, the start of /etc/passwd, and the way Python prints its internal objects."""
 
 
 class Outcome(NamedTuple):
-    """What became of an escape in one kind of file: a finding's code and texts, or None and what was rendered."""
+    """The outcome of an escape in one kind of file: a finding's code and texts, or None and the rendered value."""
 
     code: str | None
     text: str
@@ -38,13 +38,13 @@ class Outcome(NamedTuple):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The working directory of the process that renders the escapes."""
+    """Returns the working directory of the process that renders the escapes."""
     return tmp_path_factory.mktemp("escapes")
 
 
 @pytest.fixture(scope="module")
 def outcomes(folder: Path) -> dict[tuple[str, str], Outcome]:
-    """The outcomes of all escapes by name and kind of file, from one process."""
+    """Returns the outcomes of all escapes by name and kind of file, from one process."""
     path = os.pathsep.join(path for path in sys.path if path)
     environment = {**os.environ, "PYTHONPATH": path, "ONLY_OF_THE_PROCESS": "canary-0815"}
     command = [sys.executable, str(Path(__file__).parent / "run_escapes.py")]
@@ -53,21 +53,21 @@ def outcomes(folder: Path) -> dict[tuple[str, str], Outcome]:
     return {(name, setting): Outcome(code, text, tuple(events)) for name, setting, code, text, events in lines}
 
 
-def test_the_table_is_whole() -> None:
-    """Each escape has a name of its own, and there are enough of them to trust."""
+def test_the_table_is_complete() -> None:
+    """Escape names are unique, and there are at least 150 escapes."""
     assert len(ESCAPES) == len(read_escapes()) >= 150
 
 
 @pytest.mark.parametrize("name", ESCAPES)
-def test_an_escape_is_a_finding(name: str, outcomes: dict[tuple[str, str], Outcome]) -> None:
-    """A model with the escape is refused, or its text is harmless, as the table says."""
+def test_an_escape_is_refused_or_harmless(name: str, outcomes: dict[tuple[str, str], Outcome]) -> None:
+    """A model with an escape gives the finding or the harmless text that the table lists."""
     code, text, _ = outcomes[name, "model"]
     assert (code or f"text:{text}") == ESCAPES[name]["gives"]
 
 
 @pytest.mark.parametrize("name", ESCAPES)
 def test_an_escape_executes_nothing(name: str, outcomes: dict[tuple[str, str], Outcome]) -> None:
-    """In models, macros and YAML alike no file is opened, no module imported, no process started, no secret shown."""
+    """No escape in any kind of file opens a file, imports a module, starts a process or reveals a secret."""
     for setting in SETTINGS:
         code, text, events = outcomes[name, setting]
         assert events == (), setting
@@ -77,13 +77,13 @@ def test_an_escape_executes_nothing(name: str, outcomes: dict[tuple[str, str], O
 
 
 def test_no_escape_left_a_file(folder: Path, outcomes: dict[tuple[str, str], Outcome]) -> None:
-    """No command of any escape was run."""
+    """The working directory is empty after all escapes, so none of their commands ran."""
     assert len(outcomes) == len(ESCAPES) * len(SETTINGS)
     assert list(folder.iterdir()) == []
 
 
-def test_the_watch_sees_what_it_is_for(folder: Path) -> None:
-    """Opening a file, importing a module and running a command would be seen."""
+def test_the_audit_hook_reports_forbidden_actions(folder: Path) -> None:
+    """The audit hook reports opening a file, importing a module and running a command."""
     script = (
         "import sys; from run_escapes import WATCHED; seen = []\n"
         "sys.addaudithook(lambda event, _: seen.append(event) if event.startswith(WATCHED) else None)\n"

@@ -1,4 +1,4 @@
-"""Whatever is wrong with a template is a finding at its exact place, and never a traceback."""
+"""Every mistake in a template is a finding at its exact position, and never a traceback."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ UNSAFE = [
 
 @pytest.mark.parametrize(("text", "place"), [*SYNTAX, *UNDEFINED, *FAILED, *OWN])
 def test_finding(text: str, place: str | None) -> None:
-    """Each mistake has its code and is found at its column (None: anywhere in the file)."""
+    """Each mistake has its own code and column (None: anywhere in the file)."""
     finding = finding_of(text)
     assert place is None or place_of(finding) == place
     for line in (finding.message, finding.why, finding.fix):
@@ -132,8 +132,8 @@ def test_finding(text: str, place: str | None) -> None:
 
 
 @pytest.mark.parametrize("text", UNSAFE)
-def test_nothing_of_python_is_within_reach(text: str) -> None:
-    """A template that reaches for Python's insides is refused before it has them."""
+def test_python_internals_are_refused(text: str) -> None:
+    """A template that accesses Python internals is refused."""
     assert finding_of(text).code == "jinja-unsafe"
 
 
@@ -148,12 +148,12 @@ def test_nothing_of_python_is_within_reach(text: str) -> None:
         ("{{ 'a'|uper }}", "`upper`"),
     ],
 )
-def test_the_nearest_name_is_offered(text: str, name: str) -> None:
-    """A name that does not exist is answered with the one that was probably meant."""
+def test_the_nearest_name_is_suggested(text: str, name: str) -> None:
+    """The fix for an unknown name suggests the most similar known name."""
     assert name in finding_of(text).fix
 
 
 def test_no_finding_shows_a_secret() -> None:
-    """The value of a secret is in no text of a finding."""
+    """No text of a finding contains the value of a secret."""
     finding = finding_of("{{ env_var('SQLSTREAM_SECRET_TOKEN') }}")
     assert "canary" not in repr(finding)

@@ -1,4 +1,4 @@
-"""Macros are known everywhere by name, and see the model that calls them."""
+"""Macros can be called by name from every file, and see the model that calls them."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_macro(text: str, macro: str, sql: str) -> None:
     assert render(text, macro).sql == sql
 
 
-def test_macros_call_each_other_whatever_the_order_of_files() -> None:
-    """A macro of an earlier file may call one of a later file, and the other way round."""
+def test_macros_call_each_other_in_any_order_of_files() -> None:
+    """Macros can call macros of earlier and later files."""
     first = "{% macro a(n) %}a{{ b(n) }}{% endmacro %}"
     second = "{% macro b(n) %}b{% if n %}{{ a(n - 1) }}{% endif %}{% endmacro %}"
     rendered = render("{{ a(1) }}", first, second)
@@ -50,7 +50,7 @@ def test_macros_call_each_other_whatever_the_order_of_files() -> None:
 
 
 def test_a_name_is_defined_once() -> None:
-    """A second macro of one name is a finding at its name, and so is one with a function's name."""
+    """A macro with the name of another macro or of a built-in function gives a finding at its name."""
     made = renderer("{% macro a() %}{% endmacro %}", "\n{% macro a() %}{% endmacro %}{% macro ref() %}{% endmacro %}")
     assert [place_of(finding) for finding in made.macro_findings] == ["duplicate-name 2:10", "duplicate-name 2:39"]
 
@@ -65,14 +65,14 @@ def test_a_name_is_defined_once() -> None:
         ("{% set x = 'a' * 10 ** 9 %}", "jinja-limit 1:4"),
     ],
 )
-def test_macro_files_have_findings_of_their_own(macro: str, place: str) -> None:
-    """What is wrong with a macro file itself is found when the renderer is made, and does not stop other files."""
+def test_a_mistake_in_a_macro_file_is_reported_once(macro: str, place: str) -> None:
+    """A mistake in a macro file is reported when the renderer is made and does not affect other macro files."""
     made = renderer(macro, "{% macro fine() %}{% endmacro %}")
     assert [place_of(finding) for finding in made.macro_findings] == [place]
 
 
-def test_a_failure_in_a_macro_names_the_lines_that_led_there() -> None:
-    """The finding lies in the innermost macro; its calls begin in the model."""
+def test_a_failure_in_a_macro_lists_its_calls() -> None:
+    """A finding in a macro points at the innermost macro and lists the calls, starting in the model."""
     macros = "{% macro outer() %}\n  {{ inner(0) }}{% endmacro %}\n{% macro inner(n) %}\n\n   {{ 1 / n }}{% endmacro %}"
     finding = finding_of("select\n {{ outer() }}", macros)
     assert finding.location == Location("macros/0.sql", 5, 7)
@@ -80,7 +80,7 @@ def test_a_failure_in_a_macro_names_the_lines_that_led_there() -> None:
 
 
 def test_a_missing_argument_is_found_where_it_is_used() -> None:
-    """An argument that the call leaves out fails in the macro, and the call is named."""
+    """A missing argument gives a finding where the macro uses it, with the place of the call."""
     finding = finding_of("{{ m() }}", "{% macro m(a) %}\n{{ a }}{% endmacro %}")
     assert place_of(finding) == "jinja-undefined 2:4"
     assert finding.calls == (Location("models/orders.sql", 1, 4),)

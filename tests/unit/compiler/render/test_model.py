@@ -1,4 +1,4 @@
-"""Models' templates give SQL, references and configuration as in dbt."""
+"""Model templates give SQL, references and configuration as in dbt."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ PATH = "models/orders.sql"
         ),
     ],
 )
-def test_renders(text: str, sql: str) -> None:
-    """A template's expressions give what dbt's would."""
+def test_a_template_renders_as_in_dbt(text: str, sql: str) -> None:
+    """A template renders to the same SQL as in dbt."""
     assert render(text).sql == sql
 
 
 def test_references_are_recorded_in_order_with_their_places() -> None:
-    """Each call of ref() and source() is one reference, at its own column."""
+    """Each call of ref() and source() is recorded as one reference, in order and with its own column."""
     text = "select *\nfrom {{ ref('a') }} join {{ source('b', 'c') }} join {{ref('a')}}"
     assert render(text).references == (
         Reference("ref", ("a",), Location(PATH, 2, 9)),
@@ -81,14 +81,14 @@ def test_references_are_recorded_in_order_with_their_places() -> None:
     )
 
 
-def test_a_reference_in_a_macro_names_the_calls_that_led_there() -> None:
-    """The reference lies in the macro, and its calls begin in the model."""
+def test_a_reference_in_a_macro_lists_its_calls() -> None:
+    """A reference in a macro has its place in the macro and the call in the model."""
     rendered = render("\n  {{ latest() }}", "{% macro latest() %}\n {{ ref('x') }}{% endmacro %}")
     assert rendered.references == (Reference("ref", ("x",), Location("macros/0.sql", 2, 5), (Location(PATH, 2, 6),)),)
 
 
 def test_config_records_each_key_with_its_place() -> None:
-    """A key's place is the key itself, on whatever line of the call it stands."""
+    """The place of a configuration value is its key, also in a call of several lines."""
     text = "{{ config(sink='sink',\n   tags = ['tags'], meta=(\n {'a': 1})) }}select 1"
     assert render(text).config == {
         "sink": Located("sink", Location(PATH, 1, 11)),
@@ -106,34 +106,34 @@ def test_config_takes_a_mapping() -> None:
 
 
 def test_later_config_wins() -> None:
-    """A key that several calls of config() set has the last value and its place."""
+    """If several calls of config() set the same key, the last value and its place count."""
     config = render("{{ config(sink='a', tags=['t']) }}\n{{ config(sink='b') }}").config
     assert config["sink"] == Located("b", Location(PATH, 2, 11))
     assert config["tags"].value == ["t"]
 
 
-def test_config_keeps_what_it_was_given() -> None:
-    """A list that the template changes after config() has taken it stays as it was."""
+def test_config_keeps_its_original_values() -> None:
+    """A list that the template changes after passing it to config() keeps its original value in the configuration."""
     text = "{% set t = ['a'] %}{{ config(tags=t) }}{% do t.append('b') %}"
     assert render(text).config["tags"].value == ["a"]
 
 
 def test_config_get_reads_yaml_too() -> None:
-    """What the properties say is there for config.get(), the last patch first."""
+    """config.get() reads values from properties files, and the last patch has precedence."""
     place = Location("models/p.yml", 3)
     file = model("{{ config.get('sink') }}", configs=({"sink": Located("x", place)}, {"sink": Located("y", place)}))
     assert renderer().render(file).sql == "y"
 
 
 def test_a_template_cannot_change_the_project() -> None:
-    """A variable that one model changes is as before for the next."""
+    """A model that changes a project variable does not change it for the next model."""
     made = renderer()
     assert made.render(model("{% set c = var('columns') %}{% do c.append('z') %}{{ c|length }}")).sql == "3"
     assert made.render(model("{{ var('columns')|length }}")).sql == "2"
 
 
 def test_warnings_are_findings_of_the_rendered_model() -> None:
-    """exceptions.warn() gives a located warning and no text."""
+    """exceptions.warn() adds a warning with its place and renders to an empty text."""
     rendered = render("a\n{{ exceptions.warn('old column') }}b")
     assert rendered.sql == "a\nb"
     (warning,) = rendered.findings
@@ -145,7 +145,7 @@ def test_warnings_are_findings_of_the_rendered_model() -> None:
 
 
 def test_log_calls_the_log_once() -> None:
-    """log() passes the message and whether the user is to see it; a source map does not log again."""
+    """log() passes the message and its `info` flag; building a source map does not log again."""
     LOGGED.clear()
     made = renderer()
     rendered = made.render(model("{{ log('one') }}{% do log(2, info=true) %}x"))
@@ -153,8 +153,8 @@ def test_log_calls_the_log_once() -> None:
     assert (rendered.sql, LOGGED) == ("x", [("one", False), ("2", True)])
 
 
-def test_models_do_not_see_each_other() -> None:
-    """What one model sets is not defined in the next."""
+def test_models_are_isolated_from_each_other() -> None:
+    """Variables, references and configuration of one model are not visible in the next."""
     made = renderer()
     made.render(model("{% set mine = 1 %}{{ config(sink='a') }}{{ ref('x') }}", "first"))
     second = made.render(model("{{ mine is defined }} {{ this }} {{ config.get('sink') }}", "second"))
@@ -162,5 +162,5 @@ def test_models_do_not_see_each_other() -> None:
 
 
 def test_ref_of_another_project_is_refused() -> None:
-    """ref() with two names takes this project's name only."""
+    """ref() with two arguments accepts only the name of this project."""
     assert finding_of("{{ ref('other', 'x') }}").code == "unknown-ref"

@@ -1,4 +1,4 @@
-"""Templates that are rendered without Jinja give what Jinja gives: the text, the references, the places, the effects."""
+"""Templates rendered without Jinja give the same text, references, places and side effects as with Jinja."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PLAIN = (
     "{{ tojson([1, 'a', true, none]) }}{{ tojson({'a': 1}) }}",
     "line 1\r\nline 2 {{ ref('a') }}\r{{ ref('b') }}",
 )
-"""What this renders itself. `café` has letters beyond ASCII, and is left to Jinja."""
+"""Templates that are rendered without Jinja, except `café`, which is not ASCII and is left to Jinja."""
 
 LEFT_TO_JINJA = (
     "{% if true %}1{% endif %}",
@@ -90,7 +90,7 @@ WRONG = (
 
 
 def outcome(text: str, *, plain: bool, monkeypatch: pytest.MonkeyPatch) -> object:
-    """Returns all that rendering gives, what is logged too; without `plain` Jinja renders it in any case."""
+    """Returns the result or the findings, and the log; `plain=False` always renders with Jinja."""
     logged: list[tuple[str, bool]] = []
     with monkeypatch.context() as patch:
         if not plain:
@@ -105,22 +105,22 @@ def outcome(text: str, *, plain: bool, monkeypatch: pytest.MonkeyPatch) -> objec
 
 
 @pytest.mark.parametrize("text", [*PLAIN, *LEFT_TO_JINJA, *WRONG])
-def test_the_result_is_that_of_jinja(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text, references, configuration, their places, findings, macros, what was asked for, and what was logged."""
+def test_the_result_is_the_same_as_with_jinja(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fast path gives the same text, references, configuration, places, findings, macros and log as Jinja."""
     expected = outcome(text, plain=False, monkeypatch=monkeypatch)
     assert outcome(text, plain=True, monkeypatch=monkeypatch) == expected
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_what_most_models_are_is_plain(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls with literals need no Jinja."""
+def test_calls_with_literals_need_no_jinja(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Templates whose calls have only literal arguments are rendered without Jinja."""
     if "é" not in text:
         monkeypatch.setattr("sqlstream.compiler.render.model.render_file", None)
     assert renderer(MACROS).render(model(text)).sql is not None
 
 
 def test_a_template_of_very_many_calls_is_left_to_jinja() -> None:
-    """Its limits are counted in the words of all tags."""
+    """A template with more than MOST_CALLS calls is left to Jinja, whose limits count the tokens of all tags."""
     call = "{{ ref('a') }}"
     assert read_plain(TemplateSource("a.sql", call * MOST_CALLS)) is not None
     assert read_plain(TemplateSource("a.sql", call * (MOST_CALLS + 1))) is None
@@ -143,16 +143,16 @@ TEXTS = st.one_of(
 
 @given(text=TEXTS)
 @settings(max_examples=400)
-def test_any_text_gives_what_jinja_gives(text: str) -> None:
-    """Whatever stands in the tags."""
+def test_any_template_gives_the_same_as_with_jinja(text: str) -> None:
+    """Any template gives the same outcome with and without Jinja."""
     with pytest.MonkeyPatch.context() as patch:
         expected = outcome(text, plain=False, monkeypatch=patch)
         assert outcome(text, plain=True, monkeypatch=patch) == expected
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("models/**/*.sql")), ids=lambda path: path.stem)
-def test_the_examples_give_what_jinja_gives(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The repository's own models."""
+def test_the_examples_give_the_same_as_with_jinja(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The repository's own models give the same outcome with and without Jinja."""
     text = path.read_text()
     expected = outcome(text, plain=False, monkeypatch=monkeypatch)
     assert outcome(text, plain=True, monkeypatch=monkeypatch) == expected

@@ -1,4 +1,4 @@
-"""What is no Jinja comes out of rendering as it went in, each character at its own place."""
+"""Text without Jinja is rendered unchanged, and each character keeps its place."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OPENINGS = ("{{", "{%", "{#")
 
 
 def without_jinja(text: str) -> str:
-    """Returns `text`, in which no tag may open."""
+    """Returns `text`, or skips the example if it contains the start of a Jinja tag."""
     assume(not any(opening in text for opening in OPENINGS))
     return text
 
@@ -51,7 +51,7 @@ def without_jinja(text: str) -> str:
 @example("a }} %} #} { { b")
 @given(TEXT)
 def test_text_without_jinja_is_not_changed(text: str) -> None:
-    """Every character stays, but for line ends, which become newlines."""
+    """Text without Jinja is unchanged, except that all line ends become newlines."""
     without_jinja(text)
     assert render(text).sql == text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -59,7 +59,7 @@ def test_text_without_jinja_is_not_changed(text: str) -> None:
 @settings(max_examples=100)
 @given(TEXT)
 def test_text_without_jinja_maps_to_itself(text: str) -> None:
-    """The place of each character is its line and column in the file, whichever line ends the file has."""
+    """Each character maps to its own line and column in the file, with any kind of line end."""
     without_jinja(text)
     rendered = render(text)
     source_map = renderer().source_map(rendered)
@@ -75,7 +75,7 @@ def test_text_without_jinja_maps_to_itself(text: str) -> None:
     st.sampled_from(["{{ '' }}", "{# a #}", "{% if true %}{% endif %}", "{% set a = 1 %}", "{{ config(a=1) }}"]),
 )
 def test_text_around_jinja_is_not_changed(before: str, after: str, tag: str) -> None:
-    """A tag that gives nothing takes nothing away, but for the newline directly after a block."""
+    """A tag without output leaves the text around it unchanged."""
     without_jinja(before + " " + after)
     assume(not before.endswith("{"))
     text = f"{before}{tag}{after}"

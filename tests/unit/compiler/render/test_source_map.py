@@ -16,19 +16,19 @@ PATH = "models/orders.sql"
 
 
 def places_of(text: str, wanted: str, *macros: str) -> list[str]:
-    """Returns the places of each occurrence of `wanted` in the SQL as `line:column`, calls before it."""
+    """Returns the place of each occurrence of `wanted` in the SQL as `line:column`, after the places of its calls."""
     made = renderer(*macros)
     rendered = made.render(model(text))
     source_map = made.source_map(rendered)
     found, at = [], rendered.sql.find(wanted)
     while at >= 0:
-        found.append(shown(source_map.locate(at)))
+        found.append(short_place(source_map.locate(at)))
         at = rendered.sql.find(wanted, at + 1)
     return found
 
 
-def shown(place: Place) -> str:
-    """Returns a place in short, the outermost call first, `m` standing for the macro file."""
+def short_place(place: Place) -> str:
+    """Returns a place in short form, the outermost call first; `m` marks the macro file."""
     steps = [*place.calls, place.location]
     return " > ".join(f"{'m' if step.path != PATH else ''}{step.line}:{step.column}" for step in steps)
 
@@ -63,8 +63,8 @@ def shown(place: Place) -> str:
         ("{{ 'a' }}{{ '' }} amout {% if '' %}{% endif %}", "amout", ["1:19"]),
     ],
 )
-def test_place(text: str, wanted: str, places: list[str]) -> None:
-    """Text maps to its own line and column, an expression's output to the expression."""
+def test_text_maps_to_its_place(text: str, wanted: str, places: list[str]) -> None:
+    """Text maps to its own line and column, and the output of an expression maps to the expression."""
     assert places_of(text, wanted) == places
 
 
@@ -95,24 +95,24 @@ def test_place(text: str, wanted: str, places: list[str]) -> None:
         ("{{ tojson(m()) }} amout", "{% macro m() %}yes{% endmacro %}", "amout", ["1:19"]),
     ],
 )
-def test_place_with_macros(text: str, macro: str, wanted: str, places: list[str]) -> None:
-    """Text of a macro maps to the macro's line, with the calls that led there, the model's first."""
+def test_text_from_a_macro_maps_to_the_macro(text: str, macro: str, wanted: str, places: list[str]) -> None:
+    """Text from a macro maps to the macro's line and lists the calls, the model's first."""
     assert places_of(text, wanted, macro) == places
 
 
 def test_text_that_marks_would_change_maps_line_by_line() -> None:
-    """Where the text cannot be marked, each line maps to the same line of the template, or the nearest before it."""
+    """If the text cannot be marked, each line maps to the same line of the template or the nearest line before it."""
     text = "{% set x %}ba{% endset %}\nselect a,\n{{ x|reverse }}{% for c in x %}{{ c }}{% endfor %}\n  amout\nfrom t"
     assert places_of(text, "amout") == ["4:3"]
 
 
-def test_a_text_with_marks_of_its_own_maps_line_by_line() -> None:
-    """Private-use characters in the model itself are left alone."""
+def test_a_text_that_contains_marks_maps_line_by_line() -> None:
+    """A model that contains the private-use characters of marks keeps them and maps line by line."""
     assert places_of("'\U0010f802\U0010f800'\n amout", "amout") == ["2:2"]
 
 
 def test_every_offset_has_a_place() -> None:
-    """An empty model and the end of a text can be located too."""
+    """The end of a text has a place, also in an empty model."""
     made = renderer()
     for text in ("", "{{ config(a=1) }}", "x"):
         rendered = made.render(model(text))
@@ -125,20 +125,20 @@ DASH = st.sampled_from(["", "", "-"])
 
 @st.composite
 def tags(draw: st.DrawFn, statement: str) -> str:
-    """A statement with or without whitespace control on either side."""
+    """Draws a statement with or without whitespace control on either side."""
     return "{%" + draw(DASH) + f" {statement} " + draw(DASH) + "%}"
 
 
 @st.composite
 def expressions(draw: st.DrawFn, names: tuple[str, ...]) -> str:
-    """An expression that puts out digits, or what a name stands for."""
+    """Draws an expression that outputs digits or the value of a name."""
     inner = draw(st.sampled_from(["7", "1 + 2", "12 ~ 3", "'4'|trim", *names]))
     return "{{" + draw(DASH) + f" {inner} " + draw(DASH) + "}}"
 
 
 @st.composite
 def bodies(draw: st.DrawFn, depth: int, names: tuple[str, ...]) -> str:
-    """Text, expressions and blocks; all digits of the output come from expressions, and nothing else of it."""
+    """Draws text, expressions and blocks; expressions output only digits, and only they output digits."""
     parts = []
     for index in range(draw(st.integers(0, 4))):
         kind = draw(st.sampled_from(["text", "expression", "for", "if", "set", "macro", "comment", "filter"]))
@@ -153,7 +153,7 @@ def bodies(draw: st.DrawFn, depth: int, names: tuple[str, ...]) -> str:
 
 @st.composite
 def blocks(draw: st.DrawFn, kind: str, name: str, depth: int, names: tuple[str, ...]) -> str:
-    """One block of a kind, followed by a use of what it defines."""
+    """Draws one block of a kind, followed by a use of the name that it defines."""
     body = draw(bodies(depth, names))
     if kind == "for":
         return draw(tags("for i in [1, 2]")) + body + draw(tags("endfor"))
@@ -170,7 +170,7 @@ def blocks(draw: st.DrawFn, kind: str, name: str, depth: int, names: tuple[str, 
 
 
 def assert_exact(sql: str, source_map: SourceMap, sources: dict[str, TemplateSource]) -> None:
-    """Checks that each letter lies at a letter of its kind, and each digit at an expression."""
+    """Checks that each letter maps to the same letter, and each digit to an expression."""
     for offset, letter in enumerate(sql):
         location = source_map.locate(offset).location
         source = sources[location.path]
@@ -182,7 +182,7 @@ def assert_exact(sql: str, source_map: SourceMap, sources: dict[str, TemplateSou
 @settings(max_examples=150)
 @given(text=bodies(3, ("macro_of_the_project()",)), macro=bodies(2, ()))
 def test_generated_templates(text: str, macro: str) -> None:
-    """Marks do not change the text, and every character of template text maps to that very character."""
+    """Marks do not change the text, and every character of template text maps to itself."""
     macro_file = MacroFile("macros/0.sql", "{% macro macro_of_the_project() %}" + macro + "{% endmacro %}")
     rendered = render(text, macro_file.text)
     source_map = SourceMapper([macro_file], options()).exact_map(rendered)

@@ -1,4 +1,4 @@
-"""Jinja in YAML strings gives native values, and keeps secrets as references."""
+"""Jinja in YAML strings gives native values and keeps secrets as references."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rendered(text: str, *, secrets: bool = True) -> object:
 
 
 def finding_of(text: str, *, secrets: bool = True) -> Finding:
-    """Returns the one finding of a YAML string."""
+    """Returns the only finding of a YAML string."""
     with pytest.raises(FindingsError) as caught:
         rendered(text, secrets=secrets)
     (finding,) = caught.value.findings
@@ -54,7 +54,7 @@ def finding_of(text: str, *, secrets: bool = True) -> Finding:
     ],
 )
 def test_value(text: str, value: object) -> None:
-    """One expression alone gives its own value, all else gives text."""
+    """A string that is one expression gives the expression's value; any other string gives text."""
     assert rendered(text) == value
 
 
@@ -76,7 +76,7 @@ def test_value(text: str, value: object) -> None:
     ],
 )
 def test_secret(text: str, value: object) -> None:
-    """A secret stays a reference among literal text; only an unset one with a default gives that."""
+    """A secret stays a reference within its text; an unset secret with a default gives the default."""
     assert rendered(text) == value
 
 
@@ -103,13 +103,13 @@ def test_secret(text: str, value: object) -> None:
     ],
 )
 def test_a_secret_cannot_be_changed(expression: str) -> None:
-    """What would look into a secret, or change it, is refused."""
+    """Expressions that inspect or change a secret are refused."""
     text = "{{ " + expression.format("env_var('SQLSTREAM_SECRET_TOKEN')") + " }}"
     assert (finding_of(text).code, finding_of(text).location) == ("secret-not-allowed", PLACE)
 
 
-def test_a_secret_needs_a_place_for_secrets() -> None:
-    """Where no secret is allowed, not even an unset one with a default is."""
+def test_a_secret_is_refused_where_secrets_are_not_allowed() -> None:
+    """Where secrets are not allowed, an unset secret with a default is refused too."""
     assert finding_of("{{ env_var('SQLSTREAM_SECRET_X', '') }}", secrets=False).code == "secret-not-allowed"
 
 
@@ -127,19 +127,19 @@ def test_a_secret_needs_a_place_for_secrets() -> None:
     ],
 )
 def test_finding(text: str, code: str) -> None:
-    """What is wrong with the Jinja of a YAML string is found at the string."""
+    """A mistake in the Jinja of a YAML string gives a finding at the start of the string."""
     assert (finding_of(text).code, finding_of(text).location) == (code, PLACE)
 
 
 def test_the_target_is_unknown_before_it_is_chosen() -> None:
-    """Without a target, `target` is not defined."""
+    """Without a target, `target` is undefined."""
     render = make_yaml_renderer(ENV)(VARIABLES, None)
     with pytest.raises(FindingsError, match="jinja-undefined"):
         render("{{ target.name }}", PLACE, secrets=False)
 
 
-def test_a_renderer_forgets_between_strings() -> None:
-    """A secret, a limit or a failure of one string does not touch the next."""
+def test_a_renderer_keeps_no_state_between_strings() -> None:
+    """Secrets, limits and failures of one string do not affect the next."""
     render = make_yaml_renderer(ENV)(VARIABLES, "local")
     assert render("{{ env_var('SQLSTREAM_SECRET_TOKEN') }}", PLACE, secrets=True) == SecretText((TOKEN,))
     with pytest.raises(FindingsError):
@@ -148,8 +148,8 @@ def test_a_renderer_forgets_between_strings() -> None:
     assert render("{{ 1 }}", PLACE, secrets=False) == 1
 
 
-def test_sink_values_are_rendered_over_the_model() -> None:
-    """A sink's path and options may use the model's name, tags and meta; what is not text stays as it is."""
+def test_sink_values_are_rendered_for_the_model() -> None:
+    """A sink's path and options can use the model's name, tags and meta; values that are not text stay unchanged."""
 
     def sink(value: object, *, secrets: bool = False) -> object:
         model = {"name": "orders", "tags": ["a"], "meta": {"owner": "ana"}}
