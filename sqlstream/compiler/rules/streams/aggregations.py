@@ -15,7 +15,7 @@ from sqlstream.compiler.rules.query import (
     operator_rule,
     query_rule,
 )
-from sqlstream.compiler.rules.streams.unfinished_groups import explain_groups, upstream_hint, window_upstream
+from sqlstream.compiler.rules.streams.missing_watermarks import explain_groups, upstream_hint, window_upstream
 from sqlstream.errors import Severity
 from sqlstream.project.types.types import Array, DataType, Primitive, Struct
 

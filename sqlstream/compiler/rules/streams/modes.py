@@ -5,8 +5,8 @@ Each rule is a function of one query, and reports nothing if the operators are n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
 from sqlstream.compiler.cache.digest import declared, digest
@@ -84,67 +84,55 @@ def _line_of_select(compiled: CompiledProject, places: Places, where: Where) -> 
     return f"{place.path}:{place.line}"
 
 
-@dataclass(frozen=True)
-class _QueryContext:
-    """What all queries share: the names of all models and the formats of all sources, by unique id, the models with
-    errors in their own text, and the minor version of Spark.
-    """
-
-    names: Mapping[str, str]
-    formats: Mapping[str, str]
-    faulty: frozenset[str]
-    spark: tuple[int, int]
-
-
 def _problems_of_queries(
     compiled: CompiledProject, analyses: Mapping[str, Analysis], memory: Memory
 ) -> Iterator[QueryProblem]:
     """Yields the problems of all queries, from the cache if nothing has changed."""
-    context = _QueryContext(
-        {unique_id: model.name for unique_id, model in compiled.models.items()},
-        {node: table.format for node, table in compiled.sources.items()},
-        frozenset(unique_id for unique_id, analysis in analyses.items() if analysis.problems),
-        minor_version(compiled.options.spark or TESTED[-1]),
+    version = minor_version(compiled.options.spark or TESTED[-1])
+    make_query = partial(
+        Query,
+        names={unique_id: model.name for unique_id, model in compiled.models.items()},
+        formats={node: table.format for node, table in compiled.sources.items()},
+        spark=version,
     )
-    context_key = digest(declared(compiled.project.target), *context.spark)
+    faulty = frozenset(unique_id for unique_id, analysis in analyses.items() if analysis.problems)
+    target_key = digest(declared(compiled.project.target), *version)
     for unique_id, analysis in analyses.items():
         model = compiled.models[unique_id]
         if model.output is not None and model.streaming:
-            key = digest(analysis.key, context_key, model.config.plain(), declared(model.output))
-            find = partial(_query_problems, compiled, model, analysis, context)
+            key = digest(analysis.key, target_key, model.config.plain(), declared(model.output))
+            find = partial(_query_problems, compiled, model, analysis, faulty, make_query)
             yield from memory.remember("query", model.file.path, key, find)
 
 
 def _query_problems(
-    compiled: CompiledProject, model: CompiledModel, analysis: Analysis, context: _QueryContext
+    compiled: CompiledProject,
+    model: CompiledModel,
+    analysis: Analysis,
+    faulty: Collection[str],
+    make_query: Callable[..., Query],
 ) -> tuple[QueryProblem, ...]:
-    query = _query(compiled, model, analysis, context)
-    problems = tuple(problem for rule in QUERY_RULES for problem in rule(query))
-    is_wrong = any(problem.severity is Severity.ERROR for problem in problems)
-    if is_wrong or any(node.where.model in context.faulty for node in query.nodes):
-        return problems
-    return (*problems, *(problem for rule in STATE_RULES for problem in rule(query)))
-
-
-def _query(compiled: CompiledProject, model: CompiledModel, analysis: Analysis, context: _QueryContext) -> Query:
+    """Returns the problems of one query; `faulty` are the models with errors in their own text."""
     trigger = model.config.trigger.kind
     names = (
         dict.fromkeys(item.where.model for item in analysis.node.walk())
         if trigger in ("continuous", "real_time")
         else ()
     )
-    in_sql = (name for name in names if name in compiled.models and not compiled.models[name].file.is_python)
-    return Query(
-        model.name,
-        analysis.node,
-        model.config.output_mode,
-        context.names,
-        trigger,
-        model.output.format if model.output else "",
-        context.formats,
-        tuple(QueryText(name, tokenize(compiled.models[name].sql)) for name in in_sql),
-        context.spark,
+    in_sql = [name for name in names if name in compiled.models and not compiled.models[name].file.is_python]
+    query = make_query(
+        model=model.name,
+        node=analysis.node,
+        mode=model.config.output_mode,
+        trigger=trigger,
+        sink=model.output.format if model.output else "",
+        texts=tuple(QueryText(name, tokenize(compiled.models[name].sql)) for name in in_sql),
     )
+    problems = tuple(problem for rule in QUERY_RULES for problem in rule(query))
+    is_wrong = any(problem.severity is Severity.ERROR for problem in problems)
+    if is_wrong or any(node.where.model in faulty for node in query.nodes):
+        return problems
+    return (*problems, *(problem for rule in STATE_RULES for problem in rule(query)))
 
 
 def place_in(compiled: CompiledProject, places: Places, where: Where, key: str) -> Place:
