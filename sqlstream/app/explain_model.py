@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.emission.examples import Emission, emission_of_query
+from sqlstream.compiler.emission.examples import Emission
+from sqlstream.compiler.emission.query import emission_of_query
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.rules.streams.modes import place_in

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.emission.examples import emission_of_query
+from sqlstream.compiler.emission.query import emission_of_query
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.unit_tests.values import BetweenBatches

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.emission.windows import TimeWindow, read_span, read_window
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import (
@@ -121,16 +121,6 @@ class Emission:
 POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 NOT_FOLLOWED = "when it emits rows cannot be determined"
 IDLE_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
-
-
-def emission_of_query(compiled: CompiledProject, model: CompiledModel) -> Emission:
-    """Returns when the query of the terminal model `model` emits its rows."""
-    from sqlstream.compiler.flow.analyse import analyse_models  # loads sqlglot
-
-    upstream = compiled.graph.ancestors(model.unique_id) | {model.unique_id}
-    models = {node: item for node, item in compiled.models.items() if node in upstream}
-    tree = analyse_models(compiled.project, models)[model.unique_id].node
-    return explain_emission(model, tree, compiled.project.target.spark)
 
 
 def explain_emission(model: CompiledModel, node: Node, settings: Mapping[str, object]) -> Emission:

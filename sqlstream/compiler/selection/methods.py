@@ -119,14 +119,10 @@ def _by_source(criterion: Criterion) -> Matcher:
         raise SelectorError(criterion.raw, "the form of a source is source, source.table or project.source.table")
     padded = [*words, "*"] if len(words) == 1 else words
     patterns = padded if len(padded) == 3 else ["*", *padded]
-
-    def matches(node: SelectableNode) -> bool:
-        if node.resource_type != "source":
-            return False
-        names = (node.fqn[0], node.source_name or "", node.name)
-        return all(fnmatchcase(name, pattern) for name, pattern in zip(names, patterns, strict=True))
-
-    return matches
+    return lambda node: (
+        node.resource_type == "source"
+        and all(map(fnmatchcase, (node.fqn[0], node.source_name or "", node.name), patterns))
+    )
 
 
 def _by_sink(criterion: Criterion) -> Matcher:
