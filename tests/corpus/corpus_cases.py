@@ -1,4 +1,4 @@
-"""The cases of the corpus as frozen values, read from the YAML files beside this one."""
+"""Reads the cases of the corpus from the YAML files in cases/."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent
 CASES = FOLDER / "cases"
 PROJECT = FOLDER / "project"
 NOT_YET = FOLDER / "not_yet.txt"
-"""Names of refused cases that no rule finds yet: a list to be emptied."""
+"""Names of refused cases that no rule finds yet. The list should become empty."""
 
 KEYS = {"name", "from", "spark", "mode", "sink", "trigger", "views", "sql", "static", "because", "own", "wrong"}
 REQUIRED = {"name", "spark", "sql"}
@@ -23,12 +23,13 @@ REQUIRED = {"name", "spark", "sql"}
 
 @dataclass(frozen=True)
 class Case:
-    """One streaming query: the SQL of its terminal model and of the views that it reads, and how it is started.
+    """One streaming query: the SQL of its terminal model and its views, and how it starts.
 
-    `source` names the test of Spark's own or the section of its guide that has this form (None: our own).
-    `refused` is whether Spark refuses it, as its recorded verdict says. `unknown_because` says why no compiler can tell
-    this without Spark, `own` is the code of a finding that is about sqlstream itself and no claim about Spark. `wrong`
-    says what goes wrong where Spark runs the query but gives no or false rows: a finding of any severity is due then.
+    `source` names the Spark test or the section of Spark's guide that has this form (None: written for this corpus).
+    `refused` is whether Spark refuses it, according to the recorded verdict. `unknown_because` is the reason why a
+    compiler cannot know that without Spark. `own` is the code of a finding that is about sqlstream, not about Spark.
+    `wrong` describes the problem if Spark runs the query but returns no rows or wrong rows. Then sqlstream must report a
+    finding of any severity.
     """
 
     name: str
@@ -46,14 +47,14 @@ class Case:
 
     @property
     def models(self) -> tuple[ModelFile, ...]:
-        """The model files of the case, the terminal one last; it is named as the case is."""
+        """The model files of the case. The terminal model is last and has the name of the case."""
         config = f"{{{{ config(sink='{self.sink}', output_mode='{self.mode}', trigger={self.trigger}) }}}}"
         texts = {**self.views, self.name: f"{config}\n{self.sql}"}
         return tuple(ModelFile(name, f"models/{name}.sql", text, (), "", (), ()) for name, text in texts.items())
 
 
 def read_cases() -> list[Case]:
-    """Returns all cases in the order of their files. Raises: ValueError for a case that is not of the form."""
+    """Returns all cases in the order of their files. Raises: ValueError for an invalid case."""
     cases = [_case(path.stem, raw) for path in sorted(CASES.glob("*.yml")) for raw in _load(path)]
     names = [case.name for case in cases]
     repeated = {name for name in names if names.count(name) > 1}
@@ -70,9 +71,9 @@ def _load(path: Path) -> list[dict[str, Any]]:
 def _case(theme: str, raw: dict[str, Any]) -> Case:
     name = raw.get("name")
     if not raw.keys() >= REQUIRED or not raw.keys() <= KEYS or raw["spark"] not in ("accepts", "refuses"):
-        raise ValueError(f"{theme}: {name} is not of the form that README.md describes")
+        raise ValueError(f"{theme}: {name} does not have the form that README.md describes")
     if ("static" in raw) != ("because" in raw) or raw.get("static") not in (None, "unknown"):
-        raise ValueError(f"{theme}: {name} says `static: unknown` and `because:` together or not at all")
+        raise ValueError(f"{theme}: {name} needs both `static: unknown` and `because:`, or neither")
     return Case(
         name=str(name),
         theme=theme,

@@ -1,4 +1,4 @@
-"""What `compile --check` has Spark say of a case, with nothing started."""
+"""Runs the check of `compile --check` on a case, without starting the query."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from sqlstream.spark.running.check import check_with_spark
 from sqlstream.spark.secrets import Secrets
 
 REPORTED_BY_RULES = frozenset({"batch-model", "output-mode", "continuous-trigger", "real-time-trigger"})
-"""Codes of the compiler's own errors where Spark would say the same only as it starts: about queries without a stream,
-modes of file sinks, and triggers. The check leaves these to the compiler."""
+"""Codes of errors that the check leaves to the compiler, because Spark reports them only when the query starts: queries
+without a stream, modes of file sinks, and triggers."""
 
 CHECKED_STAGES = ("analysis", "start")
-"""Where Spark refuses what a check must find; what fails in a batch may depend on the data."""
+"""The stages whose refusals the check must find. Failures in a batch may depend on the data."""
 
 
 def check_case(attempt: Attempt, case: Case, runtime: SparkRuntime) -> tuple[Finding, ...]:
-    """Returns what Spark refuses of `case` before anything is started."""
+    """Returns what Spark refuses in `case` before it starts."""
     if attempt.compiled is None:
         raise RuntimeError(f"{case.name} has nothing to run")
     refusals = check_with_spark(attempt.compiled, (attempt.terminal(case),), runtime, Secrets({}), lambda: None)
@@ -28,9 +28,9 @@ def check_case(attempt: Attempt, case: Case, runtime: SparkRuntime) -> tuple[Fin
 
 
 def is_check_correct(case: Case, attempt: Attempt, verdict: Verdict, checked: tuple[Finding, ...]) -> bool:
-    """Returns whether the check of `case` agrees with what Spark did, as far as it can be told before a batch."""
+    """Returns whether the check of `case` agrees with Spark's verdict, except for failures in a batch."""
     if verdict.accepted:
         known = {case.own} | ({error.code for error in attempt.errors} if case.wrong else set())
         return all(finding.code in known for finding in checked)
-    said = bool(checked) or any(error.code in REPORTED_BY_RULES for error in attempt.errors)
-    return said or verdict.stage not in CHECKED_STAGES
+    is_reported = bool(checked) or any(error.code in REPORTED_BY_RULES for error in attempt.errors)
+    return is_reported or verdict.stage not in CHECKED_STAGES

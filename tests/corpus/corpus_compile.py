@@ -1,4 +1,4 @@
-"""sqlstream's own verdict on a case, and the compiled project even where that verdict is a refusal."""
+"""sqlstream's verdict on a case, and the compiled project even if that verdict is a refusal."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ENVIRONMENT: Mapping[str, str] = {}
 
 @dataclass(frozen=True)
 class Attempt:
-    """What compiling a case gave: the findings about its rows, and the project that would run if the errors among them were wrong.
+    """The result of compiling a case: the findings about its rows, and the project as it would run without the errors.
 
-    `compiled` is None where there is no SQL to run at all.
+    `compiled` is None if there is no SQL to run.
     """
 
     compiled: CompiledProject | None
@@ -32,18 +32,18 @@ class Attempt:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings with which sqlstream refuses the case."""
+        """The findings that refuse the case."""
         return tuple(finding for finding in self.findings if finding.is_error)
 
     def terminal(self, case: Case) -> CompiledModel:
-        """Returns the terminal model. Raises: RuntimeError where nothing was compiled."""
+        """Returns the terminal model. Raises: RuntimeError if nothing was compiled."""
         if self.compiled is None:
             raise RuntimeError(f"{case.name}: there is no SQL to run: {'; '.join(item.head for item in self.errors)}")
         return next(model for model in self.compiled.models.values() if model.name == case.name)
 
 
 def load_corpus_project(root: Path) -> Project:
-    """Returns the project of sources, sinks and seeds that all cases share, without a model."""
+    """Returns the project of sources, sinks and seeds that all cases share, without models."""
     loaded = load_project(root, make_render=make_yaml_renderer(ENVIRONMENT), target=None, cli_vars={})
     if loaded.project is None:
         raise RuntimeError("\n".join(finding.head for finding in loaded.findings))
@@ -51,7 +51,7 @@ def load_corpus_project(root: Path) -> Project:
 
 
 def compile_case(project: Project, case: Case, spark: str = "") -> Attempt:
-    """Returns the result of compiling `case` for a version of Spark; the SQL is compiled despite error findings."""
+    """Returns the result of compiling `case` for a version of Spark, despite errors."""
     options = RenderOptions(
         variables=project.vars,
         env=ENVIRONMENT,
@@ -63,11 +63,11 @@ def compile_case(project: Project, case: Case, spark: str = "") -> Attempt:
         spark=spark,
     )
     result = compile_project(replace(project, models=case.models), options)
-    # Spark's verdict must not depend on the findings that it is there to judge
+    # Spark's verdict must not depend on the findings that it is compared with
     findings = tuple(finding for finding in result.findings if _is_about_rows(finding))
     return Attempt(result.attempted, findings)
 
 
 def _is_about_rows(finding: Finding) -> bool:
-    """Whether a finding says that a query gives no rows or false ones; state may grow, and rows be right."""
+    """Whether a finding is about missing or wrong rows. Growing state does not affect rows."""
     return finding.severity is not Severity.INFO and finding.code != "unbounded-state"

@@ -1,4 +1,4 @@
-"""The small JSON files that the corpus' sources read, the same on every run."""
+"""Writes the small files that the corpus' sources read, the same on every run."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 PRODUCTS = ("tea", "bread", "soap")
 
 BATCHES = ((0, 2, 4, 6, 8), (9, 44, 46, 48, 50, 52))
-"""Minutes after noon of the rows of each stream's files: the second begins within the last window and the keys of the
-first, and then moves every watermark past all of it.
+"""The times of rows in each stream's files, in minutes after noon. The second file starts in the last window of the
+first one, and then moves every watermark past all earlier rows.
 """
 
 FIRST_MODIFIED = 1_704_110_400
-"""The first file's time of modification (s); files of one time would be read in any order."""
+"""The modification time of the first file in seconds. Each file has another time, which decides the order of reading."""
 
 
 def write_data(folder: Path) -> None:
-    """Writes the files of all sources below `folder`: two files for each stream, one for each static table."""
+    """Writes the files of all sources into `folder`: two files for each stream, one for each static table."""
     for number, minutes in enumerate(BATCHES):
         _write(folder / f"orders/{number}.json", map(_order, minutes), number)
         _write(folder / f"payments/{number}.json", map(_payment, minutes), number)

@@ -1,4 +1,4 @@
-"""What `make corpus` prints: the misjudgements in both directions, what Spark changed its mind about, the totals."""
+"""The output of `make corpus`: wrong verdicts of sqlstream, changed verdicts of Spark, and totals."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from corpus_verdicts import Verdict
 
 @dataclass(frozen=True)
 class JudgedCase:
-    """A case with both verdicts, Spark's recorded one (None for a new case), and whether `compile --check` agrees with
-    Spark's as far as it can be told before a batch.
+    """A case with the verdicts of sqlstream and Spark, Spark's recorded verdict (None for a new case), and whether
+    `compile --check` agrees with Spark.
     """
 
     case: Case
@@ -25,35 +25,35 @@ class JudgedCase:
 
     @property
     def is_wrongly_refused(self) -> bool:
-        """Whether sqlstream refuses what Spark runs, and runs rightly."""
+        """Whether sqlstream refuses a query that Spark runs correctly."""
         errors = judging_errors(self.case, self.attempt)
         return self.spark.accepted and self.case.wrong is None and bool(errors)
 
     @property
     def is_wrongly_accepted(self) -> bool:
-        """Whether sqlstream says nothing of what Spark refuses, or runs wrongly, in which case a warning would do."""
+        """Whether sqlstream reports no error for a query that Spark refuses, or no finding for one with wrong rows."""
         if self.spark.accepted:
             return self.case.wrong is not None and not self.attempt.findings
         return not judging_errors(self.case, self.attempt)
 
     @property
     def is_missed(self) -> bool:
-        """Whether sqlstream says nothing of what Spark refuses, and could know it without Spark."""
+        """Whether sqlstream wrongly accepts a query, although it could know the problem without Spark."""
         return self.is_wrongly_accepted and self.case.unknown_because is None
 
     @property
     def has_changed(self) -> bool:
-        """Whether the record held another verdict."""
+        """Whether Spark's verdict differs from the recorded one."""
         return self.recorded is not None and self.recorded.as_json() != self.spark.as_json()
 
 
 def judging_errors(case: Case, attempt: Attempt) -> tuple[str, ...]:
-    """Returns the errors with which sqlstream says that Spark would refuse the case."""
+    """Returns the errors that claim that Spark refuses the case."""
     return tuple(finding.head for finding in attempt.errors if finding.code != case.own)
 
 
 def describe(judged: Sequence[JudgedCase], seconds: float, *, verbose: bool) -> tuple[str, bool]:
-    """Returns the report, and whether nothing in it has to be fixed."""
+    """Returns the report, and whether it has no problems."""
     passed = [item for item in judged if item.is_missed]
     unknown = [item for item in judged if item.is_wrongly_accepted and item.case.unknown_because is not None]
     refused = [item for item in judged if item.is_wrongly_refused]
@@ -62,11 +62,11 @@ def describe(judged: Sequence[JudgedCase], seconds: float, *, verbose: bool) -> 
     misfiled = [item for item in judged if item.spark.accepted == item.case.refused]
     sections = [
         _section("sqlstream refuses what Spark runs", refused, lambda item: _errors(item)),
-        _section("sqlstream is silent on what Spark refuses, or runs wrongly", passed, _trouble),
-        _section("cannot be told without Spark", unknown, lambda item: str(item.case.unknown_because)),
-        _section("`compile --check` says otherwise than Spark at start", misjudged, lambda item: item.spark.words),
-        _section("Spark's verdict is not the recorded one", changed, _change),
-        _section("`spark:` beside the case is not Spark's verdict", misfiled, lambda item: item.spark.words),
+        _section("sqlstream accepts what Spark refuses or runs with wrong rows", passed, _trouble),
+        _section("only Spark can know", unknown, lambda item: str(item.case.unknown_because)),
+        _section("`compile --check` disagrees with Spark at start", misjudged, lambda item: item.spark.words),
+        _section("Spark's verdict differs from the recorded one", changed, _change),
+        _section("`spark:` of the case differs from Spark's verdict", misfiled, lambda item: item.spark.words),
     ]
     if verbose:
         sections.insert(0, _section("verdicts", judged, _verbose))
@@ -97,9 +97,9 @@ def _change(item: JudgedCase) -> str:
 
 
 def _verbose(item: JudgedCase) -> str:
-    said = f"{item.spark.words}, {item.spark.rows} rows" if item.spark.accepted else item.spark.words
+    verdict = f"{item.spark.words}, {item.spark.rows} rows" if item.spark.accepted else item.spark.words
     codes = ", ".join(finding.code for finding in item.attempt.findings)
-    return f"{said}{f' | sqlstream: {codes}' if codes else ''}"
+    return f"{verdict}{f' | sqlstream: {codes}' if codes else ''}"
 
 
 def _totals(judged: Sequence[JudgedCase], seconds: float, refused: int, passed: int, unknown: int) -> str:
@@ -110,5 +110,5 @@ def _totals(judged: Sequence[JudgedCase], seconds: float, refused: int, passed: 
     return (
         f"{len(judged)} cases in {seconds:.0f} s, {sourced} of them with a source\n"
         f"Spark accepts {accepted} and refuses {len(judged) - accepted} ({at_stages})\n"
-        f"misjudged: {refused} refused wrongly, {passed} passed in silence; {unknown} cannot be told without Spark"
+        f"wrong verdicts: {refused} wrongly refused, {passed} wrongly accepted; {unknown} that only Spark can know"
     )

@@ -1,4 +1,4 @@
-"""Spark's verdict on a case: its compiled SQL analysed, started, and run over the batches of every stream."""
+"""Gets Spark's verdict on a case: analyzes its compiled SQL, starts it, and runs it over the batches of its streams."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from sqlstream.state.readers import source_uses
 from sqlstream.state.runs.progress import ROWS_OUT
 
 LONGEST_SECONDS = 90
-"""A query over ten rows that takes longer is stuck."""
+"""The time after which a query over ten rows counts as stuck."""
 
 ENDLESS = ("continuous", "real_time")
-"""The kinds of trigger under which Spark runs no micro-batches, and cannot count rows."""
+"""The triggers without micro-batches, with which Spark cannot count rows."""
 
 ENDLESS_SECONDS = 4
-"""How long a query without micro-batches is watched: it never ends by itself, and fails at once if it does."""
+"""How long to watch a query without micro-batches. It never ends by itself, and if it fails, it fails at once."""
 
 MESSAGE_LENGTH = 200
 _CONDITION = re.compile(r"\[([A-Z0-9_.]+)\] ")
@@ -50,9 +50,10 @@ _UNSTABLE = (
 
 @dataclass(frozen=True)
 class Judge:
-    """Asks one started Spark about cases; may be called from several threads. Queries store below `storage`.
+    """Judges cases with one Spark session. Several threads may call it. Queries write into `storage`.
 
-    With `is_other` this is not the Spark of the record: a fault in Python, such as a missing parameter, is its verdict.
+    With `is_other`, this is not the Spark of the recorded verdicts. Then a Python error, such as a missing parameter, is
+    a verdict, too.
     """
 
     runtime: SparkRuntime
@@ -61,14 +62,14 @@ class Judge:
     is_other: bool = False
 
     def judge(self, case: Case, compiled: CompiledProject, model: CompiledModel) -> Verdict:
-        """Returns what Spark says of the SQL of `model`, whatever was found when it was compiled."""
+        """Returns Spark's verdict on the SQL of `model`, regardless of the compiler's findings."""
         stage = "analysis"
         try:
-            frame = self._analysed(compiled, model)
+            frame = self._analyze(compiled, model)
             stage = "start"
-            query = self._started(case, model, frame)
+            query = self._start(case, model, frame)
             stage = "batch"
-            return self._watched(case, model, query)
+            return self._watch(case, model, query)
         except SPARK_ERRORS as error:
             return self._refusal(stage, error)
         except FindingsError as error:
@@ -80,17 +81,17 @@ class Judge:
                 raise
             return Verdict(False, stage, type(error).__name__, str(error)[:MESSAGE_LENGTH])
 
-    def _analysed(self, compiled: CompiledProject, model: CompiledModel) -> DataFrame:
+    def _analyze(self, compiled: CompiledProject, model: CompiledModel) -> DataFrame:
         session = child_session(self.runtime, {SOURCE_EVOLUTION: str(self.runtime.names_sources).lower()})
         readers = Readers(session, Secrets({}), compiled.project.root)
         uses = source_uses(compiled, model, None)
         return ViewBuilder(NodeReader(compiled, readers), uses, self.runtime.names_sources).build(model)
 
-    def _started(self, case: Case, model: CompiledModel, frame: DataFrame) -> StreamingQuery:
+    def _start(self, case: Case, model: CompiledModel, frame: DataFrame) -> StreamingQuery:
         output = model.output
         if output is None:
             raise ValueError(f"{case.name} names no sink")
-        # runs count their rows in this way, so the node must not change what Spark says; continuous ones cannot
+        # runs count rows in the same way, so this also tests that counting does not change Spark's verdict
         counts_rows = self.counts_rows and model.config.trigger.kind not in ENDLESS
         rows = frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if counts_rows else frame
         writer = rows.writeStream.format(output.format).outputMode(model.config.output_mode).queryName(case.name)
@@ -102,7 +103,7 @@ class Judge:
     def _path(self, case: Case, output: Output) -> dict[str, str]:
         return {"path": str(self.storage / "output" / case.name)} if output.path else {}
 
-    def _watched(self, case: Case, model: CompiledModel, query: StreamingQuery) -> Verdict:
+    def _watch(self, case: Case, model: CompiledModel, query: StreamingQuery) -> Verdict:
         ends = model.config.trigger.kind in ("available_now", "once")
         try:
             ended = query.awaitTermination(LONGEST_SECONDS if ends else ENDLESS_SECONDS)
@@ -113,28 +114,28 @@ class Judge:
         return Verdict(True, rows=_rows_out(query))
 
     def _refusal(self, stage: str, error: Exception) -> Verdict:
-        said = read_error(error)
-        message = said.message.replace(str(self.storage), "PATH")
+        found = read_error(error)
+        message = found.message.replace(str(self.storage), "PATH")
         for pattern, stable in _UNSTABLE:
             message = pattern.sub(stable, message)
-        inner = _CONDITION.match(message)  # a failed query's own condition says only that it failed
-        condition = inner.group(1) if inner else said.condition
+        inner = _CONDITION.match(message)  # the outer condition says only that the query failed
+        condition = inner.group(1) if inner else found.condition
         return Verdict(False, stage, condition, message.removeprefix(inner.group() if inner else "")[:MESSAGE_LENGTH])
 
 
 def _with_trigger(writer: DataStreamWriter, model: CompiledModel) -> DataStreamWriter:
     trigger = model.config.trigger
-    said: dict[str, dict[str, Any]] = {
+    triggers: dict[str, dict[str, Any]] = {
         "available_now": {"availableNow": True},
         "once": {"once": True},
         "interval": {"processingTime": trigger.interval},
         "continuous": {"continuous": trigger.interval},
         "real_time": {"realTime": trigger.interval},
     }
-    return writer.trigger(**said[trigger.kind]) if trigger.kind in said else writer
+    return writer.trigger(**triggers[trigger.kind]) if trigger.kind in triggers else writer
 
 
 def _rows_out(query: StreamingQuery) -> int:
-    """The rows of all batches that Spark still remembers, 0 where they were not counted."""
+    """Returns the number of rows in the batches that Spark still remembers, 0 if they were not counted."""
     observed = [progress.observedMetrics.get(ROWS_OUT) for progress in query.recentProgress]
     return sum(int(row["rows"]) for row in observed if row is not None)

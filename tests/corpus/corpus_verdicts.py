@@ -1,4 +1,4 @@
-"""Spark's recorded verdicts: what `make corpus` wrote into verdicts.json, never a hand."""
+"""Reads and writes Spark's recorded verdicts in verdicts.json, which only `make corpus` writes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ VERDICTS = Path(__file__).parent / "verdicts.json"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What Spark did with a query. `stage` is where it refused it: `analysis`, `start` or `batch`.
+    """Whether Spark accepted a query, or the `stage` at which it refused it: `analysis`, `start` or `batch`.
 
-    `condition` is the error condition, None where Spark gives none; `rows` are the rows out of all batches of an
-    accepted query, kept out of the record because some sources give rows by the clock.
+    `condition` is the error condition, if there is one. `rows` is the number of rows that an accepted query emitted. It
+    is not recorded, because some sources create rows depending on the time.
     """
 
     accepted: bool
@@ -25,15 +25,15 @@ class Verdict:
     rows: int | None = None
 
     def as_json(self) -> dict[str, object]:
-        """Returns what is recorded."""
+        """Returns the recorded form."""
         if self.accepted:
             return {"verdict": "accepted"}
-        said = {key: value for key, value in asdict(self).items() if key in ("stage", "condition", "message")}
-        return {"verdict": "refused", **{key: value for key, value in said.items() if value is not None}}
+        recorded = {key: value for key, value in asdict(self).items() if key in ("stage", "condition", "message")}
+        return {"verdict": "refused", **{key: value for key, value in recorded.items() if value is not None}}
 
     @property
     def words(self) -> str:
-        """The verdict in a line."""
+        """The verdict on one line."""
         if self.accepted:
             return "accepted"
         condition = f"[{self.condition}] " if self.condition else ""
@@ -41,7 +41,7 @@ class Verdict:
 
 
 def read_verdicts() -> dict[str, Verdict]:
-    """Returns the recorded verdicts by the names of their cases; empty before the first `make corpus`."""
+    """Returns the recorded verdicts by the names of their cases. Empty before the first `make corpus`."""
     if not VERDICTS.exists():
         return {}
     recorded = json.loads(VERDICTS.read_text(encoding="utf-8"))["cases"]
@@ -49,12 +49,12 @@ def read_verdicts() -> dict[str, Verdict]:
 
 
 def recorded_version() -> str:
-    """Returns the version of Spark that gave the recorded verdicts."""
+    """Returns the Spark version of the recorded verdicts."""
     return str(json.loads(VERDICTS.read_text(encoding="utf-8"))["spark"])
 
 
 def write_verdicts(verdicts: Mapping[str, Verdict], spark_version: str) -> None:
-    """Records `verdicts`, one a line, with the version of Spark that gave them."""
+    """Records `verdicts`, one per line, with their Spark version."""
     cases = [f"  {_text(name)}: {_text(verdict.as_json())}" for name, verdict in verdicts.items()]
     text = f'{{\n"spark": {_text(spark_version)},\n"cases": {{\n' + ",\n".join(cases) + "\n}}\n"
     VERDICTS.write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Queries with Spark's verdict on their names, functions and types, as two suites read them.
+"""Queries with Spark's verdict on their names, functions and types, for two test suites.
 
-A line of `judged/*.txt` begins with `+` where Spark's analyser takes the query, with `-` where it refuses it and
-the compiler says so, and with `?` where it refuses it and the compiler is silent.
+A line of `judged/*.txt` begins with `+` if Spark's analyzer accepts the query, with `-` if Spark and the compiler refuse
+it, and with `?` if Spark refuses it and the compiler reports nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +23,6 @@ TABLE = "customer_id int, name string, country string, since timestamp, vip bool
 
 
 def judged(theme: str) -> list[tuple[str, str]]:
-    """Returns the queries of one file, each with its verdict before it."""
+    """Returns the queries of one file as pairs of verdict and query."""
     lines = (JUDGED / f"{theme}.txt").read_text(encoding="utf-8").splitlines()
     return [(line[0], line[2:]) for line in lines]

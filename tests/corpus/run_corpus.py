@@ -1,4 +1,4 @@
-"""`make corpus`: asks Spark about every case, records what it says, and prints where sqlstream judges otherwise."""
+"""`make corpus`: records Spark's verdict on every case, and prints the cases on which sqlstream disagrees."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from sqlstream.spark.jvm.session import SparkLaunch, SparkRuntime, start_spark, 
 from sqlstream.spark.secrets import Secrets
 
 THREADS = 3
-"""Queries at a time: each waits now and then for its trigger and for its files."""
+"""The number of parallel queries. Each waits from time to time for its trigger and its files."""
 
 
 def main() -> int:
-    """Returns 1 where Spark's verdicts are not the recorded ones, or sqlstream's are not Spark's; with `--other-spark`
-    always 0.
+    """Returns 1 if Spark's verdicts differ from the recorded ones, or sqlstream's from Spark's. Always returns 0 with
+    `--other-spark`.
     """
     arguments = _arguments()
-    cases = [case for case in read_cases() if _is_asked_for(case, arguments.words)]
+    cases = [case for case in read_cases() if _is_selected(case, arguments.words)]
     recorded = read_verdicts()
     began = time.monotonic()
     if arguments.recorded:
@@ -43,7 +43,7 @@ def main() -> int:
     else:
         attempts, verdicts, checked, version = _ask_spark(cases, arguments)
         if arguments.other_spark:
-            print(f"Spark {version}, beside the verdicts recorded with Spark {recorded_version()}\n")
+            print(f"Spark {version}, compared with the recorded verdicts of Spark {recorded_version()}\n")
         elif not arguments.words and not arguments.no_row_counts:
             write_verdicts(verdicts, version)
     judged = [
@@ -59,16 +59,16 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("words", nargs="*", help="only cases whose name or theme holds one of these; records nothing")
+    parser.add_argument("words", nargs="*", help="only cases with one of these in name or theme; record nothing")
     parser.add_argument("--recorded", action="store_true", help="compare with the recorded verdicts, without Spark")
-    parser.add_argument("--other-spark", action="store_true", help="show how another Spark differs; records nothing")
-    parser.add_argument("--verbose", action="store_true", help="every verdict, with the rows that came out")
-    parser.add_argument("--no-row-counts", action="store_true", help="start queries bare, as sqlstream does not")
-    parser.add_argument("--write-not-yet", action="store_true", help="list what no rule finds yet in not_yet.txt")
+    parser.add_argument("--other-spark", action="store_true", help="show how another Spark differs; record nothing")
+    parser.add_argument("--verbose", action="store_true", help="print all verdicts, with the number of emitted rows")
+    parser.add_argument("--no-row-counts", action="store_true", help="start queries without counting their rows")
+    parser.add_argument("--write-not-yet", action="store_true", help="write cases that no rule finds to not_yet.txt")
     return parser.parse_args()
 
 
-def _is_asked_for(case: Case, words: Sequence[str]) -> bool:
+def _is_selected(case: Case, words: Sequence[str]) -> bool:
     return not words or any(word in case.name or word in case.theme for word in words)
 
 
@@ -79,8 +79,8 @@ def _compile_all(project: Project, cases: Sequence[Case], spark: str) -> dict[st
 def _ask_spark(
     cases: Sequence[Case], arguments: argparse.Namespace
 ) -> tuple[dict[str, Attempt], dict[str, Verdict], dict[str, bool], str]:
-    """By case name the attempts, the verdicts and whether a check agrees with them, all of one Spark session; and
-    Spark's version.
+    """Returns the attempts, the verdicts, whether checks are correct, each by the name of the case, and Spark's
+    version. Starts one Spark session for all.
     """
     with tempfile.TemporaryDirectory(prefix="sqlstream-corpus-") as name:
         folder = Path(name)
@@ -92,13 +92,17 @@ def _ask_spark(
         runtime = start_spark(project.target, Secrets({}), launch)
         try:
             judge = Judge(runtime, folder, not arguments.no_row_counts, is_other=arguments.other_spark)
-            with ThreadPoolExecutor(THREADS) as pool:
-                found = list(pool.map(lambda case: _verdict(judge, case, attempts[case.name]), cases))
-            verdicts = {case.name: verdict for case, verdict in zip(cases, found, strict=True)}
+            verdicts = _verdicts(judge, cases, attempts)
             checked = {case.name: _check(runtime, case, attempts[case.name], verdicts[case.name]) for case in cases}
             return attempts, verdicts, checked, runtime.version
         finally:
             stop_spark(runtime)
+
+
+def _verdicts(judge: Judge, cases: Sequence[Case], attempts: Mapping[str, Attempt]) -> dict[str, Verdict]:
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = pool.map(lambda case: _verdict(judge, case, attempts[case.name]), cases)
+        return {case.name: verdict for case, verdict in zip(cases, found, strict=True)}
 
 
 def _verdict(judge: Judge, case: Case, attempt: Attempt) -> Verdict:

@@ -1,4 +1,4 @@
-"""Texts that lie just beyond the limits of `sqlstream/compiler/sql/nesting.py`, as two suites read them."""
+"""SQL just beyond the limits of `sqlstream/compiler/sql/nesting.py`, for two test suites."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ TOO_DEEP = {
     "plus": f"select {' + '.join(['id'] * (LONGEST_CHAIN + 2))} from range(1)",
     "concatenation": f"select {' || '.join(['id'] * (LONGEST_CHAIN + 2))} from range(1)",
 }
-"""A text of each form, by the name of what nests."""
+"""SQL by the kind of nesting."""

@@ -1,4 +1,4 @@
-"""The blocks of code in the documentation, and the commands in them."""
+"""Finds the code blocks in the documentation, and the commands in them."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/*/README.md"))
-    if path.name != "CHANGELOG.md"  # what was true of earlier versions stays there as it was
+    if path.name != "CHANGELOG.md"  # it describes earlier versions
 )
 
 KINDS = {
-    "console": "commands after `$ ` with what they print: they run, and print it",
-    "text": "what is printed, where making it takes a fault, a server or minutes; commands in it are parsed",
-    "sh": "commands for a shell that need more than a project (make, pip, docker): their syntax is checked",
-    "yaml": "project files: they load",
-    "sql": "models over the worked examples: they compile",
-    "json": "JSON: it is parsed",
-    "python": "Python: it is compiled; a model, or a file of a tool that is not installed here",
-    "ini": "units of systemd: systemd checks them where it is installed",
-    "cron": "lines of a crontab: their commands are parsed; a daemon would have to wait for the hour",
-    "dockerfile": "images: the commands in them are parsed; building one takes a daemon and a registry",
+    "console": "commands after `$ ` with their output: tests run them and compare the output",
+    "text": "output that needs a fault, a server or minutes: tests parse the commands in it",
+    "sh": "shell commands that need more than a project (make, pip, docker): tests check their syntax",
+    "yaml": "project files: tests load them",
+    "sql": "models over the worked examples: tests compile them",
+    "json": "JSON: tests parse it",
+    "python": "a Python model, or a file of a tool that is not installed here: tests compile it",
+    "ini": "systemd units: tests check them if systemd is installed",
+    "cron": "lines of a crontab: tests parse their commands",
+    "dockerfile": "images: tests parse their commands, because a build needs a daemon and a registry",
 }
-"""Every kind of block that the documentation may have, and what is done with it."""
+"""The kinds of blocks in the documentation, and how tests check them."""
 
 _FENCE = re.compile(r"(?ms)^```(\w*)\n(.*?)^```$")
 _SQLSTREAM = re.compile(r"(?:^|[\s\"'`(/])(?<!--tag )(?<!-u )(?<!lib/)(?<!cache/)sqlstream(?=\s)")
-"""The command, which is not the name of an image, a user or a folder."""
+"""The command, but not an image, a user or a folder of the same name."""
 
 COMMAND = "$ "
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code: its page, the line that it begins in, its kind, its text, and whether it is about the examples."""
+    """A code block: its page, its first line, its kind, its text, and whether it is about the worked examples."""
 
     page: str
     line: int
@@ -48,7 +48,7 @@ class Block:
     of_examples: bool
 
     def __str__(self) -> str:
-        """For the names of tests."""
+        """Returns the location, for the names of tests."""
         return f"{self.page}:{self.line}"
 
     @property
@@ -58,10 +58,10 @@ class Block:
 
 
 def blocks(*kinds: str) -> list[Block]:
-    """Returns the blocks of these kinds in all pages, of any kind if none is given.
+    """Returns the blocks of these kinds (default: all) in all pages.
 
-    A block after the comment `<!-- of the examples -->` is about the project in the repository's root; others are about
-    one fresh from `sqlstream init shop`.
+    A block after the comment `<!-- of the examples -->` is about the project in the repository's root. Others are about
+    a new project of `sqlstream init shop`.
     """
     return [block for page in PAGES for block in _blocks_of(page) if not kinds or block.kind in kinds]
 
@@ -75,9 +75,8 @@ def _blocks_of(page: str) -> Iterator[Block]:
 
 
 def sqlstream_arguments(line: str) -> list[str] | None:
-    """Returns the arguments of the sqlstream command in a line of a block, None where there is none.
-
-    What follows a pipe, a semicolon, a redirection or a comment is no part of it.
+    """Returns the arguments of the sqlstream command in a line of a block, None if there is none. The command ends
+    before a pipe, a semicolon, a redirection or a comment.
     """
     found = _SQLSTREAM.search(line)
     if found is None:
@@ -85,12 +84,12 @@ def sqlstream_arguments(line: str) -> list[str] | None:
     rest = line[found.end() :]
     try:
         return _arguments(rest)
-    except ValueError:  # the command stands in quotes itself
+    except ValueError:  # the whole command is in quotes
         return _arguments(rest.rstrip("\"'`)\\,"))
 
 
 def _arguments(text: str) -> list[str]:
-    """The words up to the end of a command. Raises: ValueError for quotes that do not end."""
+    """Returns the words up to the end of a command. Raises: ValueError for unclosed quotes."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     arguments: list[str] = []

@@ -1,4 +1,4 @@
-"""Runs the commands of the documentation's `console` blocks, and compares what they print."""
+"""Runs the commands in the documentation's `console` blocks, and compares their output."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SPARK = ("run", "show", "dev", "debug", "source", "state", "test")
 """The commands that start Spark, besides `compile --check`."""
 
 EXAMPLES = ("project.yml", "sources.yml", "sinks.yml", "models", "macros", "seeds", "tests/data")
-"""What of the repository's root is the project of the worked examples."""
+"""The files of the worked examples in the repository's root."""
 
 ANY = "..."
-"""A line that stands for any lines."""
+"""A line that matches any lines."""
 
 _FIGURES = re.compile(r"\d[\d.,:]*( kB| MB| s| min)?")
 _FILLING = re.compile(r"[.─ ]{2,}")
@@ -35,9 +35,9 @@ def needs_spark(block: Block) -> bool:
 
 
 def run_block(block: Block, folder: Path) -> str:
-    """Runs the block's commands in `folder`, in one shell that stops at the first that fails, and returns all output.
+    """Runs the block's commands in `folder`, in one shell that stops at the first error, and returns all output.
 
-    `sqlstream` is the package of this repository.
+    `sqlstream` runs the package of this repository.
     """
     shell = f'sqlstream() {{ "{sys.executable}" -m sqlstream "$@"; }}\nset -e\n' + "\n".join(block.commands)
     done = subprocess.run(
@@ -55,19 +55,19 @@ def run_block(block: Block, folder: Path) -> str:
 
 
 def missing_lines(block: Block, printed: str, plain: Callable[[str], str] = str) -> list[str]:
-    """Returns the lines that the block shows and that were not printed; `plain` takes out what may differ."""
+    """Returns the lines of the block that were not printed. `plain` removes the parts of a line that may differ."""
     found = {plain(line.rstrip()) for line in printed.splitlines()}
     shown = [line.rstrip() for line in block.text.splitlines() if not line.startswith(COMMAND)]
     return [line for line in shown if line not in ("", ANY) and plain(line) not in found]
 
 
 def without_figures(line: str) -> str:
-    """A line of output with its numbers, times, folders and filling made alike."""
+    """Returns a line of output with numbers, times, folders and fill characters normalized."""
     return _FILLING.sub("  ", _FIGURES.sub("0", _FOLDER.sub("", line))).strip()
 
 
 def fresh_shop(into: Path) -> Path:
-    """Makes the project of `sqlstream init shop` and returns its folder."""
+    """Creates the project of `sqlstream init shop` and returns its folder."""
     return init_project("shop", into).root
 
 

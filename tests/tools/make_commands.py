@@ -1,4 +1,4 @@
-"""Writes the tables of options in docs/commands/*.md, from the commands.
+"""Writes the tables of options in docs/commands/*.md from the commands.
 
     .venv/bin/python tests/tools/make_commands.py
 
@@ -19,11 +19,11 @@ from sqlstream.cli.main import cli
 FOLDER = Path(__file__).parents[2] / "docs" / "commands"
 TABLE = re.compile(r"(?s)(?<=<!-- options -->\n).*?(?=<!-- end of options -->)")
 SECTIONS = ("Example", "Options", "Exit codes")
-"""What every page has, in this order; other sections come before the last."""
+"""The sections of every page, in this order. Other sections come before the last one."""
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
-    """Each command with its name in full, such as `source schema`."""
+    """Yields each command with its full name, such as `source schema`."""
     context = click.Context(cli)
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
@@ -34,12 +34,12 @@ def commands() -> Iterator[tuple[str, click.Command]]:
 
 
 def page_of(name: str) -> Path:
-    """The page of a command: `source-schema.md` for `source schema`."""
+    """Returns the page of a command: `source-schema.md` for `source schema`."""
     return FOLDER / f"{name.replace(' ', '-')}.md"
 
 
 def usage(name: str, command: click.Command) -> str:
-    """The usage line of a page."""
+    """Returns the usage line of a page."""
     arguments = [
         param.make_metavar(click.Context(command)) for param in command.params if isinstance(param, click.Argument)
     ]
@@ -47,7 +47,7 @@ def usage(name: str, command: click.Command) -> str:
 
 
 def options_table(command: click.Command) -> str:
-    """The options of a command in its own order, all spellings, with their environment variables."""
+    """Returns the table of a command's options: all spellings, in the command's order, with environment variables."""
     options = [param for param in command.params if isinstance(param, click.Option)]
     rows = [f"| {_spelled(option)} | {_variable(option)} | {_help(option)} |" for option in options]
     if not rows:
@@ -75,7 +75,7 @@ def _help(option: click.Option) -> str:
 
 
 def fill_table(page: str, command: click.Command) -> str:
-    """Returns the page with the table of options made anew."""
+    """Returns the page with an updated table of options."""
     return TABLE.sub(lambda _: f"\n{options_table(command)}\n\n", page)
 
 

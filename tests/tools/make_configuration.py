@@ -69,14 +69,14 @@ HEADINGS: dict[type[Document], str] = {
     UpgradeDocument: "Upgrades",
     UnitTestConfig: "Configuration of unit tests",
 }
-"""Every document, and the heading under which the page has its table."""
+"""Every document, and the heading of its table on the page."""
 
 _TABLE = re.compile(r"(?s)<!-- keys of (\w+) -->\n.*?<!-- end of keys -->")
 _BY_NAME = {model.__name__: model for model in HEADINGS}
 
 
 def fill_tables(page: str) -> str:
-    """Returns the page with every table of keys made anew."""
+    """Returns the page with updated tables of keys."""
     return _TABLE.sub(lambda match: _table(_BY_NAME[match[1]]), page)
 
 
@@ -92,7 +92,7 @@ def _table(model: type[Document]) -> str:
 
 
 def _type(schema: dict[str, Any]) -> str:
-    """What a key takes, in words, from the JSON Schema that editors use."""
+    """Describes the value of a key in words, from the JSON Schema that editors use."""
     if "$ref" in schema:
         return f"a mapping: {_link(schema['$ref'])}"
     if "anyOf" in schema:

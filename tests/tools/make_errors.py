@@ -2,9 +2,9 @@
 
     .venv/bin/python tests/tools/make_errors.py
 
-The sentence comes from `CODES`, the example from a file `expected.txt` below tests/projects. An example keeps its
-place: among all findings of a code the tool takes the one with the path, line and column that the page already shows.
-Everything else on the page is written by hand, and so are the examples that no test project prints.
+The sentence comes from `CODES`, the example from a file `expected.txt` in tests/projects. Among all findings of a code,
+the tool takes the one at the location that the page already shows. Everything else on the page is written by hand,
+including examples that no test project prints.
 tests/unit/test_codes.py fails when the page is out of date.
 """
 
@@ -28,7 +28,7 @@ FINDING = re.compile(
 
 
 def fill_examples(page: str) -> str:
-    """Returns the page with its sentences and examples brought up to date."""
+    """Returns the page with updated sentences and examples."""
     return ENTRY.sub(_filled, page)
 
 
@@ -39,17 +39,19 @@ def _filled(entry: re.Match[str]) -> str:
 
 
 def _example(code: str, current: str) -> str:
-    """The finding of the goldens that is most like the current example: at its place if there is one."""
+    """Returns the finding of the test projects that is most similar to the current example, if possible at the same
+    location.
+    """
     findings = _findings().get(code)
     if not findings:
         return current
     place = _place(current)
-    return max(findings, key=lambda text: (text == current, _place(text) == place, _likeness(text, current)))
+    return max(findings, key=lambda text: (text == current, _place(text) == place, _similarity(text, current)))
 
 
 @cache
 def _findings() -> dict[str, list[str]]:
-    """All findings of the goldens by code, in the order of the projects."""
+    """Returns all findings of the test projects by code, in the order of the projects."""
     found: dict[str, list[str]] = {}
     for path in sorted(PROJECTS.glob("*/*/expected.txt")):
         for finding in FINDING.finditer(path.read_text(encoding="utf-8")):
@@ -62,7 +64,7 @@ def _place(finding: str) -> str | None:
     return match["place"] if match else None
 
 
-def _likeness(one: str, other: str) -> float:
+def _similarity(one: str, other: str) -> float:
     return SequenceMatcher(None, one, other).ratio()
 
 

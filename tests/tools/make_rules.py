@@ -1,9 +1,9 @@
-"""Writes docs/rules.md: every rule of the compiler, and what only Spark can judge.
+"""Writes docs/rules.md: every rule of the compiler, and the queries that only Spark can judge.
 
     .venv/bin/python tests/tools/make_rules.py
 
-The text of a rule is its function's docstring; each code links to docs/errors.md. The corpus marks the queries that no
-compiler can judge. tests/unit/test_documentation.py fails when the page is out of date.
+The text of a rule is its function's docstring. Each code links to docs/errors.md. The corpus marks the queries that only
+Spark can judge. tests/unit/test_documentation.py fails when the page is out of date.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sqlstream.compiler.rules.rule import Rule  # noqa: E402
 PAGE = ROOT / "docs" / "rules.md"
 ERRORS = ROOT / "docs" / "errors.md"
 NAMES = "Names and streaming queries"
-"""The section of docs/errors.md that also holds what is no rule on a whole query: wrong names and types."""
+"""The section of docs/errors.md that also has codes without a rule: wrong names and types."""
 
 INTRODUCTION = """# Rules
 
@@ -57,7 +57,7 @@ def make_page() -> str:
 
 
 def _themes() -> Iterator[tuple[str, list[Rule[object, object]]]]:
-    """Each module of rules: its docstring's first line, and its rules in the order of the file."""
+    """Yields each module of rules: the first line of its docstring, and its rules in the order of the file."""
     for info in walk_packages(rules.__path__, f"{rules.__name__}."):
         module = import_module(info.name)
         found = [value for value in vars(module).values() if isinstance(value, Rule)]
@@ -77,9 +77,9 @@ def _section(sentence: str, found: list[Rule[object, object]]) -> str:
 
 
 def _names() -> str:
-    """What is found while names and types are followed through a query, where no rule's table has it."""
+    """Returns the table of codes for names and types that are in no rule's table."""
     section = re.split(r"(?m)^## ", ERRORS.read_text(encoding="utf-8").split(f"## {NAMES}\n", 1)[1])[0]
-    # What a declaration may have, a query may have as well.
+    # codes of rules on declarations also apply to queries
     rules_on_queries = [item for _, found in _themes() for item in found if item.check.__module__ != sources.__name__]
     ruled = {code for item in rules_on_queries for code in item.codes}
     codes = [code for code in re.findall(r"(?m)^### (\S+)$", section) if code not in ruled]

@@ -1,11 +1,11 @@
-"""Writes tests/unit/compiler/definitions.yml and states.yml: what dbt itself makes of selectors.yml and of `state:`.
+"""Writes tests/unit/compiler/definitions.yml and states.yml: dbt's results for selectors.yml and for `state:`.
 
-Run by hand, never in CI, with the Python of make_selector_table.py:
+Run it manually, not in CI, with the Python of make_selector_table.py:
 
     /tmp/dbtvenv/bin/python tests/tools/make_selector_definitions.py
 
-A definition is put into the selectors.yml of tests/projects/selection as a dbt project and asked for with --selector. A
-change is made in the project after its manifest has been saved, and each `state:` is asked for with --state.
+Each definition is written to selectors.yml of tests/projects/selection as a dbt project, and selected with --selector.
+Each change is made in the project after saving its manifest, and each `state:` is selected with --state.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ DEFINITIONS = """
 - {intersection: [{method: selector, value: core}, {exclude: [orders]}]}
 - {method: selector, value: nowhere}
 """
-"""Definitions, each of a selector that stands below `OTHER` in its file."""
+"""Definitions. Each is written to selectors.yml after `OTHER`."""
 
 OTHER = {"name": "core", "definition": {"tag": "core"}}
 
@@ -103,7 +103,7 @@ BASE = {
     "macros/unused.sql": "{% macro unused() %}1{% endmacro %}\n",
     "models/shop/shouted.sql": "select {{ loud('region_name') }} as region from {{ ref('regions_2') }}\n",
 }
-"""Files that the project has besides when its manifest is saved: it has no macros of its own."""
+"""Additional files of the project when its manifest is saved, because the project has no macros."""
 
 CHANGES: dict[str, dict[str, list[str] | str | None]] = {
     "nothing": {},
@@ -134,13 +134,13 @@ CHANGES: dict[str, dict[str, list[str] | str | None]] = {
     "a macro in another file": {"macros/unused.sql": None, "macros/moved.sql": "=macros/unused.sql"},
     "a comment of SQL in a macro": {"macros/loud.sql": ["upper(", "upper(/* all of it */ "]},
 }
-"""By name: for each file a new text, `=` and the file to copy, None where it goes, or what stands for what."""
+"""Changes by name. For each file: a new text, `=` and a file to copy, None to delete it, or [old, new] to replace."""
 
 STATES = ("new", "old", "modified", "unmodified", "modified.body", "modified.configs", "modified.macros")
 
 
 def definitions(folder: Path) -> list[dict[str, Any]]:
-    """Returns each definition with the nodes that dbt gives, or with `error`."""
+    """Returns each definition with the nodes that dbt selects, or with `error`."""
     generate(folder)
     os.chdir(folder)
     manifest = parse()
@@ -152,7 +152,7 @@ def definitions(folder: Path) -> list[dict[str, Any]]:
 
 
 def changed(project: Path, changes: dict[str, list[str] | str | None]) -> None:
-    """Makes changes in the files of a project."""
+    """Changes the files of a project."""
     texts = {name: (project / name).read_text() for name in _read_by(changes)}
     for name, change in changes.items():
         path = project / name
@@ -171,7 +171,7 @@ def _read_by(changes: dict[str, list[str] | str | None]) -> list[str]:
 
 
 def states(folder: Path) -> list[dict[str, Any]]:
-    """Returns each change with the nodes that dbt gives for every `state:`, and for `state:modified+`."""
+    """Returns each change with the nodes that dbt selects for every `state:`, and for `state:modified+`."""
     base = folder / "base"
     shutil.copytree(PROJECT, base)
     changed(base, dict(BASE))
@@ -196,7 +196,7 @@ def _parsed(folder: Path, project: Path, *arguments: str) -> Any:
 
 
 def header(text: str) -> str:
-    """Returns the comment at the head of a table."""
+    """Returns the comment at the top of a table."""
     tools = f"dbt-core {version('dbt-core')}, dbt-duckdb {version('dbt-duckdb')}, Python {platform.python_version()}"
     return (
         f"# {text}\n# Made by tests/tools/make_selector_definitions.py: do not edit by hand.\n# Made with {tools}.\n\n"
@@ -210,7 +210,7 @@ def write(name: str, text: str, value: object) -> None:
 
 
 def main() -> None:
-    """Makes both tables anew."""
+    """Writes both tables."""
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         found, compared = definitions(Path(first)), states(Path(second))
         os.chdir(TESTS)

@@ -1,23 +1,23 @@
-"""Writes tests/unit/compiler/selectors.yml: node selectors, each with the set of nodes that dbt itself gives for it.
+"""Writes tests/unit/compiler/selectors.yml: node selectors, each with the nodes that dbt selects.
 
-Run by hand, never in CI, after a change of tests/projects/selection or of the selectors below:
+Run it manually, not in CI, after a change of tests/projects/selection or of the selectors in SELECTORS:
 
     python3 -m venv /tmp/dbtvenv
     /tmp/dbtvenv/bin/pip install 'dbt-core>=1.11.16,<1.12' dbt-duckdb
     /tmp/dbtvenv/bin/python tests/tools/make_selector_table.py
 
-It takes no arguments, calls no network and connects to no database: `dbt ls` only parses. The dbt project is made in a
-temporary folder from the sqlstream project's own files: models and seeds as they are, `project.yml` as
-`dbt_project.yml`, sources without the keys that dbt does not know.
+It takes no arguments and uses neither network nor database, because `dbt ls` only parses. It creates the dbt project in
+a temporary folder from the sqlstream project's files: unchanged models and seeds, `project.yml` as `dbt_project.yml`,
+and sources without the keys that dbt does not know.
 
-dbt-core<1.12 because its Python interface is used; 1.11.16 because in 1.11.0 and before it `orders*` did not find a
-model in a folder: a wildcard was held against the whole dotted name only, never against the model's own name.
+It needs dbt-core<1.12 for its Python interface, and at least 1.11.16, because up to 1.11.0 `orders*` did not find a model
+in a folder: dbt compared a wildcard only with the whole dotted name, not with the model's name.
 
-One thing is not as in a plain dbt project. dbt reads no YAML at a project's root, so `sources.yml` is read from a
-folder of its own, and its tables are then given the path `sources.yml` in dbt's manifest.
+One thing differs from a plain dbt project. dbt reads no YAML in a project's root, so `sources.yml` is in a separate
+folder, and the tool then sets the path of its tables to `sources.yml` in dbt's manifest.
 
-Not in the table: `state:` and selectors.yml (see make_selector_definitions.py), `sink:`, and dbt's methods for things that sqlstream does not have (tests, exposures,
-metrics, groups, access, versions).
+Not in the table: `state:` and selectors.yml (see make_selector_definitions.py), `sink:`, and dbt's methods for things
+that sqlstream does not have (tests, exposures, metrics, groups, access, versions).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TESTS = Path(__file__).resolve().parents[1]
 PROJECT = TESTS / "projects" / "selection"
 TABLE = TESTS / "unit" / "compiler" / "selectors.yml"
 ROOT_SOURCES = "root_sources"
-"""The dbt project's folder for the sqlstream project's `sources.yml`; no selector may match it."""
+"""The dbt project's folder for the sqlstream project's `sources.yml`. No selector may match it."""
 
 SOURCE_KEYS = ("name", "description", "tags", "meta", "config", "tables")
 TABLE_KEYS = ("name", "description", "tags", "meta", "config")
@@ -205,11 +205,11 @@ config.sink:warehouse,shop.* tag:urgent except tag:mart @root_logins,path:models
 old_logins orders except old_logins | orders except unknown:x | unknown:x except orders
 everything except resource_type:nothing | everything except @orders+
 """
-"""Selections between " | ", each the value of one --select flag, and after " except " that of one --exclude flag
-("everything": no --select). A line with # gives the group that follows."""
+"""Selections, separated by " | ". Each is the value of one --select flag, and after " except " that of one --exclude flag
+("everything": no --select). A line with # is the title of a group."""
 
 SPACED = (" orders", "orders ", "orders  customers", "  orders   tag:static  ", "", " ", "+ orders", "tag: core")
-"""Values of --select in which the number and place of spaces matter."""
+"""Values of --select that test spaces."""
 
 FLAGS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("orders", "customers"), ()),
@@ -228,7 +228,7 @@ FLAGS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class Case:
-    """A selection: the values of its --select and of its --exclude flags, one item a flag."""
+    """A selection: the values of its --select and --exclude flags, one item per flag."""
 
     select: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -241,14 +241,14 @@ class Case:
 
 @dataclass
 class Group:
-    """Cases that stand together in the table, under their title."""
+    """Cases with a common title in the table."""
 
     title: str
     cases: list[Case] = field(default_factory=list)
 
 
 def case(text: str) -> Case:
-    """Returns the case that an item of `SELECTORS` stands for."""
+    """Returns the case for an item of `SELECTORS`."""
     select, _, exclude = text.partition(" except ")
     return Case(() if select == "everything" else (select,), (exclude,) if exclude else ())
 
@@ -269,7 +269,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def write_yaml(path: Path, value: object) -> None:
-    """Writes a value as YAML; makes the folder where it is missing."""
+    """Writes a value as YAML, and creates the folder if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
 
@@ -280,7 +280,7 @@ def only(mapping: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
 
 
 def dbt_properties(properties: dict[str, Any]) -> dict[str, Any]:
-    """Returns a properties file whose sources hold dbt's keys only; models and seeds stay as they are."""
+    """Returns a properties file whose sources have only dbt's keys. Models and seeds are unchanged."""
     sources = [only(source, SOURCE_KEYS) for source in properties.get("sources", [])]
     for source in sources:
         source["tables"] = [only(table, TABLE_KEYS) for table in source["tables"]]
@@ -288,7 +288,7 @@ def dbt_properties(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def dbt_project(project: dict[str, Any]) -> dict[str, Any]:
-    """Returns dbt_project.yml for a project.yml: dbt wants the project's name above the folders."""
+    """Returns dbt_project.yml for a project.yml, with the project's name above the folders, as dbt requires."""
     name = project["name"]
     return {
         "name": name,
@@ -316,11 +316,11 @@ def generate(folder: Path, source: Path = PROJECT) -> None:
 
 
 def parse(*arguments: str) -> Manifest:
-    """Returns dbt's manifest of the project in the working directory, with the root's sources at the root.
+    """Returns dbt's manifest of the project in the working directory, with the paths of sources in the root.
 
-    With `--target-path` among `arguments` it is also written there, as dbt makes it.
+    With `--target-path` in `arguments`, dbt also writes it there.
 
-    Raises: SystemExit where dbt cannot parse it.
+    Raises: SystemExit if dbt cannot parse the project.
     """
     quiet = [flag for flag in OFFLINE if not (arguments and flag == "--no-write-json")]
     result = dbtRunner().invoke([*QUIET, *quiet, "parse", *arguments])
@@ -339,7 +339,7 @@ def short_id(unique_id: str) -> str:
 
 
 def outcome(manifest: Manifest, case: Case, *arguments: str) -> dict[str, Any]:
-    """Returns what dbt makes of a case and of further arguments: its sorted nodes, or that dbt refuses the selection."""
+    """Returns dbt's result for a case and additional arguments: the sorted nodes, or that dbt refuses the selection."""
     command = [*QUIET, *OFFLINE, "ls", "--output", "json", "--output-keys", "unique_id", *case.arguments(), *arguments]
     result = dbtRunner(manifest=manifest).invoke(command)
     if not result.success:
@@ -349,18 +349,18 @@ def outcome(manifest: Manifest, case: Case, *arguments: str) -> dict[str, Any]:
 
 
 def shown(values: tuple[str, ...]) -> str | list[str]:
-    """Returns the values of flags as the table has them: one as text, none or several as a list."""
+    """Returns the values of flags in the form of the table: one as text, none or several as a list."""
     return values[0] if len(values) == 1 else list(values)
 
 
 def entry(case: Case, found: dict[str, Any]) -> dict[str, Any]:
-    """Returns an entry of the table; `exclude` stands only where it is given."""
+    """Returns an entry of the table, with `exclude` only if it is given."""
     exclude = {"exclude": shown(case.exclude)} if case.exclude else {}
     return {"select": shown(case.select), **exclude, **found}
 
 
 def header() -> str:
-    """Returns the comment at the head of the table."""
+    """Returns the comment at the top of the table."""
     tools = f"dbt-core {version('dbt-core')}, dbt-duckdb {version('dbt-duckdb')}, Python {platform.python_version()}"
     return (
         "# Node selectors over tests/projects/selection, and the nodes that dbt gives for each.\n"
@@ -383,7 +383,7 @@ def table(manifest: Manifest) -> str:
 
 
 def main() -> None:
-    """Makes the table anew."""
+    """Writes the table."""
     with tempfile.TemporaryDirectory() as folder:
         generate(Path(folder))
         os.chdir(folder)
